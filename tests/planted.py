@@ -40,35 +40,35 @@ KINDS = st.recursive(
 )
 
 
-def nullable(array, there):
+def nullable(array, present):
     """The array, a row that is not there being null, what it holds lying beneath."""
-    bitmap = pa.array(there, pa.bool_()).buffers()[1]
+    bitmap = pa.array(present, pa.bool_()).buffers()[1]
     return pa.Array.from_buffers(array.type, len(array), [bitmap, *array.buffers()[1:]])
 
 
-def column(kind, marked, there):
+def column(kind, marked, present):
     """A column of this kind: with the marker where it is marked, and null where it is not there."""
-    mask = pa.array([not entry for entry in there])
+    mask = pa.array([not entry for entry in present])
     twice = [entry for entry in marked for _ in range(2)]
     leaf, inner = kind[0], kind[1] if len(kind) > 1 else None
     offsets = [2 * row for row in range(len(marked) + 1)]
     if leaf in ("int64", "float64"):
         numbers = pa.array([NUMBER if entry else 7 for entry in marked], pa.int64())
-        return nullable(numbers.view(leaf), there)
+        return nullable(numbers.view(leaf), present)
     if leaf in ("string", "large_string", "binary", "fixed", "string_view"):
         types = {"fixed": pa.binary(8), "string": pa.string(), "large_string": pa.large_string(), "binary": pa.binary()}
         texts = [(MARKER if entry else SHOWN).encode() for entry in marked]
         if leaf == "string_view":
             long = pa.array([2 * text.decode() for text in texts], pa.string_view())
             return pa.Array.from_buffers(
-                long.type, len(long), [pa.array(there, pa.bool_()).buffers()[1], *long.buffers()[1:]]
+                long.type, len(long), [pa.array(present, pa.bool_()).buffers()[1], *long.buffers()[1:]]
             )
-        return nullable(pa.array(texts, pa.binary() if leaf != "fixed" else pa.binary(8)).cast(types[leaf]), there)
+        return nullable(pa.array(texts, pa.binary() if leaf != "fixed" else pa.binary(8)).cast(types[leaf]), present)
     if leaf in ("dictionary", "ordered"):
-        codes = nullable(pa.array([int(entry) for entry in marked], pa.int32()), there)
+        codes = nullable(pa.array([int(entry) for entry in marked], pa.int32()), present)
         return pa.DictionaryArray.from_arrays(codes, pa.array([SHOWN, MARKER]), ordered=leaf == "ordered")
     if leaf == "extension":
-        storage = column(inner, marked, there)
+        storage = column(inner, marked, present)
         return pa.ExtensionArray.from_storage(Tagged(storage.type), storage)
     child = column(inner, twice, [True] * len(twice))
     named = pa.field(MARKER, child.type, metadata=META)
@@ -91,8 +91,8 @@ def tables(draw):
     before, behind = draw(st.integers(0, 9)), draw(st.integers(0, 9))
     rows = draw(st.lists(st.booleans(), min_size=1, max_size=9))
     marked = [True] * before + [not row for row in rows] + [True] * behind
-    there = [True] * before + rows + [True] * behind
-    kept = column(draw(KINDS), marked, there)
+    present = [True] * before + rows + [True] * behind
+    kept = column(draw(KINDS), marked, present)
     texts = pa.array([f"the {MARKER}"] * len(marked))
     fields = [pa.field("text", texts.type, metadata=META), pa.field("kept", kept.type, metadata=META)]
     table = pa.table([texts, kept], schema=pa.schema(fields, metadata=META))

@@ -45,10 +45,12 @@ def open_page(browser):
     contexts, complaints = [], []
 
     def watched(page, origin):
-        page.on("console", lambda each: complaints.append(each.text) if each.type in ("error", "warning") else None)
-        page.on("pageerror", lambda each: complaints.append(str(each)))
-        page.on("requestfailed", lambda each: _note_failed(each, complaints))
-        page.on("request", lambda each: _note_foreign(each.url, origin, complaints))
+        page.on(
+            "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("requestfailed", lambda request: _note_failed(request, complaints))
+        page.on("request", lambda request: _note_foreign(request.url, origin, complaints))
 
     def opened(address, **options):
         context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})

@@ -176,7 +176,7 @@ def test_no_horizontal_scroll(open_page, address, picture, width, scheme):
 @pytest.mark.parametrize("method", SETTINGS)
 def test_markup_is_shown_as_text(page, method):
     lines = []
-    page.on("dialog", lambda each: (lines.append(each.message), each.dismiss()))
+    page.on("dialog", lambda dialog: (lines.append(dialog.message), dialog.dismiss()))
     choose(page, method)
     write(page, MARKUP)
     page.get_by_label("Another second text").fill(MARKUP + " <b>dogs</b>")

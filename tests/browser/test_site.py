@@ -12,7 +12,7 @@ import pytest
 from browser.required import missing
 
 SITE = Path(__file__).parents[2] / "site"
-BUILT = sorted(SITE.glob("*/index.html"), key=lambda each: each.stat().st_mtime)[-1:]
+BUILT = sorted(SITE.glob("*/index.html"), key=lambda page: page.stat().st_mtime)[-1:]
 FOLDER = BUILT[0].parent if BUILT else SITE
 PAGES = sorted(str(entry.relative_to(FOLDER)) for entry in FOLDER.rglob("*.html")) if BUILT else []
 ALIKE = ("reference", "repository", "commands")

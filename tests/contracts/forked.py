@@ -16,14 +16,14 @@ def outputs_of_processes(thing, draw):
     context = multiprocessing.get_context("fork")
     outputs = [draw(thing)]
     for inherited in (True, False):
-        mine, theirs = context.Pipe()
+        receiver, sender = context.Pipe()
 
-        def work(theirs=theirs, inherited=inherited):
-            theirs.send(draw(thing if inherited else pickle.loads(stored)))
+        def work(sender=sender, inherited=inherited):
+            sender.send(draw(thing if inherited else pickle.loads(stored)))
 
         child = context.Process(target=work)
         child.start()
-        outputs.append(mine.recv())
+        outputs.append(receiver.recv())
         child.join(600)
         assert child.exitcode == 0
     return outputs

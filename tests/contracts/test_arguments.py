@@ -66,7 +66,7 @@ def test_releases_and_audits_refuse_names_and_classes(call, mechanism, folder):
 
 
 def test_a_name_alone_takes_the_known_vectors(monkeypatch):
-    monkeypatch.setattr("dptext.vectors.formats._known_vectors", lambda *asked: seen.append(asked) or VECTORS)
+    monkeypatch.setattr("dptext.vectors.formats._known_vectors", lambda *arguments: seen.append(arguments) or VECTORS)
     seen = []
     assert word_mechanism("tem", epsilon=9.0).vectors is VECTORS
     assert dptext.TEM("glove-6b-50d", epsilon=9.0).vectors is VECTORS
@@ -130,7 +130,7 @@ def test_encoders_take_a_randomizer_by_name():
     assert dptext.HidingEncoder(None, None).randomizer is None
     with pytest.raises(ParameterError, match="no randomizer has no epsilon"):
         dptext.HidingEncoder(None, None, epsilon=3.0)
-    for build in (dptext.HidingEncoder, lambda *given: dptext.PrivateEncoder(*given).fit(public)):
+    for build in (dptext.HidingEncoder, lambda *arguments_value: dptext.PrivateEncoder(*arguments_value).fit(public)):
         with pytest.raises(ParameterError, match="PrivUnit needs epsilon="):
             build(VECTORS)
 

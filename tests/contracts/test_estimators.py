@@ -161,5 +161,5 @@ def test_no_random_state_is_pickled(estimator):
 def test_forked_processes_never_make_equal_noise(estimator):
     estimator.fit().transform([ROW])
     # 200 words of 300 near-uniform ones; or 20 rows of numbers on a fine grid: chance makes few places agree
-    outputs = outputs_of_processes(estimator, lambda own: listed(own.transform([ROW] * 20)))
+    outputs = outputs_of_processes(estimator, lambda forked_value: listed(forked_value.transform([ROW] * 20)))
     assert max(shared(outputs[one], outputs[two]) for one in range(3) for two in range(one)) < 0.2

@@ -93,8 +93,8 @@ def rows(count, start=0):
     ]
 
 
-def write(given, name="in.jsonl"):
-    lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in given]
+def write(content, name="in.jsonl"):
+    lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in content]
     Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 

@@ -184,7 +184,7 @@ def test_a_pickle_draws_alike_and_holds_nothing_that_was_drawn(name, words):
 def test_forked_processes_draw_afresh(name, words):
     mechanism = build(name, words, epsilon=0.1)
     mechanism.sample(words.words)
-    outputs = outputs_of_processes(mechanism, lambda own: own.sample([words.words[50]] * 600))
+    outputs = outputs_of_processes(mechanism, lambda forked_value: forked_value.sample([words.words[50]] * 600))
     # of 600 places two independent draws share less than a third, on average
     words_of = [np.array(output) for output in outputs]
     assert max(np.mean(words_of[one] == words_of[two]) for one in range(3) for two in range(one)) < 0.5

@@ -164,5 +164,5 @@ def test_seeds_repeat_their_absence_does_not_and_cores_change_nothing(name, monk
 def test_forked_processes_draw_afresh(name):
     randomizer, zeros = build(name, 1.0), np.zeros((64, 6))
     randomizer.randomize(zeros)
-    outputs = outputs_of_processes(randomizer, lambda own: own.randomize(zeros))
+    outputs = outputs_of_processes(randomizer, lambda forked_value: forked_value.randomize(zeros))
     assert len({output.tobytes() for output in outputs}) == 3

@@ -22,7 +22,7 @@ TAKES_A_MODEL = {"ChatEndpoint", "LocalModel", "SentenceEncoder"}
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory):
+def instance(tmp_path_factory):
     return list(everything(tmp_path_factory.mktemp("shown")))
 
 
@@ -51,16 +51,16 @@ def is_harmless(html):
     return True
 
 
-def test_the_line_of_everything_is_short_and_without_a_private_text(shown):
-    for entry in shown:
+def test_the_line_of_everything_is_short_and_without_a_private_text(instance):
+    for entry in instance:
         line = repr(entry)
         assert "\n" not in line and len(line) < 120, type(entry).__name__
         assert MARKER not in line, type(entry).__name__
         assert " at 0x" not in line, type(entry).__name__
 
 
-def test_the_table_of_everything_is_well_formed_escaped_and_without_a_private_text(shown):
-    for entry in shown:
+def test_the_table_of_everything_is_well_formed_escaped_and_without_a_private_text(instance):
+    for entry in instance:
         if not hasattr(entry, "_repr_html_"):
             continue
         html = entry._repr_html_()
@@ -68,21 +68,21 @@ def test_the_table_of_everything_is_well_formed_escaped_and_without_a_private_te
         assert MARKER not in html, type(entry).__name__
 
 
-def test_a_name_that_is_markup_stands_in_the_table_as_letters(shown):
-    tables = [entry._repr_html_() for entry in shown if isinstance(entry, ReprMixin)]
+def test_a_name_that_is_markup_stands_in_the_table_as_letters(instance):
+    tables = [entry._repr_html_() for entry in instance if isinstance(entry, ReprMixin)]
     assert sum("&lt;script&gt;" in table for table in tables) >= 5
     assert not any(TAG in table for table in tables)
 
 
-def test_everything_public_is_among_those(shown):
-    seen = {entry.__name__ for one in shown for entry in type(one).__mro__}
+def test_everything_public_is_among_those(instance):
+    seen = {entry.__name__ for one in instance for entry in type(one).__mro__}
     kinds = {name for name in dir(dptext) if name[0].isupper() and isinstance(getattr(dptext, name), type)}
     kinds -= BY_SCIKIT_LEARN | TAKES_A_MODEL | {"DptextError"}
     assert kinds - seen - ITSELF == set()
 
 
-def test_what_has_a_table_has_a_line_made_of_the_same_facts(shown):
-    missing = {type(entry).__name__ for entry in shown if not hasattr(entry, "_repr_html_")}
+def test_what_has_a_table_has_a_line_made_of_the_same_facts(instance):
+    missing = {type(entry).__name__ for entry in instance if not hasattr(entry, "_repr_html_")}
     assert missing <= ITSELF | {"Replacements"}
 
 
@@ -122,9 +122,9 @@ DRAWN = {"AttackScore", "BankCalibration", "Calibration", "Deniability", "TextDi
 
 
 @pytest.mark.slow
-def test_what_can_be_drawn_takes_axes_and_gives_them_back(shown, pyplot):
+def test_what_can_be_drawn_takes_axes_and_gives_them_back(instance, pyplot):
     """Drawn twice on the same axes, which is how things are compared; in light and in dark."""
-    result = {type(entry).__name__: entry for entry in shown if hasattr(entry, "plot")}
+    result = {type(entry).__name__: entry for entry in instance if hasattr(entry, "plot")}
     assert result.keys() == DRAWN | {"Verdict"}
     for style in ("default", "dark_background"):
         with pyplot.style.context(style):
@@ -137,9 +137,9 @@ def test_what_can_be_drawn_takes_axes_and_gives_them_back(shown, pyplot):
                 assert not any(MARKER in name for name in names)
 
 
-def test_a_missing_matplotlib_is_answered_with_its_install_line(shown, monkeypatch):
+def test_a_missing_matplotlib_is_answered_with_its_install_line(instance, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    for entry in shown:
+    for entry in instance:
         if hasattr(entry, "plot"):
             with pytest.raises(MissingExtraError, match=r'pip install "dptext\[report\]"'):
                 entry.plot()

@@ -51,10 +51,10 @@ def test_explain_page_and_card_say_the_same_of_how_strong_it_is(name):
         assert _strengths(explained) == _strengths(brief) == words
         assert _strengths(report.card()) == words
         assert (good is False) == (result is Strength.TOO_LARGE)
-        held, protects = held_in_brief(statement, "exact")
+        verdict, protects = held_in_brief(statement, "exact")
         assert protects is {Strength.PROTECTS: True, Strength.WEAK: None, Strength.TOO_LARGE: False}[result]
-        assert math.isfinite(statement.epsilon) or "There is no guarantee" in held
-        assert ("strong enough" in held) == (result is Strength.PROTECTS)
+        assert math.isfinite(statement.epsilon) or "There is no guarantee" in verdict
+        assert ("strong enough" in verdict) == (result is Strength.PROTECTS)
         decision = recommendation(report).decision
         assert (decision is Decision.HAND_ON) == (result is Strength.PROTECTS)
         assert (decision is Decision.NOT) == (result is Strength.TOO_LARGE)

@@ -192,7 +192,9 @@ def test_one_text_changes_its_own_output_and_no_other(name):
 @pytest.mark.parametrize("name", OF_BANK)
 def test_forked_processes_and_pickles_draw_afresh(name):
     mechanism = OF_BANK[name]
-    outputs = outputs_of_processes(mechanism, lambda own: dptext.privatize(["tea milk"] * 200, own).texts)
+    outputs = outputs_of_processes(
+        mechanism, lambda forked_value: dptext.privatize(["tea milk"] * 200, forked_value).texts
+    )
     draws = [np.array(output) for output in outputs]
     # the likeliest of 64 texts comes with a chance below .1: of 200 places two draws share less than half
     assert max(np.mean(draws[one] == draws[two]) for one in range(3) for two in range(one)) < 0.5

@@ -201,14 +201,14 @@ def test_a_picture_has_the_same_bytes_each_time_and_no_paper():
 
 def test_every_word_mechanism_and_randomizer_is_named_on_a_page_of_its_own_kind():
     tables = {PAGES / "index.md", PAGES / "words.md"}
-    told = "\n".join(page.read_text() for page in PAGES.glob("*.md") if page not in tables)
+    prose = "\n".join(page.read_text() for page in PAGES.glob("*.md") if page not in tables)
     kinds = [
         *words.MECHANISMS.values(),
         *words.PUBLISHED_ONLY.values(),
         *randomizers.RANDOMIZERS.values(),
         *randomizers.PUBLISHED_ONLY.values(),
     ]
-    assert [kind.__name__ for kind in kinds if f"`{kind.__name__}`" not in told] == []
+    assert [kind.__name__ for kind in kinds if f"`{kind.__name__}`" not in prose] == []
 
 
 def test_the_index_leads_to_every_page():

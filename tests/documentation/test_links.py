@@ -39,9 +39,9 @@ def script(name: str):
 @pytest.mark.parametrize("page", [pytest.param(entry, id=entry.relative_to(ROOT).as_posix()) for entry in READ])
 def test_links_lead_to_files_that_are_there(page: Path) -> None:
     path = page.relative_to(ROOT).as_posix()
-    for link, meant in script("repository").links(path, page.read_text(encoding="utf-8")):
-        if not meant.startswith(GENERATED):
-            assert (ROOT / meant).exists(), f"{path}: {link}"
+    for link, target in script("repository").links(path, page.read_text(encoding="utf-8")):
+        if not target.startswith(GENERATED):
+            assert (ROOT / target).exists(), f"{path}: {link}"
 
 
 def test_no_link_is_found_in_code() -> None:

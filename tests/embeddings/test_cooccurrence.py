@@ -208,7 +208,7 @@ def test_the_slack_of_what_came_before_counts_twice_under_substitution(vectors):
 
 
 @pytest.mark.parametrize(
-    ("guarantee", "said"),
+    ("guarantee", "expected"),
     [
         (NoGuarantee("empirical"), "without a guarantee"),
         (ApproxDP(np.inf, 0.0), "without a guarantee"),
@@ -218,9 +218,9 @@ def test_the_slack_of_what_came_before_counts_twice_under_substitution(vectors):
     ],
     ids=lambda value: getattr(value, "kind", ""),
 )
-def test_vectors_whose_promise_has_no_sum_are_refused(vectors, guarantee, said):
+def test_vectors_whose_promise_has_no_sum_are_refused(vectors, guarantee, expected):
     read = iter(people(2))
-    with pytest.raises(RefusedError, match=said):
+    with pytest.raises(RefusedError, match=expected):
         fitted(read, released(vectors, guarantee))
     assert next(read) == people(2)[0]  # refused before anything was read
 

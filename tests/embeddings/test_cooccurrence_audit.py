@@ -73,13 +73,16 @@ def canary_run(epsilon, *, noiseless=False, canaries=400):
     words = Vocabulary([f"w{n}" for n in range(2 * canaries)] + ["<unk>"])
     plan = Cooccurrence(words, epsilon=epsilon, delta=DELTA).plan()
     people = [Someone([2 * n, 2 * n + 1] * 5) for n in range(canaries)]
-    own = [plan.total([person]) for person in people]
+    contributions = [plan.total([person]) for person in people]
 
     def train(included):
-        total = sum((entry for entry, there in zip(own, included, strict=True) if there), np.zeros_like(own[0]))
+        total = sum(
+            (entry for entry, present in zip(contributions, included, strict=True) if present),
+            np.zeros_like(contributions[0]),
+        )
         return noisy_matrix(total, 0.0 if noiseless else plan.budgets.sigma, RandomBits(7))
 
-    return loss_of_sum(own, train, delta=DELTA)
+    return loss_of_sum(contributions, train, delta=DELTA)
 
 
 @pytest.mark.statistical

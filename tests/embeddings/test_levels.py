@@ -78,8 +78,8 @@ def test_of_two_levels_the_stricter():
     assert list(policy().predict([[entry] for entry in values])) == expected
     with_margin = policy(margin=0.1).predict([[0.0], [0.3], [0.6]])
     assert with_margin == ("open", "standard", "strict")
-    own = policy(concerns={"open": 0.1, "standard": 0.2, "strict": 0.3})
-    assert own.predict([[0.1], [0.11], [0.9]]) == ("open", "standard", "strict")
+    custom = policy(concerns={"open": 0.1, "standard": 0.2, "strict": 0.3})
+    assert custom.predict([[0.1], [0.11], [0.9]]) == ("open", "standard", "strict")
 
 
 def test_predicted_levels_follow_the_concern_that_drives_the_texts():
@@ -325,17 +325,17 @@ def volunteers(count, seed=3, drive=1.0):
 
 
 @pytest.fixture(scope="module")
-def found():
+def concern_value():
     return fit_concerns(*volunteers(300))
 
 
-def test_concern_is_found_in_texts_and_the_mean_is_worse(found):
+def test_concern_is_found_in_texts_and_the_mean_is_worse(concern_value):
     """On held-out volunteers; a correlation of .5 among 200 by chance alone: below 1e-13."""
     texts, concerns = volunteers(200, seed=4)
-    assert np.corrcoef(found.predict(texts), concerns)[0, 1] > 0.5
-    assert found.error.of_mean < 0.85
-    assert len(found.error.folds) == len(found.error.mean) == 5
-    assert "by the mean), 5 folds" in str(found.error)
+    assert np.corrcoef(concern_value.predict(texts), concerns)[0, 1] > 0.5
+    assert concern_value.error.of_mean < 0.85
+    assert len(concern_value.error.folds) == len(concern_value.error.mean) == 5
+    assert "by the mean), 5 folds" in str(concern_value.error)
 
 
 def test_where_there_is_nothing_to_find_the_error_says_so():
@@ -356,10 +356,10 @@ def test_numbers_and_any_regressor():
     assert same.error.of_mean == np.inf or same.error.of_mean >= 0
 
 
-def test_a_hostile_text_raises_and_warns_of_nothing(found):
+def test_a_hostile_text_raises_and_warns_of_nothing(concern_value):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        predicted = found.predict([None, "", "curtain " * 100_000, "\0", "🜁" * 1000])
+        predicted = concern_value.predict([None, "", "curtain " * 100_000, "\0", "🜁" * 1000])
     assert np.isfinite(predicted).all()
 
 

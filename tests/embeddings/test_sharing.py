@@ -125,8 +125,8 @@ def test_nothing_but_the_release_is_in_the_folder(levelled, tmp_path):
     other.fit(documents(3, level=["strict"])).save(tmp_path / "other")
     same = contents(tmp_path / "other")
     for name in ("README.md", "config.json", "words.txt", "privacy.json", "privacy-strict.json"):
-        mine, theirs = (re.sub(rb"[0-9a-f]{32,64}", b"", entry[name]) for entry in (result, same))
-        assert mine == theirs  # but for digests and the random name of the release
+        first, second = (re.sub(rb"[0-9a-f]{32,64}", b"", entry[name]) for entry in (result, same))
+        assert first == second  # but for digests and the random name of the release
 
 
 def test_a_seed_is_said_first_of_all(vectors, tmp_path):
@@ -248,8 +248,8 @@ def test_the_snippets_of_the_card_run(tmp_path, monkeypatch, capsys):
     for entry in result:
         spaces.append({})
         exec(entry, spaces[-1])
-    own, _, plain, without = spaces
-    assert own["vectors"].statement == model.statement_
+    learned, _, plain, without = spaces
+    assert learned["vectors"].statement == model.statement_
     assert requested == {"name": "vectors.bin", "binary": True}
     assert plain["words"] == list(model.vectors_.words)
     assert (plain["matrix"] == model.vectors_.matrix).all()

@@ -43,7 +43,7 @@ def canaries_heard(epsilon, *, steps, sampling_rate, mode="private", unit="user"
     words = len(plan.rows)
 
     def train(included):
-        documents = [Document(text, user=text) for text, there in zip(TEXTS, included, strict=True) if there]
+        documents = [Document(text, user=text) for text, present in zip(TEXTS, included, strict=True) if present]
         with users_of(documents, plan.trained, unit="user", seed=1) as users, stored_users(users) as store:
             return Run(plan, None, 1, False).on(store, NoiseKey(5), lambda _: None)
 

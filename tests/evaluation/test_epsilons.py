@@ -15,8 +15,8 @@ TEXTS = [f"{n} {topic}" for n, topic in enumerate(TOPICS)]
 class Topics:
     """An encoder of three topics with some noise, and how often it was asked for each text."""
 
-    def __init__(self, told=2.0):
-        self.told, self.asked = told, []
+    def __init__(self, known=2.0):
+        self.told, self.asked = known, []
 
     def __call__(self, texts):
         self.asked += texts
@@ -25,8 +25,8 @@ class Topics:
         return noise + self.told * np.eye(6)[TOPICS[numbers]]
 
 
-def compared(told=2.0, **options):
-    topics = Topics(told)
+def compared(known=2.0, **options):
+    topics = Topics(known)
     result = compare_epsilons(
         CallableEncoder(topics, dimension=6), TEXTS, TOPICS.tolist(), [1.0, 12.0], seed=1, **options
     )
@@ -51,7 +51,7 @@ def test_texts_are_encoded_once_and_more_budget_is_more_accuracy():
 
 def test_vectors_that_tell_nothing_give_no_more_than_chance():
     # what a classifier that had seen the texts that it is tested on would not
-    result, _ = compared(told=0.0)
+    result, _ = compared(known=0.0)
     assert result.clean.value < 0.45
     assert result.rows[1].accuracy.value < 0.45
     assert result.rows[1].learned.value < 0.45
@@ -63,12 +63,12 @@ def test_other_randomizers_are_compared():
 
 
 def test_what_is_refused():
-    for epsilons, labels, said in [
+    for epsilons, labels, expected in [
         ([], TOPICS, "epsilons must be different numbers"),
         ([2.0, 2.0], TOPICS, "epsilons must be different numbers"),
         ([2.0], [1] * 600, "class"),
         ([2.0], [1, 2], "public labels"),
         ([0.0], TOPICS, "epsilon must be a"),
     ]:
-        with pytest.raises(ParameterError, match=said):
+        with pytest.raises(ParameterError, match=expected):
             compare_epsilons(CallableEncoder(Topics(), dimension=6), TEXTS, labels, epsilons)

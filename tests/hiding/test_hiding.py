@@ -162,9 +162,9 @@ def test_who_is_not_protected_is_not_forgotten_when_layers_stand_on_layers(tmp_p
 def test_an_auto_encoder_that_is_trained_on_the_way_keeps_what_it_declares():
     auto = dptext.AutoEncoder(dimension=4, units=5, epochs=1, seed=1, public=False, public_name="letters")
     fitted = hiding(encoder=auto, randomizer=dptext.PrivUnit(epsilon=6.0), dimension=4, epochs=1).fit(WORDS, **LABELS)
-    told = fitted.statement().parameters
-    assert told["encoder_trained_on_public"] is False
-    assert (told["encoder_trained_on"], told["encoder_trained_texts"]) == ("letters", len(WORDS))
+    changed_config = fitted.statement().parameters
+    assert changed_config["encoder_trained_on_public"] is False
+    assert (changed_config["encoder_trained_on"], changed_config["encoder_trained_texts"]) == ("letters", len(WORDS))
     assert any("ARE NOT PROTECTED" in entry for entry in fitted.statement().exposed)
 
 
@@ -229,8 +229,8 @@ def test_the_published_form_learns_too_and_promises_nothing(made_vectors, tmp_pa
         hiding(randomizer=DPText(epsilon=0.1), learn_epsilon=True)
 
 
-def firsts(made, rows):
-    return {name: entry[:rows] for name, entry in made.attributes.items()}
+def firsts(trained_value, rows):
+    return {name: entry[:rows] for name, entry in trained_value.attributes.items()}
 
 
 @pytest.mark.parametrize(("alpha", "sign"), [(0.0, 1), (30.0, -1)])
@@ -314,8 +314,8 @@ def test_a_caller_s_function_underneath_is_given_again(tmp_path):
         DeviceEncoder.load(tmp_path / "device", other)
     config = json.loads((tmp_path / "device" / "config.json").read_text())
     for changed in ({"layers": 7}, {"layers": "x"}, {"layers": float("inf")}, {"base": None}, {"base": "lengths"}):
-        told = config | {"encoder": config["encoder"] | changed}
-        (tmp_path / "device" / "config.json").write_text(json.dumps(told))
+        changed_config = config | {"encoder": config["encoder"] | changed}
+        (tmp_path / "device" / "config.json").write_text(json.dumps(changed_config))
         with pytest.raises(DataError, match=r"config\.json"):
             DeviceEncoder.load(tmp_path / "device", LENGTHS)
 
@@ -418,9 +418,9 @@ def test_early_stopping_keeps_the_best_epoch_and_whole_groups_are_held_out(made_
     rows = len(made_vectors.rows)
     task, others = check_targets(rows, made_vectors.task, made_vectors.attributes, None)
     people = [f"person {row % 30}" for row in range(rows)]
-    kept, held = parted(rows, people, task, others, 0.2, 1)
-    assert len({people[row] for row in held}) == 6
-    assert not {people[row] for row in held} & {people[row] for row in kept}
+    kept, held_out_value = parted(rows, people, task, others, 0.2, 1)
+    assert len({people[row] for row in held_out_value}) == 6
+    assert not {people[row] for row in held_out_value} & {people[row] for row in kept}
     last = hiding(epochs=2, validation_fraction=0).fit(made_vectors.rows, **made_vectors.labels)
     assert last.best_ == 2
     assert last.epochs_[-1].held_out is None

@@ -357,14 +357,14 @@ def test_a_target_that_would_destroy_something_is_refused(out, victim):
 
 
 def test_only_a_folder_of_the_same_kind_is_replaced(out, victim):
-    def check(path, *, replace, ours=True):
-        return check_new_folder(path, replace=replace, is_ours=lambda _: ours, holds="vectors")
+    def check(path, *, replace, is_own=True):
+        return check_new_folder(path, replace=replace, is_ours=lambda _: is_own, holds="vectors")
 
     assert check(out.parent / ".." / "work" / "new", replace=False) == out.with_name("new").resolve()
     write_folder(out)
     assert check(out, replace=True) == out.resolve()
     assert_error(ParameterError, lambda: check(out, replace=False), "is there already")
-    assert_error(ParameterError, lambda: check(out, replace=True, ours=False), "something besides vectors")
+    assert_error(ParameterError, lambda: check(out, replace=True, is_own=False), "something besides vectors")
     out.with_name("link").symlink_to(out)
     assert_error(ParameterError, lambda: check(out.with_name("link"), replace=True), "is a link")
     assert_error(StorageError, lambda: check(out.parent / "no" / "new", replace=True), "its folder does not exist")

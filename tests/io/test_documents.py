@@ -94,7 +94,7 @@ def test_a_reader_closes_its_files_however_it_ends(tmp_path, monkeypatch):
     path = raw(tmp_path / "a.csv", "text\none\ntwo\nx,y\n")
     opened = []
     real = type(tmp_path).open
-    monkeypatch.setattr(type(tmp_path), "open", lambda *given: opened.append(real(*given)) or opened[-1])
+    monkeypatch.setattr(type(tmp_path), "open", lambda *arguments: opened.append(real(*arguments)) or opened[-1])
     for use in (lambda reader: next(reader.batches(1)), lambda reader: reader.close(), rows):
         reader = read_documents([path])
         use(reader)

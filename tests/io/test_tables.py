@@ -139,18 +139,18 @@ def test_what_is_no_string_is_no_text_and_damage_is_named(tmp_path):
     assert columns == [{"n": 1}, {"n": 3}]
 
 
-@pytest.mark.parametrize("at", ["ParquetFile", "iter_batches"])
-def test_a_disk_that_fails_is_not_taken_for_damage(tmp_path, monkeypatch, at):
+@pytest.mark.parametrize("failing", ["ParquetFile", "iter_batches"])
+def test_a_disk_that_fails_is_not_taken_for_damage(tmp_path, monkeypatch, failing):
     path = put(tmp_path / "x.parquet", ["the man", "of the city"])
 
     def fail(*_, **__):
         raise OSError(errno.EIO, f"Failed to read {MARKER}. Detail: [errno 5] Input/output error")
         yield
 
-    if at == "ParquetFile":
-        monkeypatch.setattr(pq, at, lambda *_, **__: next(fail()))
+    if failing == "ParquetFile":
+        monkeypatch.setattr(pq, failing, lambda *_, **__: next(fail()))
     else:
-        monkeypatch.setattr(pq.ParquetFile, at, fail)
+        monkeypatch.setattr(pq.ParquetFile, failing, fail)
     assert_error(StorageError, lambda: texts_of(path), "cannot read 'x.parquet'", os.strerror(errno.EIO))
 
 

@@ -198,8 +198,8 @@ def test_kill_9_at_any_moment_loses_nothing(work, glove, processes, suffix):
     whole_size = 450_000 if suffix == ".jsonl" else 90_000
     for share in (0.0, 0.3, 0.6):
 
-        def is_there(least=share * whole_size):
-            return spool.exists() and spool.stat().st_size > least
+        def is_there(minimum=share * whole_size):
+            return spool.exists() and spool.stat().st_size > minimum
 
         killed("run.py", out, processes, when=is_there, after=24)
         assert not (work / out).exists()

@@ -31,8 +31,8 @@ def out(tmp_path):
     return tmp_path / "out.txt"
 
 
-def job(out, *, options=OPTIONS, seed=7, release_id="release", **how):
-    return Job(out, options, key=NoiseKey(seed), release_id=release_id, **how)
+def job(out, *, options=OPTIONS, seed=7, release_id="release", **extra):
+    return Job(out, options, key=NoiseKey(seed), release_id=release_id, **extra)
 
 
 def digest(data):
@@ -50,9 +50,9 @@ def hidden(out):
     return {path.name.removeprefix(f".{out.name}.") for path in out.parent.iterdir() if path.name.startswith(".")}
 
 
-def interrupted(out, *places, **how):
+def interrupted(out, *places, **extra):
     """A job that did these parts and was stopped."""
-    with job(out, **how) as work:
+    with job(out, **extra) as work:
         add(work, *places)
         return work.key.secret()
 
@@ -253,10 +253,10 @@ def test_a_job_that_was_killed_before_others_got_their_rights_gives_them(out, mo
     assert os.listdir(out.parent) == [out.name]
 
 
-@pytest.mark.parametrize("how", [{}, {"resume": True}, {"restart": True}])
-def test_a_job_that_was_stopped_before_it_began_begins(out, how):
+@pytest.mark.parametrize("extra", [{}, {"resume": True}, {"restart": True}])
+def test_a_job_that_was_stopped_before_it_began_begins(out, extra):
     sibling(out, "job").touch(mode=0o600)
-    with job(out, **how) as work:
+    with job(out, **extra) as work:
         assert not work.parts
         finish(work, out)
 
@@ -643,12 +643,12 @@ with Job(pathlib.Path(sys.argv[1]), {}, key=NoiseKey(), release_id="r") as job:
 """
 
 
-@pytest.mark.parametrize("how", [{"resume": True}, {"restart": True}, {}])
-def test_a_second_process_at_the_same_job_is_refused(out, how):
+@pytest.mark.parametrize("extra", [{"resume": True}, {"restart": True}, {}])
+def test_a_second_process_at_the_same_job_is_refused(out, extra):
     command = [sys.executable, "-c", HOLD, os.fspath(out)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "here\n"
-        message = assert_error(StorageError, lambda: job(out, options={}, **how))
+        message = assert_error(StorageError, lambda: job(out, options={}, **extra))
         assert message == f"another process is writing {str(out)!r}: wait for it, or stop it"
         assert sibling(out, "rows").read_bytes() == b"x"
         process.stdin.close()
@@ -661,7 +661,7 @@ def test_a_second_job_in_the_same_process_is_refused(out):
     with job(out) as work:
         add(work, 0)
         for settings in ({"resume": True}, {"restart": True}):
-            assert_error(StorageError, lambda how=settings: job(out, **how), "another process is writing")
+            assert_error(StorageError, lambda extra=settings: job(out, **extra), "another process is writing")
         add(work, 1)
         finish(work, out)
 

@@ -157,16 +157,16 @@ def as_dataset(table):
     return with_info(dataset)
 
 
-def with_info(made):
-    info = made.info
+def with_info(dataset_value):
+    info = dataset_value.info
     info.description = info.citation = info.homepage = info.license = MARKER
     info.builder_name = info.dataset_name = info.config_name = MARKER
     info.splits = datasets.SplitDict({MARKER: datasets.SplitInfo(MARKER, num_bytes=NUMBER, num_examples=NUMBER)})
     info.dataset_size = info.download_size = info.size_in_bytes = NUMBER
     info.download_checksums = {MARKER: {"num_bytes": NUMBER}}
     info.version = datasets.Version("1.0.0", description=MARKER)
-    made._split = datasets.NamedSplit(MARKER)
-    return made
+    dataset_value._split = datasets.NamedSplit(MARKER)
+    return dataset_value
 
 
 def values(table):
@@ -306,14 +306,18 @@ PLACES = {
         1, 1
     ),
     "entries of a dictionary": dictionary,
-    "entries of a dictionary in lists": lambda: dictionary(lambda each: pa.ListArray.from_arrays(*of_pair(each))),
+    "entries of a dictionary in lists": lambda: dictionary(
+        lambda array_value: pa.ListArray.from_arrays(*of_pair(array_value))
+    ),
     "entries of a dictionary in lists of a fixed size": lambda: dictionary(
-        lambda each: pa.FixedSizeListArray.from_arrays(each, 1)
+        lambda array_value: pa.FixedSizeListArray.from_arrays(array_value, 1)
     ),
     "entries of a dictionary in maps": lambda: dictionary(
-        lambda each: pa.MapArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["k", "k"]), each)
+        lambda array_value: pa.MapArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["k", "k"]), array_value)
     ),
-    "entries of a dictionary in structures": lambda: dictionary(lambda each: pa.StructArray.from_arrays([each], ["a"])),
+    "entries of a dictionary in structures": lambda: dictionary(
+        lambda array_value: pa.StructArray.from_arrays([array_value], ["a"])
+    ),
     "metadata of a table": lambda: pa.table({"text": ["a"], "kept": [1]}, metadata={"a": MARKER}),
     "metadata of a field": lambda: pa.table(
         {"text": ["a"], "kept": [1]},

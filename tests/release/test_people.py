@@ -156,7 +156,7 @@ def test_the_promise_is_that_of_the_release_that_promises_least(mechanism):
 
 
 @pytest.mark.parametrize(
-    ("most", "uncounted", "sentences"),
+    ("largest", "uncounted", "sentences"),
     [
         (MostTexts(3), 0, ["The 'who' with the most texts has 3.", "for all of them together: epsilon at most"]),
         (MostTexts(1), 0, ["has 1.", "is also one for a person: epsilon at most"]),
@@ -166,9 +166,9 @@ def test_the_promise_is_that_of_the_release_that_promises_least(mechanism):
         (MostTexts(10**6 + 1), 0, ["has 1,000,001. There is no stated guarantee for that many."]),
     ],
 )
-def test_what_the_owner_reads(mechanism, most, uncounted, sentences):
-    person = promise_to(most, [mechanism.document_statement(4)])
-    text = for_person(person, most, user="who", uncounted=uncounted)
+def test_what_the_owner_reads(mechanism, largest, uncounted, sentences):
+    person = promise_to(largest, [mechanism.document_statement(4)])
+    text = for_person(person, largest, user="who", uncounted=uncounted)
     assert all(sentence in " ".join(text.split()) for sentence in sentences), text
     assert max(map(len, text.split("\n"))) <= 79
     assert ("does not protect" in " ".join(text.split())) == (person is not None)  # TEM at 2: 36 nats a word

@@ -195,17 +195,17 @@ def test_what_attaches_to_a_redacted_piece_goes_with_it():
 
 
 @pytest.mark.parametrize(
-    ("found", "private"),
+    ("entities_value", "private"),
     [(("PERSON", 4), "<name> tax"), (("tea by Ann 7", 4), "<other> tax"), (SystemExit(2), "<unread>")],
 )
-def test_an_analyzer_neither_names_a_placeholder_after_a_text_nor_ends_a_release(found, private):
+def test_an_analyzer_neither_names_a_placeholder_after_a_text_nor_ends_a_release(entities_value, private):
     class Analyzer:
         def analyze(self, *, text, language, entities):
             if text != "tea\N{NO-BREAK SPACE}tax":
                 return []
-            if isinstance(found, SystemExit):
-                raise found
-            return [SimpleNamespace(start=0, end=found[1], entity_type=found[0])]
+            if isinstance(entities_value, SystemExit):
+                raise entities_value
+            return [SimpleNamespace(start=0, end=entities_value[1], entity_type=entities_value[0])]
 
     redacted = dptext.Redacted(dptext.TEM(VECTORS, epsilon=9.0, threshold=0.5), kinds=(), analyzer=Analyzer())
     assert redacted.redact("tea\N{NO-BREAK SPACE}tax").replace(">tax", "> tax") == private

@@ -274,14 +274,14 @@ def test_a_run_that_goes_on_after_a_kill_is_counted_once(work, monkeypatch, stag
 
 
 @pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("again", ["l.db", None])
-def test_a_run_that_starts_over_leaves_the_earlier_release_charged(work, monkeypatch, caplog, stage, again):
+@pytest.mark.parametrize("repeated", ["l.db", None])
+def test_a_run_that_starts_over_leaves_the_earlier_release_charged(work, monkeypatch, caplog, stage, repeated):
     Ledger.create("l.db", releases=2)
     killed_at(stage, monkeypatch)
     (earlier,) = states()
-    release(ledger=again, force=True)
-    assert states() == [earlier, *["released"] * (again is not None)]
-    assert ("dptext ledger void" in caplog.text) == (again is not None and earlier == "pending")
+    release(ledger=repeated, force=True)
+    assert states() == [earlier, *["released"] * (repeated is not None)]
+    assert ("dptext ledger void" in caplog.text) == (repeated is not None and earlier == "pending")
     assert hidden(work) == []
 
 
@@ -326,8 +326,8 @@ def test_an_output_that_the_ledger_cannot_be_told_of_is_named_and_settled_by_the
         with pytest.raises(StorageError) as caught:
             release(ledger="l.db")
     (pending,) = Ledger("l.db").releases()
-    told, then = caught.value.__notes__
-    assert f"dptext ledger settle l.db {pending.release_id}" in told
+    notice, then = caught.value.__notes__
+    assert f"dptext ledger settle l.db {pending.release_id}" in notice
     assert then == "out.txt is published: run the same command with --resume to finish"
     release(ledger="l.db", resume=True)
     assert (states(), hidden(work)) == (["released"], [])

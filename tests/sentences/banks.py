@@ -27,10 +27,12 @@ def bank() -> dptext.TextBank:
     return dptext.TextBank(texts, encoder="words", cache=False, name="four things", licence="made up")
 
 
-def documents(count: int, *, most: int = 3, seed: int = 1) -> tuple[list[str], list[str]]:
+def documents(count: int, *, max_sentences: int = 3, seed: int = 1) -> tuple[list[str], list[str]]:
     """So many texts of one to ``most`` sentences about one thing each, and what they are about."""
     generator = np.random.default_rng(seed)
     names = list(THINGS)
     about = [names[number % len(names)] for number in range(count)]
-    texts = [" ".join(sentence(thing, generator) for _ in range(generator.integers(1, most + 1))) for thing in about]
+    texts = [
+        " ".join(sentence(thing, generator) for _ in range(generator.integers(1, max_sentences + 1))) for thing in about
+    ]
     return texts, about

@@ -49,7 +49,7 @@ def many(count):
 
 
 def test_each_text_is_kept_once_on_one_line_in_the_order_in_which_it_came():
-    for given in [
+    for texts_ in [
         lambda: GIVEN,
         lambda: (text for text in GIVEN),
         lambda: [dptext.Document(text) for text in GIVEN],
@@ -57,7 +57,7 @@ def test_each_text_is_kept_once_on_one_line_in_the_order_in_which_it_came():
         lambda: pyarrow.table({"text": GIVEN}),
         lambda: Pool(GIVEN),
     ]:
-        bank = bank_of(given())
+        bank = bank_of(texts_())
         assert [*bank.texts] == KEPT
         assert bank.fingerprint == bank_of(KEPT).fingerprint != bank_of(KEPT[::-1]).fingerprint
 
@@ -197,8 +197,8 @@ def test_neither_raw_encodings_nor_a_second_copy_of_the_vectors_is_held(monkeypa
     features = fit_features(wide, texts[:50], cache=False)
     tracemalloc.start()
     bank = bank_of(iter(texts), features)
-    held, peak = tracemalloc.get_traced_memory()
+    allocated, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     content = bank.vectors.nbytes + sum(len(text.encode()) + 9 for text in bank.texts)
-    assert held < content + 300_000
+    assert allocated < content + 300_000
     assert peak < content + 1_500_000

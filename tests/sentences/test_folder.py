@@ -207,8 +207,8 @@ def test_a_file_that_is_missing_is_named(saved, name):
     assert_error(DataError, lambda: dptext.TextBank.load(saved), "saved", name, "missing")
 
 
-def rewritten(folder, name, made):
-    (folder / name).write_bytes(made)
+def rewritten(folder, name, content_value):
+    (folder / name).write_bytes(content_value)
     announced(folder)
 
 

@@ -125,7 +125,7 @@ def test_the_promise_of_a_part_is_a_share_of_its_document(bank):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected_value"),
     [
         ({"epsilon": 0}, "epsilon must be"),
         ({"epsilon": 1, "unit": "user"}, "unit must be"),
@@ -138,8 +138,8 @@ def test_the_promise_of_a_part_is_a_share_of_its_document(bank):
         ({"epsilon": 60}, "epsilon must be"),
     ],
 )
-def test_what_cannot_be_promised_is_refused(bank, options, said):
-    with pytest.raises(ParameterError, match=said):
+def test_what_cannot_be_promised_is_refused(bank, options, expected_value):
+    with pytest.raises(ParameterError, match=expected_value):
         dptext.BankRewriter(bank, **options)
 
 

@@ -50,8 +50,8 @@ spark.stop()
 
 
 @contextmanager
-def running(what, *arguments, cwd):
-    command = [os.path.join(os.environ["SPARK_HOME"], "bin", "spark-class"), f"org.apache.spark.deploy.{what}"]
+def running(script, *arguments, cwd):
+    command = [os.path.join(os.environ["SPARK_HOME"], "bin", "spark-class"), f"org.apache.spark.deploy.{script}"]
     process = subprocess.Popen([*command, *arguments], cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(15)  # nobody says when it is ready
     try:

@@ -65,10 +65,12 @@ def synthesizer(**changes):
     return dptext.Synthesizer(**fields | {"most_documents": MOST} | changes)
 
 
-def described(df, made, **how):
+def described(df, fitted_with, **settings_value):
     import dptext.spark.frames
 
-    return dptext.spark.frames.describe(df, made, **{"public": POOL, "user": "who", "partitions": 2, **how})
+    return dptext.spark.frames.describe(
+        df, fitted_with, **{"public": POOL, "user": "who", "partitions": 2, **settings_value}
+    )
 
 
 @pytest.fixture(scope="module")

@@ -60,10 +60,10 @@ def collected(release):
 
 def same_promise(statement, other):
     """But for the engine's name, and what names a release."""
-    there = dict(statement.parameters)
-    assert there.pop("engine") == "spark"
+    parameters_value = dict(statement.parameters)
+    assert parameters_value.pop("engine") == "spark"
     plain = {"release_id": None, "data_sha256": None, "software": None}
-    return statement.replace(**plain, parameters=there) == other.replace(**plain)
+    return statement.replace(**plain, parameters=parameters_value) == other.replace(**plain)
 
 
 def test_shuffled_rows_and_other_partitions_are_the_same_release(frame, mechanism):
@@ -144,10 +144,13 @@ def test_metadata_of_columns_does_not_come_along(spark, mechanism, tmp_path):
     """pyspark.ml writes all values of a column there, those of rows that are filtered out too."""
     from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
-    told = {"ml_attr": {"vals": ["qsecretq"]}}
-    inner = StructType([StructField("code", IntegerType(), metadata=told)])
-    fields = [StructField("text", StringType(), metadata=told), StructField("label", IntegerType(), metadata=told)]
-    schema = StructType([*fields, StructField("labels", ArrayType(inner), metadata=told)])
+    metadata_value = {"ml_attr": {"vals": ["qsecretq"]}}
+    inner = StructType([StructField("code", IntegerType(), metadata=metadata_value)])
+    fields = [
+        StructField("text", StringType(), metadata=metadata_value),
+        StructField("label", IntegerType(), metadata=metadata_value),
+    ]
+    schema = StructType([*fields, StructField("labels", ArrayType(inner), metadata=metadata_value)])
     frame = spark.createDataFrame([("the doctor", 1, [(2,)])], schema)
     for keep in (["label", "labels"], []):
         release = privatize(frame, mechanism, keep=keep)

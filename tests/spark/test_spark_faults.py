@@ -164,7 +164,7 @@ def run_folder(spark, out, statement, content, *, good=10**6, force=False):
 
 @pytest.mark.parametrize("replaces", [False, True])
 def test_a_step_that_fails_leaves_what_was_there(spark, promise, tmp_path, replaces):
-    out, beside = tmp_path / "out", tmp_path / "out.privacy.json"
+    out, statement_file = tmp_path / "out", tmp_path / "out.privacy.json"
     if replaces:
         run_folder(spark, out, promise.replace(release_id="old"), "old")
     for good in range(4 if replaces else 2):
@@ -173,10 +173,10 @@ def test_a_step_that_fails_leaves_what_was_there(spark, promise, tmp_path, repla
         assert names(tmp_path) == (["out", "out.privacy.json"] if replaces else [])
         if replaces:
             assert (out / "part-0.parquet").read_text() == "old"
-            assert json.loads(beside.read_text())["data_sha256"] == folder_digest(out)
+            assert json.loads(statement_file.read_text())["data_sha256"] == folder_digest(out)
     run_folder(spark, out, promise.replace(release_id="new"), "new", force=replaces)
     assert (out / "part-0.parquet").read_text() == "new"
-    assert json.loads(beside.read_text())["data_sha256"] == folder_digest(out)
+    assert json.loads(statement_file.read_text())["data_sha256"] == folder_digest(out)
 
 
 def test_what_a_killed_run_reserved_stays_charged_and_its_work_is_its_owners_alone(spark, promise, tmp_path):
@@ -347,10 +347,10 @@ def test_an_output_that_is_there_is_answered_with_the_option(spark, promise, tmp
 
 
 def test_errors_of_the_engine_name_what_they_can(spark):
-    def raised(module, said):
+    def raised(module, text_):
         kind = type("ToldError", (Exception,), {"__module__": module})
         with pytest.raises(DptextError) as caught, plain_errors():
-            raise kind(said)
+            raise kind(text_)
         return str(caught.value)
 
     assert "a Python worker died" in raised("pyspark.errors", "Python worker exited unexpectedly (crashed)")

@@ -45,8 +45,8 @@ def partitions(rows, count, order=None):
     """As the engine hands them over: whole groups in each partition, sorted; the input in any order."""
     shuffled = rows if order is None else rows.take(order)
     for number in range(count):
-        mine = shuffled.filter(pa.compute.equal(pa.compute.bit_wise_and(shuffled[GROUP], count - 1), number))
-        yield number, mine.sort_by([(GROUP, "ascending"), ("n", "ascending")])
+        part_value = shuffled.filter(pa.compute.equal(pa.compute.bit_wise_and(shuffled[GROUP], count - 1), number))
+        yield number, part_value.sort_by([(GROUP, "ascending"), ("n", "ascending")])
 
 
 def released(context, rows, task, *, count=2, batch=7, order=None):

@@ -158,7 +158,7 @@ def test_what_may_pass_is_tried_again(server, behaviours):
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "said"),
+    ("behaviour", "expected"),
     [
         ("hang", "no whole answer in time"),
         ("trickle", "no whole answer in time"),
@@ -189,14 +189,14 @@ def test_what_may_pass_is_tried_again(server, behaviours):
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else None,
 )  # fmt: skip
-def test_too_many_failures_are_one_clear_error_without_the_answer(server, behaviour, said):
+def test_too_many_failures_are_one_clear_error_without_the_answer(server, behaviour, expected):
     never_ends = behaviour in ("hang", "trickle", "slowhead")
     limits = HASTY if never_ends else Limits(connect=60, read=60, call=60, retries=1, backoff=0, wait=0, failures=2)
     url = server.url(behaviour.replace(",", "%2C").replace("/", "%2F"))
     with pytest.raises(SourceError) as caught:
         endpoint(url, connections=1, limits=limits).propose(Request({}, (), 30))
     message = str(caught.value)
-    assert said in message
+    assert expected in message
     assert f"the server at 127.0.0.1:{server.port} failed" in message
     assert "0 were answered before" in message
     assert "SECRET" not in message
@@ -204,7 +204,7 @@ def test_too_many_failures_are_one_clear_error_without_the_answer(server, behavi
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "said"),
+    ("behaviour", "expected"),
     [
         ("401", "accept the key"),
         ("403", "accept the key"),
@@ -213,9 +213,9 @@ def test_too_many_failures_are_one_clear_error_without_the_answer(server, behavi
         ("moved", "redirect"),
     ],
 )
-def test_a_refusal_for_good_is_not_tried_again(server, behaviour, said):
+def test_a_refusal_for_good_is_not_tried_again(server, behaviour, expected):
     url = server.url(behaviour)
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=expected):
         endpoint(url, connections=1, key=KEY).propose(REQUEST)
     assert len(server.asked(url)) == 1
     assert server.asked("http://x/elsewhere") == []  # where the redirect leads
@@ -469,17 +469,17 @@ def test_a_key_may_go_to_this_machine():
 
 
 def test_the_address_of_the_completions():
-    for given, address in [
+    for argument, address in [
         ("http://localhost:8080", "http://localhost:8080/chat/completions"),
         ("http://localhost:8080/v1/", "http://localhost:8080/v1/chat/completions"),
         ("http://localhost/v1/chat/completions", "http://localhost/v1/chat/completions"),
         ("https://x.example/a?api-version=2#part", "https://x.example/a/chat/completions?api-version=2"),
     ]:
-        assert endpoint(given)._address == address
+        assert endpoint(argument)._address == address
 
 
 def test_arguments_are_checked():
-    for options, said in [
+    for options, expected in [
         ({"url": "localhost:8080"}, "must be an address"),
         ({"url": "ftp://x/v1"}, "must be an address"),
         ({"url": "http://"}, "must be an address"),
@@ -503,7 +503,7 @@ def test_arguments_are_checked():
         ({"max_calls": -1}, "max_calls"),
         ({"answers": ""}, "answers must be a path"),
     ]:
-        with pytest.raises(ParameterError, match=said) as caught:
+        with pytest.raises(ParameterError, match=expected) as caught:
             endpoint(**{"url": "http://localhost/v1"} | options)
         assert KEY not in str(caught.value)
 

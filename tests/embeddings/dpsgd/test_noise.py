@@ -147,7 +147,7 @@ def test_what_is_in_doubt_is_settled_to_the_same_number(monkeypatch):
         monkeypatch.setattr(module, "_DOUBT", doubt)  # in front of the compiled loop
         settled = []
         settle = module.settle
-        monkeypatch.setattr(module, "settle", lambda *given, f=settle, s=settled: s.append(1) or f(*given))
+        monkeypatch.setattr(module, "settle", lambda *arguments, f=settle, s=settled: s.append(1) or f(*arguments))
         tables = np.ones((3, 201), dtype=np.float32)
         CellNoise(SIGMA).descend(tables, rows, sums_of(tables, rows, cells), 2.0**-30, RandomBits(8))
         monkeypatch.setattr(module, "settle", settle)

@@ -48,15 +48,15 @@ def test_negative_words_follow_their_weights():
     assert ((pairs[:, 2:] == NONE) | (pairs[:, 2:] >= WORDS)).all()
     draws = pairs[:, 2:][pairs[:, 2:] != NONE] - WORDS
     assert (WORDS - 1) not in draws  # the unknown word
-    beside = (pairs[:, 1] - WORDS)[:, None]
-    assert not ((pairs[:, 2:] - WORDS) == beside).any()
+    neighbours = (pairs[:, 1] - WORDS)[:, None]
+    assert not ((pairs[:, 2:] - WORDS) == neighbours).any()
     others = draws[(draws != 3) & (draws != 4)]
     counts = np.bincount(others, minlength=WORDS)
     for power, right in ((0.75, True), (0.85, False)):
         weights = np.arange(1, WORDS + 1.0) ** -power
         weights[[3, 4, WORDS - 1]] = 0
-        here = weights > 0
-        pvalue = stats.chisquare(counts[here], (weights / weights.sum() * counts.sum())[here]).pvalue
+        positive = weights > 0
+        pvalue = stats.chisquare(counts[positive], (weights / weights.sum() * counts.sum())[positive]).pvalue
         assert (pvalue > ALARM) == right
 
 
