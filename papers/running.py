@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from papers.sweep_file import Row
-from papers.sweeps import Progress
+from papers.sweeps import Row
 
 from dptext.intervals import Estimate, mean_over_runs
 
@@ -21,8 +20,6 @@ __all__ = [
     "mean_of",
     "number_of",
     "options_of",
-    "say",
-    "say_by_name",
     "seeds_of",
     "torch_device",
     "write_between",
@@ -56,23 +53,6 @@ def torch_device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def say(progress: Progress) -> None:
-    """A line for each cell, with its settings."""
-    if progress.row is not None:
-        _say(progress, [f"{value}" for value in progress.row.settings.values() if value is not None])
-
-
-def say_by_name(progress: Progress) -> None:
-    """The same, with the names of the settings."""
-    if progress.row is not None:
-        _say(progress, [f"{name} {value}" for name, value in progress.row.settings.items() if value is not None])
-
-
-def _say(progress: Progress, settings: list[str]) -> None:
-    assert progress.row is not None
-    print(f"{progress.done} of {progress.total}: {', '.join(settings)}, {progress.row.seconds:.0f} s", flush=True)
 
 
 def write_between(readme: Path | None, start: str, end: str, text: str) -> None:

@@ -19,7 +19,7 @@ from papers.blogs import bloggers
 from papers.blogs_posts import TASKS, posts_for
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, SCALAR, SMALLEST_GROUP, Device, measure
 from papers.dpnr.blogs_report import write_report
-from papers.running import options_of, say
+from papers.running import options_of
 from papers.sweeps import sweep
 
 from dptext import load_vectors
@@ -98,10 +98,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
             | {"folds": plan.folds}
             | posts.facts,
             packages=("scikit-learn",),
-            not_compared=("device", "posts"),
             processes=options.processes,
-            progress=say,
-            stop_at_error=True,
         )
 
 

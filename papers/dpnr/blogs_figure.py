@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from papers.blogs_posts import INDUSTRY
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NONE, OURS, SCALAR
-from papers.sweep_file import Row
+from papers.sweeps import Row
 
 from dptext.errors import extra
 

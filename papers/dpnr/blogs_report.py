@@ -12,8 +12,7 @@ from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, PUBLISHED
 from papers.dpnr.blogs_figure import draw
 from papers.dpnr.blogs_printed import ACCURACY, FAIRNESS, RATIOS, printed_accuracy
 from papers.running import write_between
-from papers.sweep_file import Row
-from papers.sweeps import read_sweep
+from papers.sweeps import Row, read_sweep
 
 from dptext.errors import DataError
 

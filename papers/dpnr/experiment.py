@@ -18,7 +18,7 @@ from papers.dpnr.corpus import prepare, read
 from papers.dpnr.report import write_report
 from papers.dpnr.servers import DROPOUT_AT, SCHEDULES, measure, measure_as_printed, measure_both
 from papers.dpnr.sets import AS_LARGE, IMDB, PRINTED_AS, SETS, Sources
-from papers.running import options_of, say
+from papers.running import options_of
 from papers.sweeps import sweep
 
 HERE = Path(__file__).resolve().parent
@@ -110,10 +110,7 @@ class Run:
             path=self.options.out / f"{name} {self.name}.jsonl",
             name=f"dpnr {name}",
             constants=self.constants | {"users": repr(users), "mus": repr(mus)},
-            not_compared=("file",),
             processes=self.options.processes,
-            progress=say,
-            stop_at_error=True,
         )
 
     def study(self) -> list[dict[str, Any]]:

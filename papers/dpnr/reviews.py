@@ -24,7 +24,7 @@ from papers.dpnr.blogs_printed import ACCURACY, AG, BLOG, FAIRNESS, TP_US
 from papers.dpnr.blogs_report import Rows, main_table
 from papers.dptext.attributed import Attributed
 from papers.dptext.trustpilot import AGES, read_reviews
-from papers.running import options_of, say, write_between
+from papers.running import options_of, write_between
 from papers.sweeps import sweep
 
 from dptext import load_vectors
@@ -87,10 +87,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
             name=f"dpnr reviews, {name}",
             constants={"vectors": vectors.fingerprint, "width": vectors.dimension, "folds": plan.folds} | texts.facts,
             packages=("scikit-learn",),
-            not_compared=("device", "posts"),
             processes=options.processes,
-            progress=say,
-            stop_at_error=True,
         )
 
 

@@ -24,7 +24,6 @@ from papers.dptext.attributed import Attributed
 from papers.dptext.methods import ADV_ALL, NAMES, Labelled, Sender, sender
 from papers.numbers_of import named as _named
 from papers.numbers_of import of_groups
-from papers.running import say
 from papers.sweeps import sweep
 
 from dptext.attacks import author_reidentification
@@ -103,10 +102,7 @@ def run_cells(
         | {"resamples": setting.resamples, "attackers": ", ".join(setting.attackers)}
         | setting.posts.facts,
         packages=("scikit-learn", "torch"),
-        not_compared=("setting",),
         processes=options.processes,
-        progress=say,
-        stop_at_error=True,
     )
 
 

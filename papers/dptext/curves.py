@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from papers.dptext import methods
-from papers.sweep_file import Row
+from papers.sweeps import Row
 
 from dptext.errors import extra
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from papers.dptext import methods
 from papers.dptext.methods import NAMES
 from papers.dptext.rows import ATTRIBUTES
-from papers.sweep_file import Row
+from papers.sweeps import Row
 
 if TYPE_CHECKING:
     from papers.dptext.rows import Rows

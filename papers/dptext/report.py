@@ -11,7 +11,7 @@ from papers.dptext.page import write_page
 from papers.dptext.printed import PRINTED, SET
 from papers.dptext.rows import ATTRIBUTES, Rows, files_of, signed, spelled
 from papers.running import write_between
-from papers.sweep_file import Row
+from papers.sweeps import Row
 
 from dptext.errors import DataError
 

@@ -11,8 +11,7 @@ from papers.blogs_posts import TASKS
 from papers.dptext import methods
 from papers.dptext.methods import METHODS, NAMES, true_epsilon
 from papers.dptext.stored import ENCODERS
-from papers.sweep_file import Row
-from papers.sweeps import read_sweep
+from papers.sweeps import Row, read_sweep
 
 __all__ = ["ATTRIBUTES", "POINTS", "Rows", "files_of", "reaches", "signed", "spelled"]
 

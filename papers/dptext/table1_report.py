@@ -10,7 +10,7 @@ from papers.dptext.methods import NAMES
 from papers.dptext.printed import PRINTED
 from papers.dptext.rows import Rows, spelled
 from papers.running import write_between
-from papers.sweep_file import Row
+from papers.sweeps import Row
 
 from dptext.errors import DataError
 

@@ -23,7 +23,7 @@ from papers.dpugc.new_words import NewWords
 from papers.dpugc.probes import AS_NEW, AS_PUBLIC, Probes
 from papers.dpugc.report import write_report
 from papers.dpugc.semantic import GOLD, LISTS, Semantic
-from papers.running import options_of, say_by_name
+from papers.running import options_of
 from papers.sweeps import sweep
 
 from dptext import load_vectors
@@ -180,9 +180,6 @@ class Run:
             path=self.out / f"{name}.jsonl",
             name=f"dpugc {name}",
             constants=self.constants | constants,
-            not_compared=("self",),
-            progress=say_by_name,
-            stop_at_error=True,
         )
 
 

@@ -12,7 +12,7 @@ from papers.dpugc.neighbours import PAPER_QUERIES
 from papers.dpugc.new_words import BENCHMARKS as NEW_BENCHMARKS
 from papers.dpugc.probes import AS_NEW, AS_PUBLIC, PAIRS
 from papers.dpugc.results import Rows, over_things, share_over_things
-from papers.sweep_file import Setting
+from papers.sweeps import Setting
 
 from dptext.errors import extra
 from dptext.intervals import Estimate

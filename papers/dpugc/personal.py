@@ -32,7 +32,7 @@ from papers.dpugc.steps import GOLD, GOLD_SEED, TOP
 from papers.dpugc.trained import PRINTED_SIGMA, Schedule, Trainings
 from papers.dpugc.trained import behaviour as behaviour_of_training
 from papers.dpugc.wishes import BY, DEVICE, LEVEL, LEVELS, PROFILE, TEXTS, VECTOR, ColdStart, with_levels
-from papers.running import options_of, say_by_name
+from papers.running import options_of
 from papers.sweeps import grid, sweep
 
 from dptext import Document, SkipGram, WordVectors, load_vectors
@@ -539,9 +539,6 @@ class Run:
             path=self.out / f"{name}.jsonl",
             name=f"dpugc {name}",
             constants=self.constants | constants,
-            not_compared=("self",),
-            progress=say_by_name,
-            stop_at_error=True,
         )
 
 

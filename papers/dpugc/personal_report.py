@@ -7,7 +7,7 @@ from pathlib import Path
 from papers.dpugc.training_results import Found
 from papers.dpugc.wishes import BY, DEVICE, LEVELS, VECTOR
 from papers.running import write_between
-from papers.sweep_file import Setting
+from papers.sweeps import Setting
 
 from dptext.errors import DataError
 from dptext.intervals import Estimate

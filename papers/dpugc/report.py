@@ -14,7 +14,7 @@ from papers.dpugc.probes import PAIRS
 from papers.dpugc.results import Rows, over_things, share_over_things
 from papers.dpugc.semantic import LISTS
 from papers.running import write_between
-from papers.sweep_file import Setting
+from papers.sweeps import Setting
 
 from dptext.errors import DataError
 from dptext.intervals import Estimate

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from papers.dpugc.intervals import crossed
 from papers.dpugc.models import LARGER, Model
-from papers.sweep_file import Row, Setting
-from papers.sweeps import read_sweep
+from papers.sweeps import Row, Setting, read_sweep
 
 from dptext.intervals import Estimate, share
 

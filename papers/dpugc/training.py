@@ -24,7 +24,7 @@ from papers.dpugc.steps import GOLD, GOLD_SEED, Steps, Stepwise
 from papers.dpugc.trained import KINDS, Schedule, Trainings, behaviour
 from papers.dpugc.training_report import write_report
 from papers.made_up_users import imdb_users, text8_users, wikitext_users
-from papers.running import options_of, say_by_name
+from papers.running import options_of
 from papers.sweeps import grid, sweep
 
 from dptext import Document, load_vectors
@@ -144,7 +144,7 @@ class Run:
             public = [{"model": kind, "epsilon": None, "steps": None} for kind in (WORDS, WORDS_AND_CHARACTERS)]
             cells = [setting | {"learner": learner} for learner in LEARNERS for setting in (*public, *settings)]
             constants |= {"held out": len(tested), "runs": runs, "resamples": self.plan.resamples}
-            self._cells("training_age", stepwise.measuring(age), cells, [1], ("self", "age"), **constants)
+            self._cells("training_age", stepwise.measuring(age), cells, [1], **constants)
 
     def compare(self) -> None:
         """Skip-gram and the one noisy release at equal epsilon."""
@@ -210,7 +210,6 @@ class Run:
         run: Callable[..., dict[str, float]],
         settings: Sequence[dict[str, Any]],
         seeds: Iterable[int],
-        not_compared: Sequence[str] = ("self",),
         **constants: Any,
     ) -> None:
         sweep(
@@ -220,9 +219,6 @@ class Run:
             path=self.out / f"{name}.jsonl",
             name=f"dpugc {name}",
             constants=constants,
-            not_compared=not_compared,
-            progress=say_by_name,
-            stop_at_error=True,
         )
 
 

@@ -11,7 +11,7 @@ from papers.dpugc.trained import KINDS, PAIRS, USERS
 from papers.dpugc.training_figure import draw
 from papers.dpugc.training_results import Found
 from papers.running import write_between
-from papers.sweep_file import Setting
+from papers.sweeps import Setting
 
 from dptext.errors import DataError
 from dptext.intervals import Estimate

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 from papers.dpugc.neighbours import PAPER_QUERIES
 from papers.dpugc.results import over_things
-from papers.sweep_file import Row, Setting
-from papers.sweeps import read_sweep
+from papers.sweeps import Row, Setting, read_sweep
 
 from dptext.intervals import Estimate
 

@@ -22,7 +22,6 @@ from papers.data_sets import data_folder
 from papers.ome.perceptron import BitPerceptron
 from papers.ome.printed import HERE, HIDDEN, RUNS, SENTIMENT, SETS, Experiment
 from papers.ome.printed_report import DECAY, ROW
-from papers.running import say_by_name
 from papers.sweeps import sweep
 
 from dptext.representations.networks import TrainingOptions
@@ -66,9 +65,7 @@ def main() -> None:
             range(min(RUNS[name], options.runs or RUNS[name])),
             path=options.out / "decay.jsonl",
             name="ome decay",
-            not_compared=("experiment",),
-            progress=say_by_name,
-            stop_at_error=True,
+            constants={"epochs": 50},
         )
 
 

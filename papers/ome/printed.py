@@ -25,7 +25,6 @@ from papers.ome.printed_report import write_report
 from papers.ome.projections import Projection, principal
 from papers.ome.settings import split
 from papers.ome.vectors import encode
-from papers.running import say
 from papers.sweeps import sweep
 
 from dptext.privacy.randomness import RandomBits
@@ -222,9 +221,6 @@ def main() -> None:
                     path=out / f"printed-{name.lower()}.jsonl",
                     name="ome printed",
                     constants={"epochs": epochs},
-                    not_compared=("self._data", "self._cache"),
-                    progress=say,
-                    stop_at_error=True,
                 )
     write_report(out, readme=None if options.quick or options.out else HERE / "README.md")
 

@@ -11,8 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from papers.ome.mechanisms import BITS, OURS, PUBLISHED, true_epsilon
 from papers.running import write_between
-from papers.sweep_file import Row
-from papers.sweeps import read_sweep
+from papers.sweeps import Row, read_sweep
 
 from dptext.errors import DataError
 from dptext.intervals import Estimate, mean_over_runs

@@ -14,7 +14,7 @@ from papers.dpnr.servers import DROPOUT_AT, true_epsilon
 from papers.dpnr.sets import AG_NEWS, AS_LARGE, IMDB, YELP
 from papers.printed import leakage
 from papers.printed.cells import NO_CLAIM, Cell, Line, Note, Table
-from papers.sweep_file import Row
+from papers.sweeps import Row
 
 from dptext.intervals import Estimate, mean_over_runs
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from papers.running import options_of, say_by_name
+from papers.running import options_of
 from papers.sentences.cells import Bench
 from papers.sentences.report import write_report
 from papers.sentences.shown import write_shown
@@ -48,9 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 range(1, 3 if options.quick else 6),
                 path=options.out / f"{part}.jsonl",
                 name=f"sentences {part}",
-                not_compared=("self",),
-                progress=say_by_name,
-                stop_at_error=True,
             )
         if options.shown:
             write_shown(bench, options.out / "shown.json")

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import snips
-from papers.running import number_of, options_of, say_by_name, write_between
+from papers.running import number_of, options_of, write_between
 from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis import corpus
 from papers.synthesis.cells import DELTA, _words
@@ -335,9 +335,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             range(1, 2 if options.quick else 6),
             path=options.out / f"baselines-{name.lower().replace(',', '').replace(' ', '-')}.jsonl",
             name="synthesis baselines",
-            not_compared=("options", "work"),
-            progress=say_by_name,
-            stop_at_error=True,
         )
     write_report(options.out, readme=options.readme)
 

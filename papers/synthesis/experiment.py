@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from papers.running import options_of, say_by_name
+from papers.running import options_of
 from papers.sweeps import sweep
 from papers.synthesis.cells import Bench
 from papers.synthesis.report import write_report
@@ -44,9 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 seeds,
                 path=options.out / f"{part.replace(', ', '-')}.jsonl",
                 name=f"synthesis {part}",
-                not_compared=("self",),
-                progress=say_by_name,
-                stop_at_error=True,
             )
     write_report(options.out, readme=options.readme)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from papers.running import number_of, options_of, say_by_name, write_between
+from papers.running import number_of, options_of, write_between
 from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis import corpus
 from papers.synthesis.cells import DELTA, Bench, _rows, _split
@@ -55,9 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         range(1, 2 if options.quick else 6),
         path=options.out / "peers.jsonl",
         name="synthesis peers",
-        not_compared=("bench", "options"),
-        progress=say_by_name,
-        stop_at_error=True,
     )
     write_report(options.out, readme=options.readme)
 

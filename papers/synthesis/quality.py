@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import yelp
-from papers.running import by_settings, number_of, options_of, say_by_name, write_between
+from papers.running import by_settings, number_of, options_of, write_between
 from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis import corpus
 from papers.synthesis.baselines import DESCRIPTIONS, _split, _unit_rows, label_names
@@ -192,9 +192,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             range(1, 2 if options.quick else 6),
             path=options.out / "quality.jsonl",
             name="synthesis quality",
-            not_compared=("options", "work"),
-            progress=say_by_name,
-            stop_at_error=True,
         )
     write_report(options.out, readme=options.readme)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from papers.running import Rows, by_settings, estimate_of, mean_of, number_of, seeds_of, write_between
-from papers.sweep_file import Row
-from papers.sweeps import read_sweep
+from papers.sweeps import Row, read_sweep
 
 from dptext.errors import extra
 

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import LabelledTexts, yelp
-from papers.running import options_of, say_by_name, torch_device, write_between
-from papers.sweep_file import Row
-from papers.sweeps import read_sweep, sweep
+from papers.running import options_of, torch_device, write_between
+from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis.corpus import shuffled
 from papers.synthesis.kept import KeptSentences
 
@@ -71,9 +70,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             range(1, 3 if options.quick else 6),
             path=options.out / "pure.jsonl",
             name="words at a pure budget",
-            not_compared=("self",),
-            progress=say_by_name,
-            stop_at_error=True,
         )
     write_report(options.out, readme=options.readme)
 

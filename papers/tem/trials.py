@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from papers.running import options_of, say_by_name
+from papers.running import options_of
 from papers.sweeps import sweep
 
 from dptext import WordVectors, load_vectors
@@ -53,8 +53,5 @@ def run_trials(
             path=options.out / f"{part}.jsonl",
             name=name,
             constants={"vectors": vectors.fingerprint, "reviews": maximum},
-            not_compared=("self",),
-            progress=say_by_name,
-            stop_at_error=True,
         )
     return options

@@ -1,4 +1,4 @@
-"""Functions that sweeps run in other processes, so they stand in a module."""
+"""Functions that sweeps run in other processes."""
 
 import os
 import signal
@@ -20,9 +20,9 @@ def threads(settings, seed):
     return {"threads": max(entry["num_threads"] for entry in threadpool_info())}
 
 
-def stumbling(settings, seed):
+def failing(settings, seed):
     if settings["epsilon"] == 2.0 and seed == 1:
-        raise KeyError("a word out of somebody's text")
+        raise KeyError("a word of a private text")
     return {"score": settings["epsilon"]}
 
 
@@ -31,7 +31,7 @@ def dying(settings, seed):
 
 
 def killed_once(settings, seed):
-    """Kills the process that runs the sweep in the middle of it, the first time round."""
+    """Kill the process of the sweep in the middle of its first run."""
     marker = Path(os.environ["SWEEP_MARKER"])
     if seed == 2 and not marker.exists():
         marker.touch()
@@ -45,7 +45,7 @@ def main(path, processes):
 
     os.environ["SWEEP_PROCESS"] = str(os.getpid())
     settings = grid(epsilon=[1.0, 2.0])
-    sweep(killed_once, settings, range(4), path=path, name="killed", processes=int(processes))
+    sweep(killed_once, settings, range(4), path=Path(path), name="killed", processes=int(processes))
 
 
 if __name__ == "__main__":
