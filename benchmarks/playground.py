@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dptext.playground.model import SETTINGS, Playground
+from dptext.playground.server import PREVIEWERS, Playground
 from dptext.threads import available_cores, one_blas_thread
 
 RESULTS = Path(__file__).resolve().parent / "results" / "playground.json"
@@ -84,7 +84,7 @@ def main() -> None:
 
 def _fresh() -> float:
     """Seconds of a process of its own, less what an empty one takes."""
-    code = f"from dptext.playground.model import Playground; Playground().show('words', {TEXT!r}, 4.0)"
+    code = f"from dptext.playground.server import Playground; Playground().show('words', {TEXT!r}, 4.0)"
     taken = []
     for entry in ("pass", code):
         begin = time.perf_counter()
@@ -109,7 +109,7 @@ def _product(rows: int, inner: int, columns: int) -> float:
 def _rows(steps: int) -> list[Row]:
     playground = Playground()
     result = []
-    for method, item in SETTINGS.items():
+    for method, item in PREVIEWERS.items():
         product = _product(*_PRODUCTS[method][0])
         minimum, maximum, _ = item.epsilons
         for choice in item.choices:

@@ -35,7 +35,7 @@ _HOME = {
         "release.privatize": "batch_privatizer privatize privatize_file",
         "release.redaction": "Redacted",
         "release.release": "Release",
-        "reports.report": "report",
+        "reports.page": "report",
         "representations.additive": "Gaussian L2Laplace Laplace",
         "representations.bits": "OneBit OptimizedUnary SymmetricUnary WeightedBits",
         "representations.classifiers": "NoisyClassifier",

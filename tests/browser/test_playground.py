@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dptext.playground.model import SETTINGS, Playground
+from dptext.playground.server import PREVIEWERS, Playground
 
 MARKUP = "<script>alert(1)</script> <img src=x onerror=alert(2)> cats"
 
@@ -52,7 +52,7 @@ def slide(page, step):
 
 
 def choose(page, method):
-    page.get_by_role("radio", name=SETTINGS[method].title).check()
+    page.get_by_role("radio", name=PREVIEWERS[method].title).check()
     until(page, "name => state.shown?.method === name", method)
     wait_for_preview(page)
 
@@ -71,7 +71,7 @@ def test_slider_changes_guarantee_shading_and_draws(page):
     assert page.locator("#guarantee").inner_text() != guarantee
     assert first_word(page).inner_text() != shade
     assert page.locator("#draws").inner_text() != draws  # 5 of its words stay with a chance of 99.9%, and 0% before
-    assert page.locator("#epsilon").input_value() == f"{SETTINGS['words'].epsilons[1]:g}"
+    assert page.locator("#epsilon").input_value() == f"{PREVIEWERS['words'].epsilons[1]:g}"
     until(page, "document.getElementById('spoken').textContent.startsWith('Epsilon 20.')")
 
 
@@ -79,11 +79,11 @@ def first_word(page):
     return page.locator("#pieces .word").first
 
 
-@pytest.mark.parametrize("method", SETTINGS)
+@pytest.mark.parametrize("method", PREVIEWERS)
 def test_each_way_shows_all_it_has(page, picture, method):
     choose(page, method)
-    for choice in SETTINGS[method].choices:
-        if len(SETTINGS[method].choices) > 1:
+    for choice in PREVIEWERS[method].choices:
+        if len(PREVIEWERS[method].choices) > 1:
             page.get_by_label("Mechanism").select_option(choice)
             wait_for_preview(page)
         assert page.locator("#draws li").count() == 3
@@ -167,13 +167,13 @@ def test_the_name_of_a_control_contains_what_it_shows(page):
 def test_no_horizontal_scroll(open_page, address, picture, width, scheme):
     page = open_page(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
     wait_for_preview(page)
-    for method in SETTINGS:
+    for method in PREVIEWERS:
         choose(page, method)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), method
         picture(page, f"playground-{method}-{width}-{scheme}")
 
 
-@pytest.mark.parametrize("method", SETTINGS)
+@pytest.mark.parametrize("method", PREVIEWERS)
 def test_markup_is_shown_as_text(page, method):
     lines = []
     page.on("dialog", lambda dialog: (lines.append(dialog.message), dialog.dismiss()))
@@ -282,7 +282,7 @@ def test_times_are_printed(open_page, address, capsys):
     wait_for_preview(page)
     first = time.perf_counter() - begun
     steps = {}
-    for method in SETTINGS:
+    for method in PREVIEWERS:
         choose(page, method)
         taken = []
         for step in range(80, 100, 2):

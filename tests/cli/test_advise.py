@@ -36,7 +36,7 @@ def public_vectors_are_read_once(monkeypatch):
     def load(source, **options):
         return (_load_once if isinstance(source, str) else load_vectors)(source, **options)
 
-    monkeypatch.setattr("dptext.methods.public_texts.load_vectors", load)
+    monkeypatch.setattr("dptext.methods.base.load_vectors", load)
 
 
 @pytest.fixture

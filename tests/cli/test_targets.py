@@ -35,7 +35,7 @@ def write(run, vectors, tmp_path, monkeypatch):
         raise AssertionError("rows are read")
 
     monkeypatch.setattr(DocumentReader, "batches", no_reading)
-    monkeypatch.setattr("dptext.reports.report.report", no_reading)
+    monkeypatch.setattr("dptext.reports.page.report", no_reading)
 
     def call(command, target, *further):
         commands = {

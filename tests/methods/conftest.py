@@ -7,10 +7,8 @@ import pytest
 
 import dptext
 from dptext.methods.advise import compare
-from dptext.methods.base import AdviceInput
-from dptext.methods.data import look
-from dptext.methods.public_texts import PublicTexts
-from dptext.methods.questions import Requirements
+from dptext.methods.base import AdviceInput, PublicTexts
+from dptext.methods.data import Requirements, look
 
 SECRET = "zzsecret"
 """Part of every value of the private rows, but for labels and numbers."""

@@ -9,7 +9,7 @@ import dptext
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.methods.advise import Fit
 from dptext.methods.base import PROTECTING
-from dptext.methods.questions import QUESTIONS
+from dptext.methods.data import QUESTIONS
 from dptext.privacy.wording import Strength
 from methods.conftest import SECRET, made_up_rows
 

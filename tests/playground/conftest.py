@@ -3,7 +3,8 @@
 import pytest
 
 from dptext import load_vectors
-from dptext.methods import previewers
+from dptext.methods import synthesis, words
+from dptext.methods import vectors as private_vectors
 from dptext.methods.preview import Samples
 from dptext.privacy.randomness import RandomBits
 
@@ -35,4 +36,5 @@ def samples():
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
     """Draw from a seed whatever a test compares with expected numbers."""
-    monkeypatch.setattr(previewers, "RandomBits", lambda: RandomBits(11))
+    for module in (synthesis, private_vectors, words):
+        monkeypatch.setattr(module, "RandomBits", lambda: RandomBits(11))

@@ -3,15 +3,15 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
 from dptext.errors import DptextError
-from dptext.playground.model import MAX_CHARACTERS, SETTINGS, Playground
+from dptext.playground.server import MAX_CHARACTERS, PREVIEWERS, Playground
 
 SECRET = "Zxqvy"
-CHOICES = [(method, choice) for method, entry in SETTINGS.items() for choice in entry.choices]
+CHOICES = [(method, choice) for method, entry in PREVIEWERS.items() for choice in entry.choices]
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +23,11 @@ def playground():
 @pytest.mark.parametrize("end", [0, 1])
 def test_every_method_works_at_both_ends_of_its_slider(playground, method, choice, end):
     text = playground.samples[0][1]
-    result = playground.show(method, text, SETTINGS[method].epsilons[end], choice, draws=2)
-    assert (result.method, result.epsilon, len(result.draws)) == (method, SETTINGS[method].epsilons[end], 2)
+    result = playground.show(method, text, PREVIEWERS[method].epsilons[end], choice, draws=2)
+    assert (result.method, result.epsilon, len(result.draws)) == (method, PREVIEWERS[method].epsilons[end], 2)
     assert 0 <= result.neighbours.overlap <= 1
     assert result.attack.chance - 0.05 <= result.attack.success <= 1
-    assert json.loads(json.dumps(result.as_json(), allow_nan=False))["guarantee"] == result.guarantee
+    assert json.loads(json.dumps(asdict(result), allow_nan=False))["guarantee"] == result.guarantee
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_every_method_works_at_both_ends_of_its_slider(playground, method, choic
     ],
     ids=range(10),
 )
-@pytest.mark.parametrize("method", SETTINGS)
+@pytest.mark.parametrize("method", PREVIEWERS)
 def test_any_text_is_shown_as_it_is(playground, method, text):
     result = playground.show(method, text, 4.0, draws=1)
     assert "".join(piece.text for piece in result.pieces) == text
@@ -82,7 +82,7 @@ def test_invalid_arguments_raise_without_the_text(playground, change):
 
 
 def test_no_text_is_kept(playground):
-    for method in SETTINGS:
+    for method in PREVIEWERS:
         playground.show(method, f"{SECRET} {method}", 4.0)
     assert SECRET not in repr(_strings(playground))
 

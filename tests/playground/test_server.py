@@ -1,6 +1,7 @@
 """The playground's server: who may ask, what it answers, and what it does not say."""
 
 import asyncio
+import dataclasses
 import json
 import socket
 import threading
@@ -14,8 +15,7 @@ import pytest
 
 from dptext.errors import MissingExtraError, ParameterError, StorageError
 from dptext.methods.preview import AttackPreview, Neighbours, Piece, TextPreview
-from dptext.playground.model import SETTINGS
-from dptext.playground.server import HEADERS, MAX_BYTES, Server, app
+from dptext.playground.server import HEADERS, MAX_BYTES, PREVIEWERS, Server, app
 
 TOKEN = "0123456789abcdef"
 ORIGIN = "http://127.0.0.1:8123"
@@ -86,7 +86,7 @@ def test_page_and_its_parts(ask):
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith(kind)
     offered = ask("GET", f"/{TOKEN}/methods").json()
-    assert [entry["name"] for entry in offered["methods"]] == list(SETTINGS)
+    assert [entry["name"] for entry in offered["methods"]] == list(PREVIEWERS)
     assert offered["samples"] == [{"title": "A title", "text": "a text"}]
 
 
@@ -113,7 +113,7 @@ def test_page_loads_nothing_from_elsewhere():
 def test_a_text_is_shown(ask, model):
     answer = ask("POST", f"/{TOKEN}/show", json={**REQUEST, "choice": "TEM", "neighbour": "b", "draws": 2})
     assert answer.status_code == 200
-    assert answer.json() == json.loads(json.dumps(model.show(**REQUEST).as_json()))
+    assert answer.json() == json.loads(json.dumps(dataclasses.asdict(model.show(**REQUEST))))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from dptext import BankRewriter, Document, MeanOfWords, Synthesizer
-from dptext.methods.previewers import BankPreviewer, CorpusPreviewer, VectorPreviewer
+from dptext.methods.bank import BankPreviewer
+from dptext.methods.synthesis import CorpusPreviewer
+from dptext.methods.vectors import VectorPreviewer
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.gaussian import gaussian_delta
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dptext import TEM, SubsetSelection
-from dptext.methods.previewers import WordPreviewer
+from dptext.methods.words import WordPreviewer
 from dptext.privacy.guarantee import best_guesses
 
 EXACT = [("TEM", TEM), ("SubsetSelection", SubsetSelection)]

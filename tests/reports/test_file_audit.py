@@ -7,7 +7,7 @@ import pytest
 
 import dptext
 from dptext.errors import ParameterError
-from dptext.methods.base import ReleaseFiles
+from dptext.methods.checks import ReleaseFiles
 from dptext.methods.vectors import Vectors
 from dptext.privacy.guarantee import PureDP
 from dptext.representations.bounds import Bound

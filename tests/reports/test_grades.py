@@ -44,14 +44,6 @@ def test_figures_have_one_grade_and_one_sign():
         assert sign(result, "model") is (None if good is None else not good)
 
 
-@pytest.mark.parametrize(
-    ("errors", "expected"),
-    [((30, 28, 32), Grade.MORE), ((39, 38, 41), Grade.GUESS), ((1, 0.5, 2), Grade.NEARLY_ALL)],
-)
-def test_where_lower_is_better_the_best_is_no_error(errors, expected):
-    assert grade(between(*errors), 40.0, best=0.0) is expected
-
-
 def test_no_number_that_chance_does_not_explain_is_good_news():
     """Every share of 500, against every guess: a tick needs chance within the interval and an upper end near it."""
     for hits, baseline in itertools.product(range(0, 501, 5), (0.002, 0.1, 0.27, 0.5, 0.9)):

@@ -1,8 +1,8 @@
 """Names, addresses and numbers that remain in private texts, counted for the owner only."""
 
 import dptext
+from dptext.methods.examination import count_kept_pieces
 from dptext.methods.results import KeptPieces
-from dptext.methods.row_examination import count_kept_pieces
 from dptext.reports.page import Report
 
 BEFORE = ["Mr. Lee called +1 212 555 0187", "write to Dr. Ann Smith, ann@x.org", None, "", "ACME and Acme"]

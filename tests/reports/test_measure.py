@@ -114,7 +114,7 @@ def test_one_run_with_the_originals_gives_the_card_that_a_run_without_them_gives
 
 
 def test_rows_that_came_out_as_they_were_are_counted_for_the_owner(everything):
-    from dptext.methods.row_examination import count_unchanged
+    from dptext.methods.examination import count_unchanged
     from dptext.words.replacing import PLACEHOLDERS
 
     before = ["The doctor, on 3 May.", "Mail me@x.org!", "Fine.", "12!", None, "I DON'T know"]
@@ -128,7 +128,7 @@ def test_rows_that_came_out_as_they_were_are_counted_for_the_owner(everything):
 
 def test_the_count_is_that_of_the_run(folder):
     """At much noise, at little and at next to none."""
-    from dptext.methods.row_examination import count_unchanged
+    from dptext.methods.examination import count_unchanged
     from dptext.words.replacing import PLACEHOLDERS
 
     vectors = dptext.load_vectors(str(folder / "small.txt"))

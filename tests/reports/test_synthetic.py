@@ -9,7 +9,7 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.evaluation.corpus_quality import MEASURES
-from dptext.methods.corpus_checks import check_noise
+from dptext.methods.checks import check_noise
 from dptext.noise.gaussian_sums import CELL, count_off_grid, grid_step, noisy_matrix
 from dptext.privacy.randomness import RandomBits
 from dptext.release.release import statement_path

@@ -21,7 +21,7 @@ from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import hashed_file
 from dptext.io.batches import Batch, as_lists
 from dptext.io.documents import DocumentReader, DocumentWriter, canonical_label, find_files, read_documents
-from dptext.methods.questions import LABELS
+from dptext.methods.data import LABELS
 from dptext.release.release import statement_path
 from dptext.release.run import check_output
 from dptext.synthesis.distribution import TextDistribution

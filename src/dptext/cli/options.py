@@ -12,7 +12,7 @@ from dptext.cli.console import print_json, say
 from dptext.errors import ParameterError
 from dptext.io.documents import OnError
 from dptext.io.formats import NAMES_OF_FORMATS
-from dptext.methods.questions import LICENCE
+from dptext.methods.data import LICENCE
 from dptext.vectors.formats import KNOWN_VECTORS
 
 PANELS = ("Input", "Output", "Privacy", "Method", "Run")

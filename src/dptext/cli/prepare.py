@@ -18,7 +18,7 @@ from dptext.cli.console import can_ask, print_json, print_paragraph, print_table
 from dptext.cli.options import argument, input_option, method_option, output_option, privacy_option, run_option
 from dptext.errors import DptextError, ParameterError
 from dptext.features.features import DEFAULT_IN_WORDS, NAMES
-from dptext.methods.questions import QUESTIONS, Holder, Purpose, Question, Recipient
+from dptext.methods.data import QUESTIONS, Holder, Purpose, Question, Recipient
 
 _MAX_WIDTH = 100
 _DRAW_EPSILONS = (4.0, 8.0, 12.0)
@@ -204,8 +204,7 @@ def playground(
 
     Example: dptext playground --open
     """
-    from dptext.playground.model import SETTINGS, Playground
-    from dptext.playground.server import Server
+    from dptext.playground.server import PREVIEWERS, Playground, Server
 
     model = Playground()
     server = Server(model, port=port)
@@ -218,8 +217,8 @@ def playground(
     def load() -> None:
         """Load vectors and models while the browser opens; an error is raised again when the page asks."""
         with suppress(DptextError):
-            first = next(iter(SETTINGS))
-            model.show(first, model.samples[0][1], SETTINGS[first].epsilons[2], draws=1)
+            first = next(iter(PREVIEWERS))
+            model.show(first, model.samples[0][1], PREVIEWERS[first].epsilons[2], draws=1)
 
     threading.Thread(target=load, daemon=True).start()
     if opens:

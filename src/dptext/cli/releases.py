@@ -16,14 +16,15 @@ from dptext.cli.console import filled, print_json
 from dptext.cli.options import argument, input_option, method_option, output_option, run_option
 from dptext.errors import DataError, DptextError, RefusedError
 from dptext.io.atomic import check_target, hashed_file
-from dptext.methods.base import Audit, Method
+from dptext.methods.base import Method
+from dptext.methods.checks import Audit
 from dptext.methods.examination import ReportConfig
 from dptext.methods.files import STATEMENT
 from dptext.methods.registry import Verification, open_release, releases_in, text_column, verify_release
 from dptext.privacy.wording import audited, strength_in_brief
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.page import Report
-from dptext.reports.report import report as make_report
+from dptext.reports.page import report as make_report
 from dptext.reports.summary import recommendation
 
 # -- explain -------------------------------------------------------------------------------------------------------

@@ -10,10 +10,8 @@ from typing import Any
 
 from dptext.errors import ParameterError
 from dptext.io.atomic import is_same
-from dptext.methods.base import AdviceInput, Assessment, Caveat, Method
-from dptext.methods.data import Data, files_of, look
-from dptext.methods.public_texts import PublicTexts
-from dptext.methods.questions import PLACEHOLDERS, Holder, Purpose, Recipient, Requirements
+from dptext.methods.base import AdviceInput, Assessment, Caveat, Method, PublicTexts
+from dptext.methods.data import PLACEHOLDERS, Data, Holder, Purpose, Recipient, Requirements, files_of, look
 from dptext.methods.registry import METHODS
 from dptext.privacy.guarantee import Trust, Unit
 from dptext.privacy.restating import statement_for_user

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from dptext.attacks import AttackScore, attribute_inference, linkage
 from dptext.errors import DataError, ParameterError
+from dptext.methods.examination import redacted_rows
 from dptext.methods.files import Rows, read_rows
-from dptext.methods.row_examination import redacted_rows
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.redaction import read_terms
 
@@ -76,7 +76,7 @@ class AttackInputs:
     def linkage_options(self, before: Rows) -> dict[str, Any]:
         return {"top": (1, 10), "people": before.people, "seed": self.seed}
 
-    def check_informed(self) -> None:
+    def refuse_informed(self) -> None:
         if self.informed:
             raise ParameterError("--informed needs a file of replaced words with its statement: leave it out")
 
@@ -103,7 +103,7 @@ Attack: TypeAlias = Callable[[AttackInputs], AttackResult]
 
 def link_rows(inputs: AttackInputs) -> AttackResult:
     """Link the rows of a file without a statement to their originals by shared words."""
-    inputs.check_informed()
+    inputs.refuse_informed()
     before, after = inputs.read_pairs()
     scores = linkage(before.texts, after.texts, **inputs.linkage_options(before))
     return AttackResult(
@@ -127,7 +127,7 @@ def linkage_meaning(scores: Sequence[AttackScore]) -> list[str]:
 
 def infer_attribute(inputs: AttackInputs) -> AttackResult:
     """Infer an attribute of the authors from texts or vectors, by models trained on other people's private rows."""
-    rows = read_rows(inputs.release, text=inputs.text, columns=(inputs.label,), user=inputs.user, vector="vector")
+    rows = read_rows(inputs.release, text=inputs.text, columns=(inputs.label,), user=inputs.user)
     labels, kind = rows.columns[inputs.label], "texts" if rows.vectors is None else "vectors"
     inputs.say(f"Training attackers on {len(labels):,} private {kind} ...")
     scores = attribute_inference(rows.features, labels, people=rows.people, folds=_FOLDS, seed=inputs.seed)
@@ -152,13 +152,11 @@ def _attribute_meaning(scores: Sequence[AttackScore]) -> list[str]:
             f"{1 - guess:.2f} without an attack.)",
             "The guarantee limits what one word or text reveals, not what the texts of many people have in common.",
         ]
-    if not any(score.succeeded for score in scores):
-        return [f"No attack is right more often than the most frequent value ({best.baseline:.0%} of rows)."]
-    other = max((score for score in scores if score.succeeded), key=lambda score: score.advantage)
-    return [
-        f"No attack is right more often than the most frequent value ({best.baseline:.0%} of rows), but "
-        f"{other.measure} is {other.score.value:.2f} ({other.baseline:.2f} by chance)."
-    ]
+    failed = f"No attack is right more often than the most frequent value ({best.baseline:.0%} of rows)"
+    other = max((score for score in scores if score.succeeded), key=lambda score: score.advantage, default=None)
+    if other is None:
+        return [f"{failed}."]
+    return [f"{failed}, but {other.measure} is {other.score.value:.2f} ({other.baseline:.2f} by chance)."]
 
 
 ROW_ATTACKS: Mapping[str, Attack] = {"linkage": link_rows, "attribute": infer_attribute}

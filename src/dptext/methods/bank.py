@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dptext.attacks import AttackScore, linkage, linkage_of_scores
 from dptext.attacks.base import as_people
 from dptext.audits.mechanisms import audit
+from dptext.calibration.outcomes import Floats
 from dptext.calibration.reidentification import bank_epsilon
 from dptext.errors import DataError, ParameterError
 from dptext.evaluation.utility import Predictions, predictions
@@ -25,37 +26,45 @@ from dptext.methods.base import (
     PROTECTING,
     AdviceInput,
     Assessment,
-    Audit,
     Caveat,
     Method,
-    PlaygroundSettings,
-    ReleaseFiles,
-    label_caveats,
-    option,
+    option_unless,
     wrap_command,
 )
-from dptext.methods.checks import Check, check_digest, check_guarantee, first_row, restate
-from dptext.methods.data import quote
+from dptext.methods.checks import Audit, Check, ReleaseFiles, check_digest, check_document_guarantee, first_row
+from dptext.methods.data import LICENCE, PUBLIC, quote
+from dptext.methods.examination import RowExamination, sample_pairs
 from dptext.methods.files import Rows
-from dptext.methods.previewers import BankPreviewer
-from dptext.methods.questions import LICENCE, PUBLIC
+from dptext.methods.preview import (
+    OUTCOMES,
+    REPLACEMENTS,
+    Piece,
+    Previewer,
+    Samples,
+    Share,
+    TextPreview,
+    attack_preview,
+    guarantee_fields,
+    neighbours_preview,
+    outcome_table,
+    overlap,
+)
 from dptext.methods.results import Measurement, Relinking
-from dptext.methods.row_examination import RowExamination, sample_pairs
-from dptext.privacy.guarantee import Trust, rate_at_most
+from dptext.privacy.guarantee import Trust, best_guesses, rate_at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import is_bank_statement, percent_at_most
 from dptext.release.redaction import inner_mechanism, public_form
+from dptext.representations.encoders import MeanOfWords
 from dptext.sentences.bank import TextBank
 from dptext.sentences.origins import Likelihoods, Parting, alike
 from dptext.sentences.rewriter import BankRewriter
+from dptext.vectors.word_vectors import WordVectors
 
 _UTILITY = (
     "One readable text per row. Topics survive (news: .79 at epsilon 4, .88 with the private texts); sentiment does "
     "not (.58 at epsilon 3; label descriptions alone reach .74)."
 )
-
-
 _PEOPLE = (10, 100, 1_000, 10_000)
 _MOST_SIMILARITIES = 1 << 31  # to find the sets of public texts
 _FALSE_ALARM = 1e-6
@@ -122,6 +131,48 @@ class BankExamination(RowExamination):
         ]
 
 
+class BankPreviewer(Previewer):
+    """Texts replaced by texts of a public bank: exact."""
+
+    key, title = "sentences", "A text becomes a public text"
+    choices = ("BankRewriter",)
+    epsilons = (0.5, 20.0, 8.0)
+
+    def __init__(self, vectors: WordVectors, samples: Samples) -> None:
+        self._samples = samples
+        self._bank = TextBank(samples.public, encoder=MeanOfWords(vectors), cache=False, name=samples.name)
+        self._rows = {text: row for row, text in enumerate(self._bank.texts)}
+
+    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> TextPreview:  # noqa: ARG002
+        rewriter = BankRewriter(self._bank, epsilon=epsilon, unit="document")
+        second = self._samples.neighbour(text) if neighbour is None else neighbour
+        candidates = self._samples.candidates(text)
+        one, other, *others = rewriter.distributions([text, second, *candidates[1:]])
+        guesses = best_guesses([np.array([one, *others])], np.full(len(candidates), 1 / len(candidates)))
+        same = self._rows.get(" ".join(text.split()))
+        likely = [row for row in self._most_likely(text, one, REPLACEMENTS + 1) if row != same][:REPLACEMENTS]
+        replacements = tuple((self._bank.texts[row], float(one[row])) for row in likely)
+        half = OUTCOMES // 2
+        top = list(dict.fromkeys([*self._most_likely(text, one, half), *self._most_likely(second, other, half)]))
+        names = [self._bank.texts[row] for row in top]
+        outcomes = outcome_table(names, one[top], other[top], rest="any other text")
+        return TextPreview(
+            method="sentences",
+            epsilon=epsilon,
+            **guarantee_fields(rewriter.document_statement(1)),
+            pieces=(Piece(text, 0.0 if same is None else float(one[same]), replacements),),
+            draws=tuple(rewriter.sample([text] * draws)),
+            attack=attack_preview("sentences", Share(guesses.rate), guesses.blind, candidates=len(candidates)),
+            neighbours=neighbours_preview("sentences", (text, second), overlap(one, other), outcomes),
+        )
+
+    def _most_likely(self, text: str, distribution: Floats, count: int) -> list[int]:
+        """Return rows of the most likely texts of the bank; among equally likely ones, the most similar."""
+        everything = np.arange(len(self._bank))[None]
+        similarity = self._bank.similarities(self._bank.features.vectors([text]), everything)[0]
+        return [int(row) for row in np.lexsort((-similarity, -distribution))[:count]]
+
+
 class Bank(Method):
     """``dptext privatize --mechanism bank``."""
 
@@ -133,9 +184,7 @@ class Bank(Method):
     examination = BankExamination
     audited = "texts"
     inputs = frozenset({"bank"})
-    playground = PlaygroundSettings(
-        "sentences", "A text becomes a public text", ("BankRewriter",), (0.5, 20.0, 8.0), BankPreviewer
-    )
+    playground = BankPreviewer
     mismatch: ClassVar = {
         "vectors": "The output is public texts: their words come from the bank's authors, not from your users."
     }
@@ -149,8 +198,7 @@ class Bank(Method):
             good_for += (
                 f" Similarity {similarity:.2f} to the input, at random {abs(random):.2f} ({len(bank):,} public texts)."
             )
-        column = [] if case.public.column == "text" else [option("text", case.public.column)]
-        files = [*map(quote, case.public.files or (PUBLIC,)), *column]
+        files = [*map(quote, case.public.files or (PUBLIC,)), *option_unless("text", case.public.column, "text")]
         options = ("--mechanism bank --bank bank --unit document", f"--epsilon {PROTECTING:g}", *case.keep_options())
         return Assessment(
             statement=rewriter.statement,
@@ -164,7 +212,7 @@ class Bank(Method):
         )
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
-        return is_of_bank(statement)
+        return inner_mechanism(statement) == BankRewriter.name
 
     def check(self, files: ReleaseFiles) -> Audit:
         return check_bank(files, rewriter_from_statement(files.statement, files.bank))
@@ -174,7 +222,7 @@ class Bank(Method):
 
 
 def _caveats(case: AdviceInput) -> Iterator[Caveat]:
-    yield from label_caveats(case)
+    yield from case.label_caveats()
     if case.requirements.trust == "local":
         yield Caveat(0, "Each owner runs it on their own texts, with the same public bank.")
     if case.requirements.trust == "central":
@@ -189,8 +237,8 @@ def check_bank(files: ReleaseFiles, rewriter: BankRewriter) -> Audit:
     counted = longest if isinstance(longest, int) and not isinstance(longest, bool) and longest >= 0 else 0
     if checks[0].passed is not None:
         checks += _check_parts(rewriter, files, counted)
-    repeated = restate(statement, rewriter, counted)
-    checks.append(check_guarantee(statement, repeated, apart_from=("bank", "bank_licence")))  # names of one fingerprint
+    names = ("bank", "bank_licence")  # of one fingerprint
+    checks.append(check_document_guarantee(statement, rewriter, counted, apart_from=names))
     return Audit(statement, checks, audit(rewriter, **files.sampling))
 
 
@@ -217,13 +265,9 @@ def _check_parts(rewriter: BankRewriter, files: ReleaseFiles, counted: int) -> I
     yield Check(f"every text is made of {text} of them, as the statement says", not others, seen + first_row(others))
 
 
-def is_of_bank(statement: PrivacyStatement) -> bool:
-    return inner_mechanism(statement) == BankRewriter.name
-
-
 def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank | None) -> BankRewriter:
     parameters = statement.parameters
-    if not (is_of_bank(statement) and is_bank_statement(statement)):
+    if not (is_bank_statement(statement) and inner_mechanism(statement) == BankRewriter.name):
         raise DataError("the statement does not describe texts of a bank")
     if bank is None:
         raise DataError(f"the texts come from the bank {str(parameters.get('bank'))!r}: pass its folder with --bank")
@@ -248,7 +292,7 @@ def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank |
 def link_sentences(inputs: AttackInputs) -> AttackResult:
     """Link private rows to their originals by shared words and by likelihood, the best possible attack."""
     assert inputs.statement is not None
-    inputs.check_informed()
+    inputs.refuse_informed()
     rewriter = rewriter_from_statement(inputs.statement, inputs.bank)
     before, after = inputs.read_pairs(keeps_marks=rewriter.keeps_marks)
     scores, likely = link_bank(before, after, rewriter, inputs.release, inputs.linkage_options(before))

@@ -1,29 +1,36 @@
-"""The interface of a release method, and the data classes that its functions take and return."""
+"""The interface of a release method, and the inputs and results of its assessment by `advise`."""
 
 from __future__ import annotations
 
+import os
 import re
+import textwrap
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from dptext.audits.verdict import Verdict
-from dptext.errors import DptextError, MissingExtraError, ProtectionWarning
+import numpy as np
+
+from dptext.errors import DptextError, MissingExtraError, ParameterError, ProtectionWarning
+from dptext.features.features import Spec, quick_features
+from dptext.features.latent_words import PublicWords
 from dptext.features.pool import Pool
-from dptext.io.documents import find_files
-from dptext.methods.checks import Check
-from dptext.methods.data import Data, quote
+from dptext.io.documents import read_documents
+from dptext.methods.checks import Audit, ReleaseFiles
+from dptext.methods.data import PUBLIC, Data, Requirements, quote, utterances
 from dptext.methods.preview import Previewer
-from dptext.methods.public_texts import PublicTexts
-from dptext.methods.questions import PUBLIC, Requirements
 from dptext.privacy.guarantee import Trust
+from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize
+from dptext.sentences.bank import TextBank
+from dptext.vectors.formats import GLOVE, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -35,7 +42,69 @@ PROTECTING = 3.0
 assert Strength.of(PROTECTING) is Strength.PROTECTS
 
 _INSTALL = re.compile(r'pip install "[^"]*"')
-_WIDTH = 76
+_WIDTH = 74  # of a command
+_MAX_TEXTS = 4_000  # a preview takes seconds
+_BANK_TEXTS = 2_000
+_STAND_IN_WORDS = 200
+_VOCABULARY = 50_000  # the default of the commands
+PREVIEWED = 5
+"""Number of public texts in a preview."""
+
+
+class Method(Protocol):
+    """One way to release text. There is one instance of each in `dptext.methods.registry.METHODS`.
+
+    Attributes:
+        name: for people, "word replacement".
+        command: of the command line, "privatize".
+        trust: who adds the noise.
+        purposes: how well it serves each purpose of `Requirements`, from 3 to 0; None: no purpose was named.
+        mismatch: why it does not serve a purpose that has 0 there.
+        never: why it is never recommended; None: it may be.
+        holds: what a release of it holds, for messages.
+        audited: what its guarantee is audited for, as `dptext.privacy.wording.audited` calls it.
+        inputs: the public inputs in `ReleaseFiles` that its examination takes.
+        folder: the format of the folder that it releases; None: a file.
+        playground: its previews in the playground; None: it has none.
+        examination: of a release for its report (``dptext report``); None: there is no report about it.
+    """
+
+    name: ClassVar[str]
+    command: ClassVar[str]
+    trust: ClassVar[Trust]
+    purposes: ClassVar[Mapping[str | None, int]]
+    mismatch: ClassVar[Mapping[str, str]]
+    never: ClassVar[str | None] = None
+    holds: ClassVar[str]
+    audited: ClassVar[str]
+    inputs: ClassVar[frozenset[str]] = frozenset()
+    folder: ClassVar[str | None] = None
+    playground: ClassVar[type[Previewer] | None] = None
+    examination: ClassVar[type[Examination] | None] = None
+
+    def recognizes(self, statement: PrivacyStatement) -> bool:
+        """Return whether a statement is of a release of this method."""
+        ...
+
+    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
+        """Assess the method for a table (``dptext advise``); ``figures=False``: without numbers that take seconds."""
+        ...
+
+    def check(self, files: ReleaseFiles) -> Audit:
+        """Check a release against its statement, and test its guarantee (``dptext audit``)."""
+        ...
+
+    def attacks(self) -> Mapping[str, Attack]:
+        """Return the attacks on a release, by the name of their command (``dptext attack``)."""
+        return {}
+
+    def verify_folder(self, folder: Path) -> Collection[str]:  # noqa: ARG002
+        """Return the names of the statements in a released folder, after checking the digest of every file.
+
+        Raises:
+            DataError: a file of the folder was changed.
+        """
+        return ()
 
 
 class Caveat(NamedTuple):
@@ -43,6 +112,10 @@ class Caveat(NamedTuple):
 
     weight: int
     reason: str
+
+
+NO_LABEL = Caveat(1, "No label column was found: name it with --label.")
+NO_USER = Caveat(0, "No user column was found, so single texts are protected: name it with --user.")
 
 
 class Preview(NamedTuple):
@@ -57,7 +130,7 @@ NO_PREVIEW = Preview()
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
-    """The assessment of a method for one table: its statement, utility, caveats and commands.
+    """The assessment of a method for one table.
 
     Attributes:
         statement: of the release that ``commands`` make; None: unknown without the extra that is missing.
@@ -74,78 +147,96 @@ class Assessment:
     preview: Preview = NO_PREVIEW
 
 
-@dataclass(frozen=True, slots=True)
-class PlaygroundSettings:
-    """The presentation of a method in the playground.
+@dataclass(frozen=True, eq=False)
+class PublicTexts:
+    """Public texts in a random order: the first ones are previewed, the others serve as a bank, a pool or people.
 
     Attributes:
-        key, title: its name in requests, and for people.
-        choices: the mechanisms to choose from.
-        epsilons: smallest, largest and initial value.
-        previewer: the class of its previews.
-        delta: of mechanisms that have one.
+        texts, labels: the texts, and their public labels if known.
+        name: of the source, for people.
+        files, column: where they come from; no files: bundled with dptext, or in memory.
+        count: how many there are in the files.
+        seed: of the order and of the previews.
     """
 
-    key: str
-    title: str
-    choices: tuple[str, ...]
-    epsilons: tuple[float, float, float]
-    previewer: type[Previewer]
-    delta: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleaseFiles:
-    """A release in a file or folder, its statement, and the public inputs that its examination needs.
-
-    Attributes:
-        data, statement: the release.
-        text: the text column.
-        vectors: where the word vectors are, if they moved.
-        words: words to audit pairs of; none: chosen at random.
-        bank, public, public_text, distribution: the bank, pool and description behind the release.
-        samples, error, seed: of a sampled audit.
-    """
-
-    data: Path
-    statement: PrivacyStatement
-    text: str = "text"
-    vectors: str | None = None
-    words: Sequence[str] = ()
-    bank: Path | None = None
-    public: Sequence[Path] = ()
-    public_text: str = "text"
-    distribution: Path | None = None
-    samples: int = 200_000
-    error: float = 1e-6
+    texts: tuple[str, ...]
+    labels: tuple[str, ...] | None
+    name: str
+    files: tuple[str, ...] = ()
+    column: str = "text"
+    count: int = 0
     seed: int | None = None
 
-    @property
-    def sampling(self) -> dict[str, Any]:
-        return {"samples": self.samples, "error": self.error, "seed": self.seed}
+    @classmethod
+    def bundled(cls, seed: int | None) -> PublicTexts:
+        labels = dict(utterances("train"))
+        texts = _shuffled(list(labels), seed)
+        named = tuple(labels[text] for text in texts)
+        return cls(texts, named, "utterances to a voice assistant (SNIPS)", seed=seed)
+
+    @classmethod
+    def of(cls, files: Any, *, text: str, label: str | None = None, seed: int | None) -> PublicTexts:
+        """Texts of the caller: files, or anything that `Pool` takes."""
+        pool = Pool(files, text=text)
+        if len(pool) <= 2 * PREVIEWED:
+            raise ParameterError(
+                f"public must hold more than {2 * PREVIEWED} texts, got {len(pool)}: add some, or leave public out"
+            )
+        if label is not None and not pool.files:
+            raise ParameterError("public_label names a column of files: give public texts with labels as files")
+        known = [*pool.texts]
+        labels: dict[str, str] = {}
+        if label is not None:
+            rows = read_documents(pool.files, text=text, label=label)
+            labels = {str(row.text).strip(): str(row.label) for row in rows if row.label is not None}
+            known = [entry for entry in known if entry in labels]
+        texts = _shuffled(known, seed)
+        paths = [files] if isinstance(files, str | os.PathLike) else files
+        return cls(
+            texts,
+            None if label is None else tuple(labels[entry] for entry in texts),
+            "your public texts",
+            tuple(map(str, paths)) if pool.files else (),
+            text,
+            len(pool),
+            seed,
+        )
 
     @property
-    def pool(self) -> Pool | None:
-        """The public pool, if it was named."""
-        return Pool(list(self.public), text=self.public_text) if self.public else None
+    def previewed(self) -> tuple[str, ...]:
+        """The texts that a preview replaces."""
+        return self.texts[:PREVIEWED]
 
-    @property
-    def parts(self) -> list[Path]:
-        """The data files: one, or the parts of a folder that Spark wrote."""
-        return [path for path, _ in find_files([self.data])]
+    @cached_property
+    def pool(self) -> Pool:
+        """The other texts."""
+        return Pool(self.texts[PREVIEWED:], name=self.name)
+
+    @cached_property
+    def vectors(self) -> WordVectors:
+        """The public word vectors that commands use by default."""
+        return load_vectors(GLOVE, limit=_VOCABULARY)
+
+    @cached_property
+    def features(self) -> Spec:
+        """Fast features that need no extra."""
+        return quick_features(PublicWords(self.texts))
+
+    @cached_property
+    def stand_in(self) -> WordVectors:
+        """Random vectors for some of the words: the guarantee of a mechanism does not depend on the vectors."""
+        counts = Counter(word for text in self.texts for word in text.split())
+        words = sorted(counts, key=lambda word: (-counts[word], word))[:_STAND_IN_WORDS]
+        return load_vectors((words, RandomBits(0).normal(len(words), 4)))
+
+    @cached_property
+    def bank(self) -> TextBank:
+        return TextBank(self.pool.texts[:_BANK_TEXTS], encoder=self.features, cache=False)
 
 
-@dataclass(frozen=True)
-class Audit:
-    """The checks of a release against its statement, and the verdict on its guarantee."""
-
-    statement: PrivacyStatement
-    checks: list[Check]
-    verdict: Verdict
-
-    @property
-    def refuted(self) -> bool:
-        return self.verdict.refuted or any(check.passed is False for check in self.checks)
+def _shuffled(texts: list[str], seed: int | None) -> tuple[str, ...]:
+    order = np.argsort(RandomBits(seed or 0).integers(len(texts)), kind="stable")
+    return tuple(texts[index] for index in order[:_MAX_TEXTS].tolist())
 
 
 @dataclass(frozen=True)
@@ -175,28 +266,33 @@ class AdviceInput:
         """The public word vectors that the commands use by default; None: not installed."""
         return self.public.vectors if self.missing_extra is None else None
 
+    def label_caveats(self) -> Iterator[Caveat]:
+        """Caveats about the labels of a classifier, for methods that keep them as they are."""
+        if self.classifies and self.data.classes is None:
+            yield NO_LABEL
+        elif self.classifies:
+            yield Caveat(0, "Labels are published unchanged; the guarantee does not cover them.")
+
     def keep_options(self) -> list[str]:
         """``--keep`` for the labels that a classifier needs, except columns that may identify a person."""
-        columns = {column.name: column for column in self.data.columns}
+        safe = {column.name for column in self.data.columns if not column.reasons}
         labels = self.data.roles.labels if self.classifies else ()
-        return [option("keep", label) for label in labels if not columns[label].reasons]
+        return [option("keep", label) for label in labels if label in safe]
 
     def public_options(self) -> str:
         """``--public`` for each public file, or for the placeholder, and their text column."""
         files = [option("public", path) for path in self.public.files or (PUBLIC,)]
-        return " ".join(
-            [*files, *([] if self.public.column == "text" else [option("public-text", self.public.column)])]
-        )
+        return " ".join([*files, *option_unless("public-text", self.public.column, "text")])
 
     def text_option(self) -> list[str]:
-        return [] if self.data.roles.text == "text" else [option("text", self.data.roles.text)]
+        return option_unless("text", self.data.roles.text, "text")
 
     def command(self, program: str, suffix: str, *options: str, trust: Trust) -> str:
         """The command line that releases the private files."""
         user = [] if self.data.roles.user is None else [option("user", self.data.roles.user)]
         if not user and trust is Trust.CENTRAL:
             user = ["--unit document"]
-        start = (f"dptext {program} {self.data.inputs}", f"-o {self.data.out(suffix)}")
+        start = (f"dptext {program} {self.data.inputs}", f"-o {quote(self.data.out(suffix))}")
         return wrap_command(*start, *self.text_option(), *user, *options)
 
     def preview(self, mechanism: TextMechanism) -> Preview:
@@ -211,74 +307,6 @@ class AdviceInput:
         return Preview(tuple((text, private or "") for text, private in zip(texts, result.texts, strict=True)))
 
 
-class Method(Protocol):
-    """One way to release text. There is one instance of each in `dptext.methods.registry.METHODS`.
-
-    Attributes:
-        name: for people, "word replacement".
-        command: of the command line, "privatize".
-        trust: who adds the noise.
-        purposes: how well it serves each purpose of `Requirements`, from 3 to 0; None: no purpose was named.
-        mismatch: why it does not serve a purpose that has 0 there.
-        never: why it is never recommended; None: it may be.
-        holds: what a release of it holds, for messages.
-        audited: what its guarantee is audited for, as `dptext.privacy.wording.audited` calls it.
-        inputs: the public inputs in `ReleaseFiles` that its examination takes.
-        folder: the format of the folder that it releases; None: a file.
-        playground: how the playground offers it; None: not at all.
-        examination: of a release for its report (``dptext report``); None: there is no report about it.
-    """
-
-    name: ClassVar[str]
-    command: ClassVar[str]
-    trust: ClassVar[Trust]
-    purposes: ClassVar[Mapping[str | None, int]]
-    mismatch: ClassVar[Mapping[str, str]]
-    never: ClassVar[str | None] = None
-    holds: ClassVar[str]
-    audited: ClassVar[str]
-    inputs: ClassVar[frozenset[str]] = frozenset()
-    folder: ClassVar[str | None] = None
-    playground: ClassVar[PlaygroundSettings | None] = None
-    examination: ClassVar[type[Examination] | None] = None
-
-    def recognizes(self, statement: PrivacyStatement) -> bool:
-        """Return whether a statement is of a release of this method."""
-        ...
-
-    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
-        """Assess the method for a table (``dptext advise``); ``figures=False``: without numbers that take seconds."""
-        ...
-
-    def check(self, files: ReleaseFiles) -> Audit:
-        """Check a release against its statement, and test its guarantee (``dptext audit``)."""
-        ...
-
-    def attacks(self) -> Mapping[str, Attack]:
-        """Return the attacks on a release, by the name of their command (``dptext attack``)."""
-        return {}
-
-    def verify_folder(self, folder: Path) -> Collection[str]:  # noqa: ARG002
-        """Return the names of the statements in a released folder, after checking the digest of every file.
-
-        Raises:
-            DataError: a file of the folder was changed.
-        """
-        return ()
-
-
-def label_caveats(case: AdviceInput) -> Iterator[Caveat]:
-    """Caveats about the labels of a classifier, for methods that keep them as they are."""
-    if case.classifies and case.data.classes is None:
-        yield NO_LABEL
-    elif case.classifies:
-        yield Caveat(0, "Labels are published unchanged; the guarantee does not cover them.")
-
-
-NO_LABEL = Caveat(1, "No label column was found: name it with --label.")
-NO_USER = Caveat(0, "No user column was found, so single texts are protected: name it with --user.")
-
-
 def round_down(count: int) -> int:
     """A round public number that is at most ``count``: two digits, then zeros."""
     power = int(10 ** max(len(str(count)) - 2, 0))
@@ -290,13 +318,12 @@ def option(name: str, value: str) -> str:
     return f"--{name}={quote(value)}" if value.startswith("-") else f"--{name} {quote(value)}"
 
 
+def option_unless(name: str, value: str, default: str) -> list[str]:
+    return [] if value == default else [option(name, value)]
+
+
 def wrap_command(*parts: str) -> str:
     """Join the parts of a command, over several lines if it is long; no part is broken."""
-    lines, line = [], ""
-    for part in parts:
-        if line and len(line) + 1 + len(part) > _WIDTH - 2:
-            lines.append(f"{line} \\")
-            line = f"    {part}"
-        else:
-            line = f"{line} {part}" if line else part
-    return "\n".join([*lines, line])
+    unbroken = " ".join(part.replace(" ", "\0") for part in parts)
+    lines = textwrap.wrap(unbroken, _WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    return " \\\n".join(lines).replace("\0", " ")

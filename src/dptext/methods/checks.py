@@ -1,23 +1,87 @@
-"""Checks of a release file against its statement, which several methods share."""
+"""Checks of a release against its statement: the checks that methods share, and those of a synthetic corpus."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from dptext.errors import DataError, ParameterError
-from dptext.privacy.guarantee import ApproxDP
-from dptext.privacy.statement import PrivacyStatement, disagreements
+import numpy as np
+import numpy.typing as npt
+
+from dptext.audits.verdict import Verdict, judge_gaussian
+from dptext.errors import DataError, ParameterError, extra
+from dptext.features.pool import Pool
+from dptext.io.documents import find_files, read_documents
+from dptext.methods.files import columns_of
+from dptext.noise.gaussian_sums import count_off_grid
+from dptext.privacy.budgets import PersonalBudgets
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
+from dptext.privacy.statement import PrivacyStatement, disagreements, release_statement
 from dptext.release.mechanism import TextMechanism
 from dptext.release.redaction import as_redacted, is_redacted
 from dptext.release.release import data_agrees
+from dptext.synthesis.distribution import (
+    Described,
+    TextDistribution,
+    announces_description,
+    is_described,
+    read_description,
+)
+from dptext.synthesis.release import distribution_path
+from dptext.synthesis.synthesizer import always_assumed, noise_parameters
 
+Floats = npt.NDArray[np.float64]
+NOISE_ERROR = 1e-6
+"""Probability with which `check_noise` rejects an honest release."""
+_VISIBLE = 0.85  # smallest noise, relative to the stated scale, that a conclusive comparison may miss
 _SEEN = {True: "its SHA-256 agrees", False: "its SHA-256 DIFFERS", None: "there is no data to compare"}
 _WORDING = {"condition", "assumptions", "exposed"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFiles:
+    """A release in a file or folder, its statement, and the public inputs that its examination needs.
+
+    Attributes:
+        data, statement: the release.
+        text: the text column.
+        vectors: where the word vectors are, if they moved.
+        words: words to audit pairs of; none: chosen at random.
+        bank, public, public_text, distribution: the bank, pool and description behind the release.
+        samples, error, seed: of a sampled audit.
+    """
+
+    data: Path
+    statement: PrivacyStatement
+    text: str = "text"
+    vectors: str | None = None
+    words: Sequence[str] = ()
+    bank: Path | None = None
+    public: Sequence[Path] = ()
+    public_text: str = "text"
+    distribution: Path | None = None
+    samples: int = 200_000
+    error: float = 1e-6
+    seed: int | None = None
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        return {"samples": self.samples, "error": self.error, "seed": self.seed}
+
+    @property
+    def pool(self) -> Pool | None:
+        """The public pool, if it was named."""
+        return Pool(list(self.public), text=self.public_text) if self.public else None
+
+    @property
+    def parts(self) -> list[Path]:
+        """The data files: one, or the parts of a folder that Spark wrote."""
+        return [path for path, _ in find_files([self.data])]
 
 
 @dataclass(frozen=True)
@@ -37,24 +101,25 @@ class Check:
 FILES_AGREE = Check("all files are those that config.json announces", True, "their SHA-256 agree")
 
 
+@dataclass(frozen=True)
+class Audit:
+    """The checks of a release against its statement, and the verdict on its guarantee."""
+
+    statement: PrivacyStatement
+    checks: list[Check]
+    verdict: Verdict
+
+    @property
+    def refuted(self) -> bool:
+        return self.verdict.refuted or any(check.passed is False for check in self.checks)
+
+
 @contextmanager
 def describes(thing: str) -> Iterator[None]:
     try:
         yield
     except ParameterError as problem:
         raise DataError(f"the statement describes {thing} that cannot exist: {problem}") from None
-
-
-def restate(statement: PrivacyStatement, mechanism: TextMechanism, longest: int) -> PrivacyStatement:
-    """Return the statement of a mechanism for its documents, with the redaction of another statement."""
-    repeated = mechanism.document_statement(longest)
-    if not is_redacted(statement):
-        return repeated
-    return as_redacted(repeated, statement.parameters, shows_placeholders=mechanism.keeps_marks)
-
-
-def first_row(rows: Sequence[int]) -> str:
-    return f", the first in row {rows[0]:,}" if rows else ""
 
 
 def real_parameter(statement: PrivacyStatement, name: str) -> float:
@@ -71,12 +136,16 @@ def whole_parameter(statement: PrivacyStatement, name: str) -> int:
     return value
 
 
+def first_row(rows: Sequence[int]) -> str:
+    return f", the first in row {rows[0]:,}" if rows else ""
+
+
 def check_digest(statement: PrivacyStatement, data: Path) -> list[Check]:
     agrees = data_agrees(statement, data)
     return [Check("the data is the data of the statement", agrees, _SEEN[agrees])]
 
 
-def check_guarantee(statement: PrivacyStatement, repeated: PrivacyStatement, *, apart_from: Sequence[str]) -> Check:
+def check_guarantee(statement: PrivacyStatement, repeated: PrivacyStatement, *, apart_from: Collection[str]) -> Check:
     """Check that a statement follows from its parameters."""
     differ = disagreements(statement, repeated, of_a_release=True, apart_from=tuple(apart_from))
     same_version = statement.software == repeated.software
@@ -85,6 +154,16 @@ def check_guarantee(statement: PrivacyStatement, repeated: PrivacyStatement, *, 
     if len(counted) < len(differ):
         seen += ", perhaps in their wording only: another version wrote the statement"
     return Check("the guarantee follows from the parameters", not counted, seen)
+
+
+def check_document_guarantee(
+    statement: PrivacyStatement, mechanism: TextMechanism, longest: int, *, apart_from: Collection[str]
+) -> Check:
+    """Check that the statement is that of a mechanism, with its redaction, for documents of this length."""
+    repeated = mechanism.document_statement(longest)
+    if is_redacted(statement):
+        repeated = as_redacted(repeated, statement.parameters, shows_placeholders=mechanism.keeps_marks)
+    return check_guarantee(statement, repeated, apart_from=apart_from)
 
 
 # -- a guarantee that covers earlier releases -------------------------------------------------------------------------
@@ -123,3 +202,156 @@ def own_guarantee(statement: PrivacyStatement) -> ApproxDP:
     epsilon, delta = (real_parameter(statement, name) for name in ("epsilon", "delta"))
     with describes("a budget"):
         return ApproxDP(epsilon, delta)
+
+
+# -- a synthetic corpus and the description behind it ------------------------------------------------------------------
+
+
+def description_folder(data: Path, named: Path | None = None) -> Path | None:
+    folder = distribution_path(data) if named is None else named
+    if folder.is_dir() and announces_description(folder):
+        return folder
+    if named is not None:
+        raise DataError(f"{named.name} is not the folder of a description of texts")
+    return None
+
+
+def check_corpus(files: ReleaseFiles, pool: Pool | None, described: Described | None) -> Audit:
+    """Check a synthetic corpus against its statement, its pool and its description."""
+    statement = files.statement
+    digest, count = (statement.parameters.get(name) for name in ("pool_sha256", "pool_texts"))
+    if pool is not None and digest not in (None, pool.sha256):
+        texts = f"{count:,} texts, " if isinstance(count, int) else ""
+        raise ParameterError(
+            f"this pool ({len(pool):,} texts) is not the pool of the statement ({texts}SHA-256 digest {digest}): "
+            "pass that one as --public. Nothing was checked."
+        )
+    checks = check_digest(statement, files.data)
+    if checks[0].passed is not None:
+        checks += _check_texts(files, pool, described)
+    if described is not None:
+        checks.append(_check_grid(described))
+        differ = disagreements(statement, described.statement, of_a_release=True)  # it may contain more, not less
+        if statement.release_id is None or statement.release_id != described.statement.release_id:
+            differ.insert(0, "release_id")
+        seen = f"{', '.join(differ)} differ" if differ else f"release {described.statement.release_id}"
+        checks.append(Check("the corpus was made from this description", not differ, seen))
+    return Audit(statement, [*checks, _check_people(statement)], _judge_people(statement))
+
+
+def _check_texts(files: ReleaseFiles, pool: Pool | None, described: Described | None) -> Iterator[Check]:
+    labels = None if described is None else described.labels
+    columns = () if labels is None else labels.columns
+    missing = set(columns) - set(columns_of(files.data, text=files.text, columns=columns))
+    known = None if pool is None else {" ".join(text.split()) for text in pool.texts}
+    count = foreign = outside = 0
+    seen: set[str] = set()
+    for document in read_documents(files.parts, text=files.text, keep=() if missing else columns):
+        count += 1
+        spaced = " ".join((document.text or "").split())
+        foreign += known is not None and spaced not in known
+        seen.add(spaced)
+        if labels is not None and not missing:
+            values = document.attributes or {}
+            outside += labels.code([values.get(column) for column in columns]) < 0
+    yield Check(
+        "there are as many texts as the statement says",
+        count == files.statement.parameters.get("texts"),
+        f"{count:,} texts",
+    )
+    of_pool, of_labels = "every text is one of the public pool", "every label is one of the public set"
+    if "pool_sha256" not in files.statement.parameters:
+        yield Check(of_pool, None, "a generator wrote them")
+    else:
+        yield Check("no text occurs twice", len(seen) == count, f"{count - len(seen):,} texts do")
+        if known is None:
+            yield Check(of_pool, None, "the pool was not named (--public)")
+        else:
+            yield Check(of_pool, foreign == 0, f"{foreign:,} texts are not")
+    if labels is None:
+        yield Check(of_labels, None, "the description was not named (--distribution)")
+    elif missing:
+        yield Check(of_labels, False, f"the column {min(missing)!r} is missing")
+    elif columns:
+        yield Check(of_labels, outside == 0, f"{outside:,} texts have another")
+
+
+def check_description(folder: Path) -> Audit:
+    described = read_description(folder)
+    statement, shape = described.statement, described.matrix.shape
+    parameters, width = statement.parameters, 1 + whole_parameter(statement, "features_dimension")
+    fits = shape == (parameters.get("classes"), width) == (len(described.labels), width)
+    fits = fits and bool(np.isfinite(described.matrix).all())
+    same = described.sigma == parameters.get("sigma")
+    checks = [
+        FILES_AGREE,
+        Check("the matrix has the stated shape", fits, " x ".join(f"{length:,}" for length in shape)),
+        Check("the noise has the stated scale", same, f"standard deviation {described.sigma:g}"),
+        _check_grid(described),
+        _check_people(statement),
+    ]
+    return Audit(statement, checks, _judge_people(statement))
+
+
+def _check_grid(described: Described) -> Check:
+    """Check that the released numbers lie on the public grid of the stated noise, as all sums with this noise do."""
+    count = described.matrix.size
+    off = count_off_grid(described.matrix, described.sigma) if described.sigma > 0 else count
+    return Check("the numbers lie on the grid of the stated noise", off == 0, f"{off:,} of {count:,} do not")
+
+
+def check_noise(matrix: Floats, exact: Floats, sigma: float) -> Check:
+    """Compare the noise of a description, (matrix - exact) / sigma, with N(0, 1)."""
+    stats = extra("scipy.stats", "audit", "the comparison of noise")
+    noise = (matrix - exact) / sigma
+    residuals, rounding = np.sort(np.abs(noise), axis=None), 2.0**-13  # the grid moves a residual by at most this much
+    count, error = residuals.size, NOISE_ERROR / 4
+
+    def lowest(degrees: int) -> float:
+        return math.sqrt(stats.chi2.ppf(error, degrees) / degrees)
+
+    parts = [(noise[:, 0], len(noise))]
+    if len(noise) > 1:
+        parts.append((noise - noise.mean(axis=0), (len(noise) - 1) * noise.shape[1]))
+    is_small = any(np.linalg.norm(part) / math.sqrt(n) + 2 * rounding < lowest(n) for part, n in parts)
+    scale, low = float(np.linalg.norm(residuals)) / math.sqrt(count), lowest(count)
+    high = math.sqrt(stats.chi2.isf(error, count) / count)
+    excess = float((np.arange(1, count + 1) / count - stats.halfnorm.cdf(residuals)).max())
+    seen = f"{count:,} numbers, {scale:.3f} times the stated scale; below {low:.3f} refutes"
+    if is_small or scale + rounding < low or excess - rounding > math.sqrt(-math.log(error) / (2 * count)):
+        agrees: bool | None = False
+    elif scale - rounding > high:
+        agrees = None
+        seen += ". This may not be the original of the release: check --original, --user and --text"
+    else:
+        agrees = True if low >= _VISIBLE else None
+        seen += "" if agrees else "; too few numbers for a conclusion"
+    return Check("the noise has the stated distribution", agrees, seen, owner_only=True)
+
+
+def _check_people(statement: PrivacyStatement) -> Check:
+    """Check that the guarantee follows from epsilon, delta and the guarantees of earlier releases."""
+    guarantee, earlier = own_guarantee(statement), earlier_guarantees(statement)
+    with describes("a budget"):
+        budget = PersonalBudgets(guarantee.epsilon, delta=guarantee.delta, floor=0.0)
+    repeated = release_statement(
+        guarantee=guarantee,
+        unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
+        relation=Relation.ADD_REMOVE,
+        trust=Trust.CENTRAL,
+        mechanism=statement.mechanism if is_described(statement) else TextDistribution.mechanism,
+        parameters=noise_parameters(budget, budget.guarantee(relation=Relation.SUBSTITUTION)),
+        assumptions=always_assumed(statement.unit, counted_in=bool(earlier)),
+    )
+    # earlier guarantees are known up to the digits in the statement
+    summed = ("guarantee", "epsilon_under_substitution", "delta_under_substitution") if earlier else ()
+    check = check_guarantee(statement, repeated, apart_from=summed)
+    return Check(check.name, *covers_earlier(statement)) if earlier and check.passed else check
+
+
+def _judge_people(statement: PrivacyStatement) -> Verdict:
+    sigma, guarantee = real_parameter(statement, "sigma"), own_guarantee(statement)
+    people = "people" if statement.unit is Unit.USER else "documents"
+    coverage = f"all {people}, each of length 1 at most, if the stated software works as documented"
+    with describes("noise"):
+        return judge_gaussian(statement, sigma=sigma, sensitivity=1.0, release_guarantee=guarantee, coverage=coverage)

@@ -23,10 +23,10 @@ from dptext.features.pool import Pool
 from dptext.intervals import Estimate, mean_over_runs, paired_difference
 from dptext.io.batches import display_name
 from dptext.io.documents import OnError, read_documents
-from dptext.methods.corpus_checks import check_corpus, check_noise, description_folder
-from dptext.methods.examination import Examination, Picture, attack_picture, plane_figure
+from dptext.methods.checks import check_corpus, check_noise, description_folder
+from dptext.methods.examination import Examination
 from dptext.methods.files import chosen_rows, count_rows
-from dptext.methods.results import Corpus, LabelOfCorpus, Measurement, Spread
+from dptext.methods.results import Corpus, LabelOfCorpus, Measurement, Picture, Spread, attack_picture, plane_figure
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.guarantee import Unit
 from dptext.privacy.randomness import RandomBits
@@ -70,8 +70,7 @@ class CorpusExamination(Examination):
         self._check_columns()
         self.say(f"Auditing {self.statement.mechanism} ...")
         described = read_description(self._folder)
-        audit = check_corpus(self.config.files(self.data, self.statement), self._pool, described)
-        self.checks, self.verdicts = [*audit.checks], [audit.verdict]
+        self.add_audit(check_corpus(self.config.files(self.data, self.statement), self._pool, described))
         self.notes += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self._distribution.doubts()]
         if self._pool is None:
             self.notes.append("The corpus was not compared with the public pool: name it with --public.")

@@ -26,24 +26,24 @@ from dptext.methods.base import (
     PROTECTING,
     AdviceInput,
     Assessment,
-    Audit,
     Caveat,
     Method,
     Preview,
-    ReleaseFiles,
     round_down,
 )
 from dptext.methods.checks import (
     DIGITS,
     FILES_AGREE,
+    Audit,
     Check,
+    ReleaseFiles,
     covers_earlier,
     describes,
     own_guarantee,
     real_parameter,
     whole_parameter,
 )
-from dptext.methods.files import STATEMENT, FolderKind, read_rows
+from dptext.methods.files import STATEMENT, VECTORS, read_rows
 from dptext.privacy.gaussian import SampledGaussian
 from dptext.privacy.guarantee import Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
@@ -55,8 +55,6 @@ _DELTA = 1e-6
 _PEOPLE = 1_500  # public texts that stand for people
 _LITTLE, _NOTHING = 0.1, 0.01  # of the contribution of people's texts to public vectors
 _GOOD_FOR = "Similar words, and features for models of this domain."
-
-
 _MECHANISMS = ("co-occurrences", "skip-gram")
 _COVERAGE = "with any other participants: each contribution is clipped, if the stated software works as documented"
 
@@ -70,7 +68,7 @@ class Embeddings(Method):
     purposes: ClassVar = {None: 1, "read": 0, "classify": 1, "vectors": 3, "devices": 0, "statistics": 1}
     holds = "word vectors"
     audited = "learned"
-    folder = FolderKind.VECTORS
+    folder = VECTORS
     mismatch: ClassVar = {
         "read": "There is nothing to read: the output is one vector per word.",
         "devices": "The texts must be collected first: no device sends a vector of its own.",

@@ -1,30 +1,50 @@
-"""The settings of a report, the base of the examinations of a release, and the figures of a page."""
+"""The examination of a release for a report: its settings, its base, and the parts for one private row per original."""
 
 from __future__ import annotations
 
-import io
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dptext.attacks import AttackScore
+import numpy as np
+import numpy.typing as npt
+
+from dptext.attacks import AttackScore, attribute_inference
 from dptext.attacks.base import ATTACKERS, Attacker
 from dptext.audits.verdict import Verdict
-from dptext.errors import ParameterError, extra
-from dptext.intervals import Estimate
-from dptext.methods.base import ReleaseFiles
-from dptext.methods.checks import Check
-from dptext.methods.results import GroupGap, Measurement, main_scores
-from dptext.plotting import add_score_row
+from dptext.errors import DataError, ParameterError
+from dptext.evaluation.utility import SMALLEST_GROUP, Predictions, fairness, predictions
+from dptext.io.batches import display_name
+from dptext.io.documents import find_files
+from dptext.methods.checks import Audit, Check, ReleaseFiles
+from dptext.methods.files import Rows, chosen_rows, columns_of, count_rows, read_rows
+from dptext.methods.results import GroupGap, KeptColumn, KeptPieces, Measurement, Picture, Sample
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.release.mechanism import TextMechanism, mark, placeholder, unmarked
+from dptext.release.privatize import privatize
+from dptext.release.redaction import Terms, read_terms, redaction_of, united
+from dptext.representations.files import VECTOR
+from dptext.text.identifiers import columns_of as identifying_columns
+from dptext.text.patterns import find
+from dptext.text.tokens import Kind, fold, letters_between, split
 
+Mask = npt.NDArray[np.bool_]
+NO_ENCODER = "Private vectors were not linked to their texts: that requires the encoder."
 _SEEDS = 2**31
-Picture = tuple[str, bytes]
-"""A caption and a PNG picture."""
+_MIN_LETTERS = 3  # of a part of a piece that counts as kept
+_SENTENCES = (
+    "The doctor said that my knee will be fine in three weeks.",
+    "Please book a table for two at an Italian restaurant tomorrow.",
+    "My sister lost her job at the bank and moved to London.",
+    "I was angry about the long wait, but the nurse was kind.",
+    "Write to anna@example.org or call 555 0100 before Friday.",
+    "The film was too long and the music was terrible.",
+)  # made up for this library, to show a text before and after
+_SOURCES = {"private": "private rows", "raw": "original rows", "random": "texts of the bank at random"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +85,9 @@ class ReportConfig:
 
     def files(self, data: Path, statement: PrivacyStatement) -> ReleaseFiles:
         """The release under examination, with the public inputs that were named."""
-        names = ("text", "vectors", "bank", "public", "public_text", "distribution", "samples", "error", "seed")
-        return ReleaseFiles(data=data, statement=statement, **{name: getattr(self, name) for name in names})
+        names = {field.name for field in fields(ReleaseFiles)}
+        inputs = {name: value for name, value in vars(self).items() if name in names}
+        return ReleaseFiles(data=data, statement=statement, **inputs)
 
     @property
     def columns(self) -> list[str]:
@@ -97,67 +118,319 @@ class Examination(ABC):
     def run(self) -> None:
         """Examine the release."""
 
-
-def attack_picture(scores: Sequence[AttackScore], *, measure: str = "success rate") -> Picture | None:
-    """Draw the main number of each attack next to its chance level; a single one needs no picture."""
-    rows = [(score.attack.replace(" (", "\n("), score.score, score.baseline) for score in main_scores(scores)]
-    caption = "Success of each attack (dot) and chance level (grey bar)"
-    return (caption, scores_figure(rows, measure=measure)) if len(rows) > 1 else None
+    def add_audit(self, audit: Audit) -> None:
+        self.checks, self.verdicts = [*audit.checks], [audit.verdict]
 
 
-def guarantee_figure(verdicts: Sequence[tuple[str, Verdict]]) -> bytes:
-    """Draw the stated epsilon, the measured loss and the largest measurable loss of each audit."""
+class RowExamination(Examination):
+    """A release with one row for each row of its original file."""
 
-    def draw(axes: Any) -> None:
-        for name, verdict in verdicts:
-            verdict.draw_row(axes, name)
+    _original_columns: Sequence[str] = ()
+    """Columns that only the original file has."""
 
-    return _picture(draw, len(verdicts))
+    @abstractmethod
+    def audit(self) -> Audit:
+        """Check the file, and test its guarantee."""
+
+    @abstractmethod
+    def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
+        """Attack the private rows with the original ones."""
+
+    def run(self) -> None:
+        config = self.config
+        rows = raw = None
+        if config.original is not None or config.columns:
+            rows, raw = self._read()  # before the audit, so that a wrong column is reported at the start
+        self.say(f"Auditing {self.statement.mechanism} ...")
+        audit = self.audit()
+        self.add_audit(audit)
+        if rows is not None:
+            if raw is not None:
+                self.attack_texts(rows, raw, is_its_data=audit.checks[0].passed is not False)
+            self._infer_attribute(rows, raw)
+            self._measure_utility(rows, raw)
+        self.identifying = [
+            KeptColumn(name=column.name, reasons=column.reasons)
+            for column in identifying_columns([path for path, _ in find_files([self.data])])
+            if column.identifies and column.name not in (config.text, VECTOR)
+        ]
+
+    # -- rows -------------------------------------------------------------------------------------------------
+
+    def _read(self) -> tuple[Rows, Rows | None]:
+        """Return the chosen rows of both files, with all columns in the first."""
+        config, name = self.config, display_name(self.data)
+        count = count_rows(self.data, text=config.text)
+        if count < 2 * config.folds:
+            raise DataError(f"{name} must have at least {2 * config.folds} rows, got {count}")
+        if config.original is not None:
+            originals = count_rows(config.original, text=config.text)
+            if count != originals:
+                raise DataError(
+                    f"{name} must have as many rows as {display_name(config.original)}, {originals:,}, got {count:,}: "
+                    "name the file it was made from"
+                )
+        chosen = chosen_rows(count, config.rows, RandomBits(config.seed))
+        if len(chosen) < count:
+            self.notes.append(
+                f"{len(chosen):,} of {count:,} rows were examined, chosen at random. Among fewer originals, a row is "
+                "easier to find. The checks of the file read all rows."
+            )
+        private_columns = columns_of(self.data, text=config.text, columns=config.columns)
+        missing = [column for column in config.columns if column not in private_columns]
+        self._original_columns = missing
+        # models are tested by person, so every number needs the original file if only that names the people
+        self.unpublished_columns = config.columns if config.user in missing else missing
+        if missing and config.original is None:
+            raise DataError(f"{name}: expected a column {missing[0]!r}, the file has none")
+        rows = read_rows(self.data, chosen, text=config.text, columns=private_columns)
+        if config.original is None:
+            return rows, None
+        for column in set(missing) - set(columns_of(config.original, text=config.text, columns=missing)):
+            raise DataError(f"{name} and {display_name(config.original)}: neither has a column {column!r} in all rows")
+        raw = read_rows(config.original, chosen, text=config.text, columns=missing)
+        rows.columns.update(raw.columns)
+        return rows, raw
+
+    def _is_private(self, *names: str | None) -> bool:
+        """Return whether only the original file has one of these columns."""
+        return any(name in self._original_columns for name in names)
+
+    def _select_frequent(self, rows: Rows, name: str, minimum: int) -> list[int]:
+        """Return the places of the rows whose value is frequent enough to learn from."""
+        values = rows.column(name) or []
+        kept = _is_frequent(values, rows.column(self.config.user), minimum)
+        if len(set(np.asarray(values)[kept])) < 2:
+            raise ParameterError(
+                f"the column {name!r} must have at least two values that {minimum} people or more share: merge rare "
+                "values, or examine more rows"
+            )
+        if not kept.all():
+            self.notes.append(
+                f"Column {name!r}: {int((~kept).sum()):,} rows were left out: fewer than {minimum} people have their "
+                "value."
+            )
+        return [int(place) for place in np.flatnonzero(kept)]
+
+    # -- results ----------------------------------------------------------------------------------------------
+
+    def _infer_attribute(self, rows: Rows, raw: Rows | None) -> None:
+        config, attribute = self.config, self.config.attribute
+        if attribute is None:
+            return
+        places = self._select_frequent(rows, attribute, config.folds)
+        selected = rows.at(places)
+        self.say(f"Training attackers on {len(places):,} private rows ...")
+        targets = [(self.owner_attacks if self._is_private(attribute, config.user) else self.attacks, selected)]
+        targets += [] if raw is None else [(self.controls, raw.at(places))]
+        for results, source in targets:
+            scores = attribute_inference(
+                source.features,
+                selected.column(attribute) or [],
+                people=selected.column(config.user),
+                attackers=config.attackers,
+                folds=config.folds,
+                seed=config.seed,
+            )
+            name = f"inference of {attribute!r}"
+            results += [replace(score, attack=score.attack.replace("inference", name, 1)) for score in scores]
+
+    def models(
+        self, private: Any, raw: Any, labels: npt.NDArray[np.str_], *, comparable: bool, **options: Any
+    ) -> list[Predictions]:
+        """Return the predictions of models trained on private and original rows, the main one first."""
+        result = [predictions(private, labels, **options)]
+        if raw is not None and comparable:
+            result.append(predictions(private, labels, test_rows=raw, **options))
+        if raw is not None:
+            result.append(predictions(raw, labels, trained_on="raw", **options))
+        return result
+
+    def _measure_utility(self, rows: Rows, raw: Rows | None) -> None:
+        config = self.config
+        if config.label is None:
+            return
+        places = self._select_frequent(rows, config.label, 2 * config.folds)
+        selected = rows.at(places)
+        people, labels = selected.column(config.user), selected.column(config.label) or []
+        self.say(f"Training models on {len(places):,} rows ...")
+        models = self.models(
+            selected.features,
+            None if raw is None else raw.at(places).features,
+            np.asarray(labels),
+            comparable=raw is not None and _width(raw) == _width(rows),
+            people=None if people is None else np.asarray(people),
+            folds=config.folds,
+            seed=config.seed,
+        )
+        private = self._is_private(config.label, config.user)
+        task = f"predicting {config.label!r}, {len(set(labels))} classes"
+        self.utility = [*(_measurement(model, task, owner_only=private) for model in models), *self.utility]
+        if config.group is not None:
+            self._compare_groups(models, selected.column(config.group) or [], people, owner_only=private)
+
+    def _compare_groups(
+        self, models: Sequence[Predictions], values: list[str], people: Sequence[str] | None, *, owner_only: bool
+    ) -> None:
+        hidden = self._is_private(self.config.group)
+        if hidden:  # the release does not contain the values, and neither may the page
+            self.notes.append(f"The release has no column {self.config.group!r}: groups are numbered by frequency.")
+            counts = Counter(values)
+            order = sorted(counts, key=lambda value: (-counts[value], value))
+            values = [f"group {order.index(value) + 1}" for value in values]
+        shared = next((model for model in models if not _uses_originals(model)), models[0])
+        originals = [model for model in models if model.trained_on == "raw"]
+        for model in dict.fromkeys((models[0], shared, *originals)):
+            is_owners = owner_only or hidden or _uses_originals(model)
+            measured, gap = _group_results(model, values, people, owner_only=is_owners)
+            self.fairness += measured
+            self.gaps.append(gap)
+        rare = int((~_is_frequent(values, people, SMALLEST_GROUP)).sum())
+        if rare:
+            self.notes.append(f"{rare:,} rows were left out: their groups have fewer than {SMALLEST_GROUP} people.")
+
+    def _compare(
+        self, rows: Rows, raw: Rows, mechanism: TextMechanism, placeholders: Mapping[Kind, str] | None = None
+    ) -> Rows | None:
+        """Count unchanged texts; return the originals as the mechanism received them, None if that is impossible."""
+        terms = [] if self.config.redact_list is None else read_terms(self.config.redact_list)
+        self.unchanged = count_unchanged(raw.texts, rows.texts, placeholders=placeholders)
+        self.kept_pieces = count_kept_pieces(raw.texts, rows.texts, words=terms)
+        try:
+            originals = redacted_rows(raw, self.statement, keeps_marks=mechanism.keeps_marks, words=terms)
+        except DataError as problem:
+            self.notes.append(f"Rows were not linked: {problem}.")
+            return None
+        self.say(f"Linking {originals.size:,} private rows to their originals ...")
+        return replace(originals, people=rows.column(self.config.user))
 
 
-def scores_figure(scores: Sequence[tuple[str, Estimate, float]], *, measure: str) -> bytes:
-    """Draw one row per score: name, share with its interval, and the chance level."""
+def count_unchanged(
+    originals: Sequence[str | None], private: Sequence[str | None], *, placeholders: Mapping[Kind, str] | None = None
+) -> tuple[int, int]:
+    """Return how many texts came out unchanged (apart from capitals and placeholders), and how many have words."""
+    known = placeholders or {}
 
-    def draw(axes: Any) -> None:
-        for name, score, baseline in scores:
-            add_score_row(axes, name, value=score.value, low=score.low, high=score.high, baseline=baseline)
-        axes.set_xlabel(measure)
-        axes.set_xlim(-0.02, 1.02)
+    def normalise(text: str) -> str:
+        return "".join(known.get(kind, fold(piece)) for piece, kind in split(text) if kind is not Kind.SPACE)
 
-    lines = sum(1 + name.count("\n") for name, _, _ in scores)
-    return _picture(draw, max(round(0.55 * lines), 2))
+    pairs = [
+        (before, after)
+        for before, after in zip(originals, private, strict=True)
+        if before is not None and after is not None and any(kind is Kind.WORD for _, kind in split(before))
+    ]
+    return sum(normalise(before) == normalise(after) for before, after in pairs), len(pairs)
 
 
-def plane_figure(points: Sequence[tuple[str, Any]], *, axis_label: str) -> bytes:
-    """Draw texts as points of a plane, one style per kind."""
-    styles: tuple[dict[str, Any], ...] = (
-        {"s": 22, "color": "0.72", "marker": "."},
-        {"s": 14, "facecolors": "none", "edgecolors": "0.4", "marker": "o", "linewidths": 0.6},
-        {"s": 16, "color": "black", "marker": "x", "linewidths": 0.8},
+def count_kept_pieces(
+    originals: Sequence[str | None], private: Sequence[str | None], *, words: Iterable[str] = ()
+) -> list[KeptPieces]:
+    """Count the names, addresses and numbers of the originals that remain in the private texts, by kind."""
+    terms = Terms(words)
+    counts: dict[str, list[int]] = {}
+    for before, after in zip(originals, private, strict=True):
+        spans = united([*terms.find(before), *find(before)]) if before else []
+        if not before or not spans:
+            continue
+        runs = list(_runs(after or ""))
+        distinct, joined = set(runs), f" {' '.join(runs)} "
+        for start, end, kind in spans:
+            piece = list(_runs(before[start:end]))
+            count = counts.setdefault(kind, [0, 0, 0])
+            count[0] += 1
+            if piece and f" {' '.join(piece)} " in joined:
+                count[1] += 1
+            elif any(len(run) >= _MIN_LETTERS and run in distinct for run in piece):
+                count[2] += 1
+    result = [KeptPieces(kind, *count) for kind, count in counts.items()]
+    return sorted(result, key=lambda entry: (-entry.pieces, entry.kind))
+
+
+def _runs(text: str) -> Iterator[str]:
+    return (fold(run) for run in letters_between(unmarked(text)))
+
+
+def redacted_rows(before: Rows, statement: PrivacyStatement, *, keeps_marks: bool, words: Sequence[str] = ()) -> Rows:
+    """Return the original rows as the mechanism received them: redacted, if the statement says so."""
+    redaction = redaction_of(statement, words=words if statement.parameters.get("redacted_list") else ())
+    if redaction is None:
+        return before
+    replace_by = mark if keeps_marks else placeholder
+    texts = [None if text is None else redaction.applied(text, replace_by) for text in before.texts]
+    return replace(before, texts=texts)
+
+
+def sample_pairs(mechanism: TextMechanism | None) -> list[Sample]:
+    """Return made-up sentences before and after a mechanism."""
+    texts = () if mechanism is None else privatize(_SENTENCES, mechanism).texts
+    return [Sample(before, after or "") for before, after in zip(_SENTENCES, texts, strict=False)]
+
+
+def _width(rows: Rows) -> int | None:
+    """Return the number of columns of vectors; None for texts."""
+    return None if rows.vectors is None else int(rows.vectors.shape[1])
+
+
+def _uses_originals(model: Predictions) -> bool:
+    return "raw" in (model.trained_on, model.tested_on)
+
+
+def _description(model: Predictions) -> str:
+    return f"trained on {_SOURCES[model.trained_on]}, tested on {_SOURCES[model.tested_on]}"
+
+
+def _is_frequent(values: Sequence[Hashable], people: Sequence[Hashable] | None, minimum: int) -> Mask:
+    """Return for each row whether enough people (rows, if there is no user) share its value."""
+    owners = range(len(values)) if people is None else people
+    holders: dict[Hashable, set[Hashable]] = {}
+    for value, person in zip(values, owners, strict=True):
+        holders.setdefault(value, set()).add(person)
+    return np.array([len(holders[value]) >= minimum for value in values], dtype=bool)
+
+
+def _measurement(model: Predictions, task: str, *, owner_only: bool) -> Measurement:
+    result = model.score("accuracy")
+    return Measurement.of(
+        result,
+        name=_description(model),
+        owner_only=owner_only or _uses_originals(model),
+        is_rival=model.trained_on == "random",
+        detail=f"{task}: {result.rows:,} rows, {result.folds} folds, {result.model}, {result.features}",
     )
 
-    def draw(axes: Any) -> None:
-        for style, (name, values) in zip(styles[len(styles) - len(points) :], points, strict=True):
-            axes.scatter(values[:, 0], values[:, 1], label=name, **style)
-        axes.set_xlabel(axis_label)
-        axes.set_xticks([])
-        axes.set_yticks([])
 
-    return _picture(draw, 8)
-
-
-def _picture(draw: Callable[[Any], None], rows: int) -> bytes:
-    size = (8.0, 1.5 + 0.42 * max(rows, 1))
-    figure = extra("matplotlib.figure", "report", "a figure").Figure(figsize=size, layout="constrained")
-    extra("matplotlib.backends.backend_agg", "report", "a figure").FigureCanvasAgg(figure)  # no window
-    axes = figure.subplots()
-    draw(axes)
-    axes.set_axisbelow(True)
-    handles, labels = axes.get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
-    figure.legend(unique.values(), unique.keys(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    stream = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # the table next to it contains the name
-        figure.savefig(stream, format="png", dpi=150, metadata={"Software": None})
-    return stream.getvalue()
+def _group_results(
+    model: Predictions, groups: Sequence[str], people: Sequence[str] | None, *, owner_only: bool
+) -> tuple[list[Measurement], GroupGap]:
+    """Return the accuracy for each group, and the largest gap."""
+    values = np.asarray(groups)[model.rows]
+    owners = None if people is None else np.asarray(people)[model.rows]
+    large = _is_frequent(values.tolist(), None if owners is None else owners.tolist(), SMALLEST_GROUP)
+    if len(set(values[large])) < 2:
+        raise ParameterError(
+            f"group must have at least two groups of {SMALLEST_GROUP} people or more: name another column, or examine "
+            "more rows"
+        )
+    result = fairness(
+        model.true[large], model.predicted[large], values[large], people=None if owners is None else owners[large]
+    )
+    name, gap = _description(model), result.largest
+    measured = [
+        Measurement(
+            name=group.group,
+            measure="accuracy",
+            score=group.score,
+            baseline=group.baseline,
+            baseline_name=group.baseline_name,
+            owner_only=owner_only,
+            detail=f"{group.people:,} {'rows' if people is None else 'people'}, {name}",
+        )
+        for group in result.groups
+    ]
+    reason = "more than chance explains" if gap.is_shown else "which chance may explain"
+    sentence = (
+        f"{name[0].upper()}{name[1:]}: the largest gap is {100 * gap.gap.value:.1f} points ({gap.better!r} above "
+        f"{gap.worse!r}; 95% interval {100 * gap.gap.low:.1f} to {100 * gap.gap.high:.1f}), {reason}."
+    )
+    is_for_release = model.trained_on == "private"
+    return measured, GroupGap(sentence=sentence, gap=gap.gap, is_for_release=is_for_release, owner_only=owner_only)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, StorageError
+from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.artifacts import announced_format
 from dptext.io.batches import describe_columns
 from dptext.io.documents import read_documents
@@ -26,9 +26,12 @@ STATEMENT = "privacy.json"
 """The statement of a folder, in it."""
 
 
+# -- rows ----------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of one file."""
+    """Rows of one file: texts, or vectors."""
 
     chosen: Chosen
     texts: list[str | None] = field(repr=False)
@@ -55,10 +58,6 @@ class Rows:
         return Rows(self.chosen[places], [self.texts[place] for place in places], None, columns)
 
 
-def _holds_vectors(path: Path, vector: str | None) -> bool:
-    return vector is not None and file_format(path).kind == ".parquet" and vector in _schema(path)
-
-
 def columns_of(path: Path, *, text: str, columns: Sequence[str]) -> list[str]:
     """Return the columns, among these names, that the first row of a file has."""
     announced = file_format(path)
@@ -66,13 +65,11 @@ def columns_of(path: Path, *, text: str, columns: Sequence[str]) -> list[str]:
         names = _schema(path)
         return [column for column in columns if column in names]
     result = []
-    for entry in columns if announced.format.has_columns else ():
-        try:
-            with closing(read_documents(path, text=text, keep=() if entry == text else (entry,))) as reader:
+    for column in columns if announced.format.has_columns else ():
+        with suppress(DataError):  # it lacks the column; what else is wrong with the row shows when it is read
+            with closing(read_documents(path, text=text, keep=() if column == text else (column,))) as reader:
                 next(reader, None)
-        except DataError:
-            continue  # it lacks the column; what else is wrong with the row shows when it is read
-        result.append(entry)
+            result.append(column)
     return result
 
 
@@ -80,9 +77,9 @@ def count_rows(path: Path, *, text: str) -> int:
     if _holds_vectors(path, VECTOR):
         from dptext.io.parquet import vector_batches
 
-        return sum(len(block) for block in vector_batches(path, VECTOR))
+        return sum(map(len, vector_batches(path, VECTOR)))
     with closing(read_documents(path, text=text)) as reader:
-        return sum(len(block.texts) for block in reader.batches())
+        return sum(len(batch.texts) for batch in reader.batches())
 
 
 def chosen_rows(count: int, maximum: int, bits: RandomBits) -> Chosen:
@@ -101,9 +98,12 @@ def read_rows(
     user: str | None = None,
     vector: str | None = VECTOR,
 ) -> Rows:
-    target = list(dict.fromkeys((*columns, *([] if user is None else [user]))))
-    read = _read_vectors if _holds_vectors(path, vector) else _read_texts
-    rows = read(path, chosen, str(vector) if read is _read_vectors else text, target)
+    """Return all rows of a file, or the chosen ones; a column without a value in one of them is an error."""
+    names = list(dict.fromkeys([*columns, *([] if user is None else [user])]))
+    if _holds_vectors(path, vector):
+        rows = _read_vectors(path, chosen, str(vector), names)
+    else:
+        rows = _read_texts(path, chosen, text, names)
     for name, column in rows.columns.items():
         for row, value in zip(rows.chosen, column, strict=True):
             if value is None or value != value or isinstance(value, list | dict):
@@ -111,20 +111,16 @@ def read_rows(
                     f"{path.name}, row {row + 1}: the column {name!r} has no value: leave such rows out before the "
                     "release, or do not name the column"
                 )
-    return rows if user is None else replace(rows, people=[str(entry) for entry in rows.columns[user]])
+    return replace(rows, people=rows.column(user))
 
 
 def _read_texts(path: Path, chosen: Chosen | None, text: str, columns: Sequence[str]) -> Rows:
-    target = None if chosen is None else set(chosen.tolist())
-    last = None if chosen is None else int(chosen.max(initial=-1))
-    numbers: list[int] = []
-    texts: list[str | None] = []
+    numbers, texts = [], []
     values: dict[str, list[Any]] = {name: [] for name in columns}
+    wanted = None if chosen is None else set(chosen.tolist())
     with closing(read_documents(path, text=text, keep=tuple(columns))) as reader:
-        for row, document in enumerate(reader):
-            if last is not None and row > last:
-                break
-            if target is None or row in target:
+        for row, document in enumerate(islice(reader, None if chosen is None else int(chosen.max(initial=-1)) + 1)):
+            if wanted is None or row in wanted:
                 numbers.append(row)
                 texts.append(document.text)
                 for name in columns:
@@ -142,57 +138,65 @@ def _read_vectors(path: Path, chosen: Chosen | None, vector: str, columns: Seque
         part = slice(None) if chosen is None else chosen[(chosen >= start) & (chosen < start + len(block))] - start
         blocks.append(block[part])
         start += len(block)
-    kept = np.arange(start) if chosen is None else chosen
-    names = _schema(path) if columns else []
-    for name in columns:
-        if name not in names:
-            known = describe_columns(name, names, sure=True)
-            raise DataError(f"{path.name}: expected a column {name!r}, the file has {known}; name the right column")
-    table = ParquetFile(path).read(columns=list(columns)) if columns else None
-    values = {name: [] if table is None else table.column(name).take(kept).to_pylist() for name in columns}
-    return Rows(kept, [], np.concatenate(blocks) if blocks else np.empty((0, 0), dtype=np.float32), values)
+    numbers = np.arange(start) if chosen is None else chosen
+    values: dict[str, list[Any]] = {}
+    if columns:
+        names = _schema(path)
+        for name in columns:
+            if name not in names:
+                known = describe_columns(name, names, sure=True)
+                raise DataError(f"{path.name}: expected a column {name!r}, the file has {known}; name the right column")
+        table = ParquetFile(path).read(columns=list(columns))
+        values = {name: table.column(name).take(numbers).to_pylist() for name in columns}
+    return Rows(numbers, [], np.concatenate(blocks) if blocks else np.empty((0, 0), dtype=np.float32), values)
+
+
+def _holds_vectors(path: Path, vector: str | None) -> bool:
+    return vector is not None and file_format(path).kind == ".parquet" and vector in _schema(path)
 
 
 def _schema(path: Path) -> list[str]:
     from pyarrow import ArrowException
     from pyarrow.parquet import read_schema
 
-    damaged = DataError(f"{path.name} is not a parquet file, or was cut or damaged; copy the file again")
     try:
-        with path.open("rb"):
-            pass
         names: list[str] = read_schema(path).names
         return names
     except ArrowException:  # some are an OSError as well
-        raise damaged from None
+        raise DataError(f"{path.name} is not a parquet file, or was cut or damaged; copy the file again") from None
     except OSError as error:
         raise StorageError.of("open", path, error) from None
 
 
-class FolderKind(StrEnum):
-    """Kinds of folders; a value is the format in the folder's configuration, if it has one."""
+# -- folders -------------------------------------------------------------------------------------------------------
 
-    VECTORS = "dptext-vectors"
-    DESCRIPTION = "dptext-text-distribution"
-    BANK = "dptext-text-bank"
-    DEVICE = "dptext-device-encoder"
-    ONE_FILE = "parts of one private file"
-    FILES = "private files with statements"
-    OTHER = "something else"
+VECTORS, DESCRIPTION, BANK, DEVICE = (
+    "dptext-vectors",
+    "dptext-text-distribution",
+    "dptext-text-bank",
+    "dptext-device-encoder",
+)
+"""Formats that the configurations of folders announce."""
 
-
-def folder_kind(folder: Path) -> FolderKind:
-    """Return the kind of a folder, from its configuration and the names of its files."""
-    with suppress(StorageError, OSError):
-        if folder.name and statement_path(folder).exists():
-            return FolderKind.ONE_FILE
-        announced = announced_format(folder)
-        for kind in (FolderKind.VECTORS, FolderKind.DESCRIPTION, FolderKind.BANK, FolderKind.DEVICE):
-            if announced == kind:
-                return kind
-        if private_files(folder):
-            return FolderKind.FILES
-    return FolderKind.OTHER
+_NO_REPORT = {
+    DESCRIPTION: "{name} is a description: make a report about a corpus sampled from it, or run `dptext audit {name}`",
+    VECTORS: (
+        "{name} holds word vectors, and a report is about texts or vectors of texts: run `dptext audit {name}` and "
+        "`dptext attack membership {name}`"
+    ),
+    BANK: (
+        "{name} is a bank of public texts, which has no guarantee: name a release made with it "
+        "(dptext report PRIVATE --bank {name}, dptext audit PRIVATE --bank {name})"
+    ),
+    DEVICE: (
+        "{name} is an encoder for devices: make a report about the vectors that it made, or run `dptext audit {name}`"
+    ),
+}
+_SEVERAL_FILES = "{name} holds several private files, and a report is about one: name one of them"
+_NO_RELEASE = (
+    "{name} is no folder of dptext, and no file in it has a statement (….privacy.json): name a private file, or a "
+    "folder of vectors, a description or an encoder"
+)
 
 
 def private_files(folder: Path) -> list[Path]:
@@ -203,29 +207,19 @@ def private_files(folder: Path) -> list[Path]:
         raise StorageError.of("read", folder, error) from None
 
 
-_NO_REPORT = {
-    FolderKind.DESCRIPTION: (
-        "{name} is a description: make a report about a corpus sampled from it, or run `dptext audit {name}`"
-    ),
-    FolderKind.VECTORS: (
-        "{name} holds word vectors, and a report is about texts or vectors of texts: run `dptext audit {name}` and "
-        "`dptext attack membership {name}`"
-    ),
-    FolderKind.BANK: (
-        "{name} is a bank of public texts, which has no guarantee: name a release made with it "
-        "(dptext report PRIVATE --bank {name}, dptext audit PRIVATE --bank {name})"
-    ),
-    FolderKind.DEVICE: (
-        "{name} is an encoder for devices: make a report about the vectors that it made, or run `dptext audit {name}`"
-    ),
-    FolderKind.FILES: "{name} holds several private files, and a report is about one: name one of them",
-    FolderKind.OTHER: (
-        "{name} is no folder of dptext, and no file in it has a statement (….privacy.json): name a private file, or a "
-        "folder of vectors, a description or an encoder"
-    ),
-}
+def no_report(path: Path, announced: str | None) -> ParameterError:
+    """Return the error about a release of this format, or about a folder: why there is no report, and what to run."""
+    message = _NO_REPORT.get(announced or "")
+    if message is None:
+        message = _SEVERAL_FILES if path.is_dir() and private_files(path) else _NO_RELEASE
+    return ParameterError(message.format(name=path.name or str(path)))
 
 
-def no_report(folder: Path, kind: FolderKind) -> str:
-    """Return why there is no report about a folder of this kind, and what to run instead."""
-    return _NO_REPORT[kind].format(name=folder.name or str(folder))
+def refuse_folder(folder: Path) -> None:
+    """Raise unless a folder holds the parts of one private file, whose statement lies next to it."""
+    if folder.name and statement_path(folder).exists():
+        return
+    announced = None
+    with suppress(StorageError):
+        announced = announced_format(folder)
+    raise no_report(folder, announced)

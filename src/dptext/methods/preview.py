@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from dptext.calibration.outcomes import Floats, probability_interval
+from dptext.methods.data import utterances
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength, filled, paragraphs, strength_in_brief, table_cells
 from dptext.representations.randomizer import Channel
@@ -80,9 +78,6 @@ class TextPreview:
     neighbours: Neighbours
     points: tuple[Point, ...] | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Share:
@@ -102,7 +97,18 @@ class Share:
 
 
 class Previewer(Protocol):
-    """Previews of one release method."""
+    """Previews of one release method.
+
+    Attributes:
+        key, title: the name of the method in requests, and for people.
+        choices: the mechanisms to choose from.
+        epsilons: smallest, largest and initial value.
+    """
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    choices: ClassVar[tuple[str, ...]]
+    epsilons: ClassVar[tuple[float, float, float]]
 
     def __init__(self, vectors: WordVectors, samples: Samples) -> None: ...
 
@@ -153,6 +159,12 @@ def outcome_table(
     """Return named outputs with their probabilities under both inputs, and the remaining probability."""
     named = zip(names, first.tolist(), second.tolist(), strict=True)
     return (*named, (rest, max(0.0, 1.0 - float(first.sum())), max(0.0, 1.0 - float(second.sum()))))
+
+
+DELTA = 1e-6
+"""Delta of mechanisms that have one."""
+REPLACEMENTS, OUTCOMES = 5, 6
+"""Numbers of replacements and of outputs in a preview."""
 
 
 def percent(share: float) -> str:
@@ -220,7 +232,7 @@ def _squared_distances(outputs: Floats, vectors: Floats) -> Floats:
 
 
 class Samples:
-    """Public utterances (SNIPS, CC0) that serve as examples, as a bank or pool, and as other people's texts."""
+    """Public utterances that serve as examples, as a bank or pool, and as other people's texts."""
 
     name = "SNIPS"
 
@@ -228,19 +240,19 @@ class Samples:
     def examples(self) -> tuple[tuple[str, str], ...]:
         """(title, text): one text of each intent."""
         result: dict[str, str] = {}
-        for row in _bundled_rows("test"):
-            if len(row["text"].split()) >= _MIN_WORDS:
-                result.setdefault(row["intent"], row["text"])
+        for text, intent in utterances("test"):
+            if len(text.split()) >= _MIN_WORDS:
+                result.setdefault(intent, text)
         return tuple(result.items())
 
     @cached_property
     def public(self) -> list[str]:
-        return [row["text"] for row in self._train[1::2][:_PUBLIC_TEXTS]]
+        return self._train[1::2][:_PUBLIC_TEXTS]
 
     @cached_property
     def people(self) -> list[str]:
         """One text per person."""
-        return [row["text"] for row in self._train[::2][:_PEOPLE]]
+        return self._train[::2][:_PEOPLE]
 
     def candidates(self, text: str) -> list[str]:
         """Return the texts among which an adversary chooses: this one first."""
@@ -251,14 +263,9 @@ class Samples:
         return next(example for _, example in self.examples if example != text)
 
     @cached_property
-    def _train(self) -> list[dict[str, str]]:
-        return _bundled_rows("train")
+    def _train(self) -> list[str]:
+        return [text for text, _ in utterances("train")]
 
     @cached_property
     def _test(self) -> list[str]:
-        return list(dict.fromkeys(row["text"] for row in _bundled_rows("test")))
-
-
-def _bundled_rows(name: str) -> list[dict[str, str]]:
-    content = (files("dptext") / "cli" / "sample" / f"snips-{name}.jsonl.gz").read_bytes()
-    return [json.loads(line) for line in gzip.decompress(content).decode().splitlines()]
+        return list(dict.fromkeys(text for text, _ in utterances("test")))

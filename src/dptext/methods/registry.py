@@ -12,9 +12,10 @@ from dptext.io.artifacts import announced_format
 from dptext.io.documents import find_files, first_rows
 from dptext.methods.attacks import ROW_ATTACKS, AttackInputs, AttackResult
 from dptext.methods.bank import Bank
-from dptext.methods.base import Method, ReleaseFiles
+from dptext.methods.base import Method
+from dptext.methods.checks import ReleaseFiles
 from dptext.methods.embeddings import Embeddings
-from dptext.methods.files import STATEMENT, folder_kind, no_report, private_files
+from dptext.methods.files import STATEMENT, private_files, refuse_folder
 from dptext.methods.synthesis import Synthesis
 from dptext.methods.vectors import Vectors
 from dptext.methods.words import Words
@@ -159,7 +160,7 @@ def releases_in(path: Path) -> list[Path]:
         return []
     files = private_files(folder)
     if not files:
-        raise ParameterError(no_report(folder, folder_kind(folder)))
+        refuse_folder(folder)
     return files
 
 

@@ -3,46 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
+from statistics import NormalDist
 from typing import ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from dptext.errors import DataError, DptextError, ParameterError
+from dptext.features.features import UNIT
 from dptext.io.documents import Document
 from dptext.methods.attacks import STRONGER, Attack, AttackInputs, AttackResult
 from dptext.methods.base import (
     NO_LABEL,
     NO_PREVIEW,
     NO_USER,
+    PREVIEWED,
     PROTECTING,
     AdviceInput,
     Assessment,
-    Audit,
     Caveat,
     Method,
-    PlaygroundSettings,
     Preview,
-    ReleaseFiles,
     option,
     round_down,
     wrap_command,
 )
+from dptext.methods.checks import Audit, ReleaseFiles, check_corpus, check_description, description_folder
 from dptext.methods.corpus import CorpusExamination
-from dptext.methods.corpus_checks import check_corpus, check_description, description_folder
-from dptext.methods.data import quote
+from dptext.methods.data import LABELS, NEW, quote
 from dptext.methods.examination import ReportConfig
-from dptext.methods.files import STATEMENT, FolderKind
-from dptext.methods.previewers import DELTA, CorpusPreviewer
-from dptext.methods.public_texts import PREVIEWED
-from dptext.methods.questions import LABELS, NEW
-from dptext.privacy.guarantee import Trust
-from dptext.privacy.statement import PrivacyStatement
-from dptext.synthesis.distribution import (
-    announces_description,
-    is_described,
-    read_description,
+from dptext.methods.files import DESCRIPTION, STATEMENT
+from dptext.methods.preview import (
+    DELTA,
+    Piece,
+    Previewer,
+    Samples,
+    Share,
+    TextPreview,
+    attack_preview,
+    guarantee_fields,
+    neighbours_preview,
 )
+from dptext.noise.gaussian_sums import CELL
+from dptext.privacy.gaussian import gaussian_delta
+from dptext.privacy.guarantee import Trust
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
+from dptext.representations.encoders import MeanOfWords
+from dptext.synthesis.density import choose
+from dptext.synthesis.distribution import announces_description, is_described, read_description
 from dptext.synthesis.planning import Expected, expected_quality
-from dptext.synthesis.synthesizer import Synthesizer
+from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
+from dptext.users.grouping import UserTexts
+from dptext.vectors.word_vectors import WordVectors
 
 _EPSILON = 1.0
 _COUNT = 5_000
@@ -52,12 +67,75 @@ _POOL = 1_500  # texts for a prediction
 _MAX_PEOPLE = 10**6
 _MAX_CLASSES = 50
 _SEED = 0  # of predictions, from public numbers
+_EDGES = (-np.inf, -2.0, -1.0, 0.0, 1.0, 2.0, np.inf)  # of intervals, in standard deviations of the noise
 _GOOD_FOR = "Readable texts, and data for a classifier (news: .79 with 5,000 of them, .87 with the private texts)."
 _CLASSIFIER = Caveat(
     0,
     "To label new texts, try the release itself first (dptext classify: .85 on news, .82 on short requests; a model "
     "trained on the corpus .79 and .94).",
 )
+
+
+class CorpusPreviewer(Previewer):
+    """Synthetic texts for the data of many people and this text: exact."""
+
+    key, title = "synthetic", "Synthetic texts for many people's texts"
+    choices = ("Synthesizer",)
+    epsilons = (0.1, 10.0, 1.0)
+
+    def __init__(self, vectors: WordVectors, samples: Samples) -> None:
+        self._samples, self._encoder = samples, MeanOfWords(vectors)
+        self._plan = self._synthesizer(1.0).plan(samples.public)
+        self._others = self._sum(*samples.people)
+        self._pool = self._plan.features.units(self._plan.pool.texts) * UNIT
+
+    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> TextPreview:  # noqa: ARG002
+        synthesizer, bits = self._synthesizer(epsilon), RandomBits()
+        plan = SynthesisPlan(terms=synthesizer.terms, features=self._plan.features, pool=self._plan.pool)
+        first = self._sum(text)
+        second = np.zeros_like(first) if neighbour is None else self._sum(neighbour)
+        ratio = synthesizer.released(plan, self._others + first, bits).ratio
+        rows, _ = choose(
+            ratio.scores(self._pool), ratio.nearness(self._pool), draws, shares=ratio.shares, bits=bits.spawn(1)[0]
+        )
+        sigma, people = plan.terms.budget.sigma, len(self._samples.people)
+        distance = _norm(first - second)
+        replaced = "without it" if neighbour is None else f"and this text instead: {neighbour}"
+        texts = f"{people:,} people and this text: {text}", f"{people:,} people {replaced}"
+        intervals = [f"{low:g} to {high:g}" for low, high in pairwise(_EDGES[1:-1])]
+        names = [f"below {_EDGES[1]:g}", *intervals, f"above {_EDGES[-2]:g}"]
+        one, other = (
+            np.diff([NormalDist(shift).cdf(edge) for edge in _EDGES])
+            for shift in (distance / sigma / 2, -distance / sigma / 2)
+        )
+        outcomes = tuple(zip(names, one.tolist(), other.tolist(), strict=True))
+        return TextPreview(
+            method="synthetic",
+            epsilon=epsilon,
+            **guarantee_fields(plan.promise),
+            pieces=(Piece(text),),
+            draws=tuple(plan.pool.texts[row] for row in rows.tolist()),
+            attack=attack_preview(
+                "synthetic", Share(1 - _gaussian_overlap(sigma, _norm(first)) / 2), 0.5, candidates=people
+            ),
+            neighbours=neighbours_preview("synthetic", texts, Share(_gaussian_overlap(sigma, distance)), outcomes),
+        )
+
+    def _synthesizer(self, epsilon: float) -> Synthesizer:
+        return Synthesizer(epsilon=epsilon, delta=DELTA, features=self._encoder, cache=False)
+
+    def _sum(self, *texts: str) -> npt.NDArray[np.int64]:
+        """Return the sum of the contributions of people with one text each."""
+        return self._plan.total(UserTexts((([text], np.zeros(1, dtype=np.int32)),)) for text in texts)
+
+
+def _norm(cells: npt.NDArray[np.int64]) -> float:
+    return float(np.linalg.norm(cells.astype(np.float64))) * CELL
+
+
+def _gaussian_overlap(sigma: float, distance: float) -> float:
+    """Return the overlap of Gaussian noise around two points: delta at epsilon 0 is the total variation distance."""
+    return 1.0 if distance == 0.0 else 1.0 - gaussian_delta(sigma, epsilon=0.0, sensitivity=distance)
 
 
 class Synthesis(Method):
@@ -69,17 +147,10 @@ class Synthesis(Method):
     purposes: ClassVar = {None: 3, "read": 3, "classify": 3, "vectors": 0, "devices": 0, "statistics": 3}
     holds = "a synthetic corpus"
     audited = "people"
-    folder = FolderKind.DESCRIPTION
+    folder = DESCRIPTION
     inputs = frozenset({"public", "distribution", "held_out"})
     examination = CorpusExamination
-    playground = PlaygroundSettings(
-        "synthetic",
-        "Synthetic texts for many people's texts",
-        ("Synthesizer",),
-        (0.1, 10.0, 1.0),
-        CorpusPreviewer,
-        DELTA,
-    )
+    playground = CorpusPreviewer
     mismatch: ClassVar = {
         "vectors": "The output is public texts: their words come from their authors, not from your users.",
         "devices": "The texts must be collected first: no device sends a vector of its own.",
@@ -245,7 +316,7 @@ def _commands(case: AdviceInput) -> tuple[str, ...]:
     command = case.command("synthesize", ".synthetic.jsonl", *options, trust=Trust.CENTRAL)
     if not (case.classifies and data.roles.labels):
         return (command,)
-    distribution = option("distribution", data.out(".synthetic.jsonl.distribution", quoted=False))
+    distribution = option("distribution", data.out(".synthetic.jsonl.distribution"))
     return command, wrap_command(f"dptext classify {quote(NEW)}", distribution, "-o labels.jsonl", *case.text_option())
 
 

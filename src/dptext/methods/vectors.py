@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,58 +12,79 @@ import numpy as np
 
 from dptext.audits.mechanisms import audit
 from dptext.audits.verdict import Verdict
+from dptext.calibration.outcomes import Floats
 from dptext.errors import DataError
 from dptext.io.artifacts import announced_format
 from dptext.methods.attacks import Attack, infer_attribute
-from dptext.methods.base import (
-    PROTECTING,
-    AdviceInput,
-    Assessment,
+from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Caveat, Method, Preview
+from dptext.methods.checks import (
+    FILES_AGREE,
     Audit,
-    Caveat,
-    Method,
-    PlaygroundSettings,
-    Preview,
+    Check,
     ReleaseFiles,
-    label_caveats,
+    check_digest,
+    check_guarantee,
+    describes,
+    whole_parameter,
 )
-from dptext.methods.checks import FILES_AGREE, Check, check_digest, check_guarantee, describes, whole_parameter
-from dptext.methods.files import STATEMENT, FolderKind, Rows
-from dptext.methods.previewers import DELTA, VectorPreviewer
-from dptext.methods.row_examination import NO_ENCODER, RowExamination
+from dptext.methods.examination import NO_ENCODER, RowExamination
+from dptext.methods.files import DEVICE, STATEMENT, Rows
+from dptext.methods.preview import (
+    DELTA,
+    OUTCOMES,
+    Piece,
+    Point,
+    Previewer,
+    Samples,
+    Share,
+    TextPreview,
+    attack_preview,
+    guarantee_fields,
+    largest,
+    log_densities,
+    neighbours_preview,
+    outcome_table,
+    sampled_overlap,
+    sampled_success,
+)
 from dptext.privacy.guarantee import Trust
+from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.representations.bounds import fit_bound
+from dptext.representations.additive import Gaussian
+from dptext.representations.bounds import Bound, Domain, fit_bound
 from dptext.representations.device import DeviceEncoder, check_device, encoder_of
+from dptext.representations.encoders import MeanOfWords
 from dptext.representations.files import vectors_in
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published.protocols import PublishedChannel
+from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import (
     ON_NEWS,
     USUAL,
     best_dimension,
     is_randomizer,
     randomizer_from_parameters,
+    randomizer_of,
 )
+from dptext.vectors.word_vectors import WordVectors
 
 _FITTED = 1_000  # public texts
-_FIT: dict[str, Any] = {
-    "bound": "normalise",
-    "projection": "pca",
-    "centre": True,
-    "labels": None,
-}
+_FIT: dict[str, Any] = {"bound": "normalise", "projection": "pca", "centre": True, "labels": None}
 _LOW, _HIGH = 2.0, 4.0
 _GOOD_FOR = (
     f"A server learns from many vectors: news topics (four) with accuracy {ON_NEWS[_LOW][0]:.0%} at epsilon {_LOW:g}, "
     f"{ON_NEWS[_HIGH][0]:.0%} at epsilon {_HIGH:g}. If labelled public texts exist, a model of these alone is better "
     "(.87 there)."
 )
-
-
 _MOST_NUMBERS = 1 << 20  # of a vector: the audit must fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 """What follows from the encoder, which a statement does not hold, and what a search found."""
+
+# of previews
+_CANDIDATE_DRAWS = 20  # of each candidate of the adversary
+_PAIR_DRAWS = 2000  # of each of two neighbours
+_DIMENSION = 16  # if no best one is known
+_POINTS = 150
 
 
 class VectorExamination(RowExamination):
@@ -75,6 +97,89 @@ class VectorExamination(RowExamination):
         self.notes.append(NO_ENCODER)
 
 
+class VectorPreviewer(Previewer):
+    """Private vectors of texts: from a fixed number of draws."""
+
+    key, title = "vectors", "A text becomes a private vector"
+    choices = ("PrivUnit", "L2Laplace", "Gaussian")
+    epsilons = (0.5, 50.0, 8.0)
+
+    def __init__(self, vectors: WordVectors, samples: Samples) -> None:
+        self._samples, self._encoder = samples, MeanOfWords(vectors)
+        self._public = self._encoder.encode(samples.public)
+        self._bounds: dict[tuple[str, int], Bound] = {}
+
+    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> TextPreview:
+        device, bits = self._device(choice, epsilon), RandomBits()
+        second = self._samples.neighbour(text) if neighbour is None else neighbour
+        candidates = self._samples.candidates(text)
+        clean = device.bound.apply(np.asarray(self._encoder.encode([*candidates, second]), dtype=np.float64))
+        clean = device.channel.domain.bound(clean)
+        known, pair = clean[:-1], clean[[0, -1]]
+        public = device.bound.apply(self._public)
+        private = _draw(device.channel, known, _CANDIDATE_DRAWS, bits)
+        success = sampled_success(log_densities(device.channel, private, known))
+        outputs = _draw(device.channel, pair, _PAIR_DRAWS, bits)
+        logs = log_densities(device.channel, outputs, pair)
+        is_same = bool(np.array_equal(pair[0], pair[1]))
+        nearest = np.argmax(outputs @ public.T, axis=1).reshape(2, _PAIR_DRAWS)
+        one, other = (np.bincount(rows, minlength=len(public)) / _PAIR_DRAWS for rows in nearest)
+        top = largest(np.maximum(one, other), OUTCOMES)
+        names = [self._samples.public[row] for row in top]
+        outcomes = outcome_table(names, one[top], other[top], rest="nearest to another text")
+        sample = np.asarray(device.encode([text] * draws), dtype=np.float64)
+        return TextPreview(
+            method="vectors",
+            epsilon=epsilon,
+            **guarantee_fields(device.statement),
+            pieces=(Piece(text),),
+            draws=tuple(self._samples.public[row] for row in np.argmax(sample @ public.T, axis=1).tolist()),
+            attack=attack_preview("vectors", success, 1 / len(known), candidates=len(known)),
+            neighbours=neighbours_preview(
+                "vectors",
+                (text, second),
+                Share(1.0) if is_same else sampled_overlap(logs[:, 0] - logs[:, 1]),
+                outcomes,
+            ),
+            points=_points(pair, outputs.reshape(2, _PAIR_DRAWS, -1)[:, :_POINTS]),
+        )
+
+    def _device(self, choice: str, epsilon: float) -> DeviceEncoder:
+        """Return the encoder with the best dimension for the next smaller power of two: finding it takes long."""
+        power = math.floor(math.log2(epsilon))
+        if (choice, power) not in self._bounds:
+            best = best_dimension(self._public, _randomizer(choice, 2.0**power))
+            dimension = _DIMENSION if best is None else best.dimension
+            self._bounds[choice, power] = fit_bound(self._public, dimension=dimension, public_name=self._samples.name)
+        return DeviceEncoder(self._encoder, self._bounds[choice, power], _randomizer(choice, epsilon))
+
+
+def _randomizer(choice: str, epsilon: float) -> Randomizer:
+    if choice == "Gaussian":
+        return Gaussian(epsilon=epsilon, delta=DELTA, domain=Domain.SPHERE)
+    return randomizer_of(choice, epsilon=epsilon)
+
+
+def _draw(channel: Channel, vectors: Floats, draws: int, bits: RandomBits) -> Floats:
+    return np.asarray(channel.sample(np.repeat(vectors, draws, axis=0), bits), dtype=np.float64)
+
+
+def _points(pair: Floats, outputs: Floats) -> tuple[Point, ...]:
+    """Return outputs in the plane of both vectors; the line between the two is horizontal."""
+    across = _unit(pair[1] - pair[0])
+    up = _unit(pair.sum(axis=0) - (pair.sum(axis=0) @ across) * across)
+    return tuple(
+        Point(float(vector @ across), float(vector @ up), source)
+        for source, vectors in enumerate(outputs)
+        for vector in vectors
+    )
+
+
+def _unit(vector: Floats) -> Floats:
+    length = float(np.linalg.norm(vector))
+    return vector / length if length > 1e-12 else np.eye(vector.size)[0]
+
+
 class Vectors(Method):
     """``dptext encode``."""
 
@@ -85,15 +190,8 @@ class Vectors(Method):
     holds = "private vectors"
     examination = VectorExamination
     audited = "vectors"
-    folder = FolderKind.DEVICE
-    playground = PlaygroundSettings(
-        "vectors",
-        "A text becomes a private vector",
-        ("PrivUnit", "L2Laplace", "Gaussian"),
-        (0.5, 50.0, 8.0),
-        VectorPreviewer,
-        DELTA,
-    )
+    folder = DEVICE
+    playground = VectorPreviewer
     mismatch: ClassVar = {
         "read": "There is nothing to read: the output is one noisy vector per text.",
         "vectors": "The output is one vector per text, none per word.",
@@ -144,7 +242,7 @@ class Vectors(Method):
 
 
 def _caveats(case: AdviceInput) -> Iterator[Caveat]:
-    yield from label_caveats(case)
+    yield from case.label_caveats()
     if case.requirements.purpose == "devices":
         yield Caveat(
             0, "A device loads the folder of --save (dptext.DeviceEncoder.load). Here the file plays the devices."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,29 +21,42 @@ from dptext.attacks import (
 )
 from dptext.audits.mechanisms import audit
 from dptext.calibration.deniability import deniability, zipf_weights
-from dptext.calibration.outcomes import distributions_of
+from dptext.calibration.outcomes import Floats, distributions_of
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import read_documents
 from dptext.methods.attacks import STRONGER, Attack, AttackInputs, AttackResult, infer_attribute, linkage_meaning
-from dptext.methods.base import (
-    NO_PREVIEW,
-    PROTECTING,
-    AdviceInput,
-    Assessment,
-    Audit,
-    Method,
-    PlaygroundSettings,
-    ReleaseFiles,
-)
-from dptext.methods.checks import Check, check_digest, check_guarantee, restate
+from dptext.methods.base import NO_PREVIEW, PROTECTING, AdviceInput, Assessment, Method
+from dptext.methods.checks import Audit, Check, ReleaseFiles, check_digest, check_document_guarantee
+from dptext.methods.examination import NO_ENCODER, RowExamination, sample_pairs
 from dptext.methods.files import Rows
-from dptext.methods.previewers import WordPreviewer
-from dptext.methods.row_examination import NO_ENCODER, RowExamination, sample_pairs
-from dptext.privacy.guarantee import Trust
+from dptext.methods.preview import (
+    OUTCOMES,
+    REPLACEMENTS,
+    Neighbours,
+    Piece,
+    Previewer,
+    Samples,
+    Share,
+    TextPreview,
+    attack_preview,
+    guarantee_fields,
+    largest,
+    log_l2_laplace,
+    neighbours_preview,
+    outcome_table,
+    overlap,
+    sampled_overlap,
+    sampled_success,
+)
+from dptext.noise.discrete import l2_laplace
+from dptext.privacy.guarantee import Trust, best_guesses
+from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.redaction import placeholders_of, public_form
-from dptext.words.mechanism import WordMechanism
-from dptext.words.registry import is_word_mechanism, mechanism_from_statement
+from dptext.text.tokens import Kind, Token, split
+from dptext.vectors.word_vectors import WordVectors
+from dptext.words.mechanism import ShownMechanism, WordMechanism
+from dptext.words.registry import is_word_mechanism, mechanism_from_statement, word_mechanism
 from dptext.words.replacing import (
     PLACEHOLDERS,
     Aligner,
@@ -57,6 +70,13 @@ from dptext.words.tem import TEM
 _ROWS = 100  # words
 _PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays
 _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes at this size
+
+# of previews
+_CANDIDATE_WORDS = 50  # words among which the adversary chooses, at least
+_WORD_DRAWS, _MIN_DRAWS = 4000, 10  # for all words of a text together, and for each
+_CANDIDATE_DRAWS = 40  # of each candidate of the adversary
+_PAIR_DRAWS = 2000  # of each of two neighbours
+_NEIGHBOUR_WORDS, _NEIGHBOUR_CHOICES = 20, 16  # tried to find a neighbour
 
 
 class WordExamination(RowExamination):
@@ -89,6 +109,173 @@ class WordExamination(RowExamination):
         self.notes += [note] if note else []
 
 
+@dataclass(frozen=True)
+class _WordText:
+    """A text, its tokens, and the vocabulary row of each token (-1: no word)."""
+
+    text: str
+    tokens: list[Token]
+    token_rows: list[int]
+
+    @classmethod
+    def split(cls, text: str, vectors: WordVectors) -> _WordText:
+        tokens, row = split(text), vectors.vocabulary.row
+        return cls(text, tokens, [row(token.text) if token.kind is Kind.WORD else -1 for token in tokens])
+
+    @property
+    def rows(self) -> list[int]:
+        return [row for row in self.token_rows if row >= 0]
+
+    @property
+    def layout(self) -> list[str | None]:
+        """The visible part of any output, with None for words; a space separates replaced tokens that touch."""
+        result: list[str | None] = []
+        touching = False
+        for token in self.tokens:
+            replaced = token.kind is Kind.WORD or token.kind in PLACEHOLDERS
+            result += [" "] if replaced and touching else []
+            result.append(None if token.kind is Kind.WORD else PLACEHOLDERS.get(token.kind, token.text))
+            touching = replaced
+        return result
+
+
+class WordPreviewer(Previewer):
+    """Word mechanisms: exact where a mechanism states its distributions, else from a fixed number of draws."""
+
+    key, title = "words", "Words become other words"
+    choices = ("TEM", "SubsetSelection", "Madlib")
+    epsilons = (0.5, 20.0, 4.0)
+
+    def __init__(self, vectors: WordVectors, samples: Samples) -> None:  # noqa: ARG002
+        self._vectors = vectors
+
+    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> TextPreview:
+        bits = RandomBits()
+        first = _WordText.split(text, self._vectors)
+        second = self._neighbour(first) if neighbour is None else _WordText.split(neighbour, self._vectors)
+        mechanism = word_mechanism(choice, vectors=self._vectors, epsilon=epsilon)
+        sampled = not isinstance(mechanism, ShownMechanism)
+        candidates = list(dict.fromkeys([*first.rows, *range(_CANDIDATE_WORDS)]))
+        candidates = [row for row in candidates if row < len(self._vectors)]
+        candidates = candidates[: max(_CANDIDATE_WORDS, len(set(first.rows)))]
+        rows = {*first.rows, *second.rows, *(() if sampled else candidates)}
+        distributions = _distributions(mechanism, sorted(rows), bits)
+        if sampled:
+            success = sampled_success(_noisy_likelihoods(mechanism, candidates, candidates, _CANDIDATE_DRAWS, bits))
+        else:
+            table = np.array([distributions[row] for row in candidates])
+            success = Share(best_guesses([table], np.full(len(candidates), 1 / len(candidates))).rate)
+        pieces = {row: self._replacements(row, distributions[row]) for row in set(first.rows)}
+        statement = mechanism.document_statement(len(first.rows)) if first.rows else None
+        return TextPreview(
+            method="words",
+            epsilon=epsilon,
+            **guarantee_fields(statement),
+            pieces=tuple(
+                Piece(token.text, *pieces[row]) if row >= 0 else _unreplaced(token)
+                for token, row in zip(first.tokens, first.token_rows, strict=True)
+            ),
+            draws=tuple(mechanism.replacing()([text] * draws, bits)[0]),
+            attack=attack_preview("words", success, 1 / len(candidates), candidates=len(candidates), sampled=sampled),
+            neighbours=self._compare(first, second, mechanism, distributions, suggested=neighbour is None),
+        )
+
+    def _replacements(self, row: int, distribution: Floats) -> tuple[float, tuple[tuple[str, float], ...]]:
+        """Return how likely a word stays, and its most likely replacements."""
+        is_unknown = row == self._vectors.vocabulary.unknown_row  # then the word of this row is a replacement
+        others = [other for other in largest(distribution, REPLACEMENTS + 1) if is_unknown or other != row]
+        words = [(self._vectors.words[other], float(distribution[other])) for other in others[:REPLACEMENTS]]
+        return 0.0 if is_unknown else float(distribution[row]), tuple(pair for pair in words if pair[1] > 0)
+
+    def _neighbour(self, text: _WordText) -> _WordText:
+        """Return the text with its rarest known word replaced by a similar word; the text itself if none is known."""
+        matrix, unknown = self._vectors.matrix, self._vectors.vocabulary.unknown_row
+        places = sorted((-row, place) for place, row in enumerate(text.token_rows) if row not in (-1, unknown))
+        for negative_row, place in places[:_NEIGHBOUR_WORDS]:
+            distances = np.linalg.norm(matrix - matrix[-negative_row], axis=1).astype(np.float64)
+            for other in largest(-distances, _NEIGHBOUR_CHOICES):
+                parts = [token.text for token in text.tokens]
+                parts[place] = self._vectors.words[other]
+                result = _WordText.split("".join(parts), self._vectors)
+                if other not in (-negative_row, unknown) and result.layout == text.layout:
+                    return result
+        return text
+
+    def _compare(
+        self,
+        first: _WordText,
+        second: _WordText,
+        mechanism: WordMechanism,
+        distributions: dict[int, Floats],
+        *,
+        suggested: bool,
+    ) -> Neighbours:
+        texts, sampled = (first.text, second.text), not isinstance(mechanism, ShownMechanism)
+        if first.layout != second.layout:
+            return neighbours_preview("words", texts, Share(0.0), topic="other layout")
+        pairs = [(one, other) for one, other in zip(first.rows, second.rows, strict=True) if one != other]
+        if not pairs:
+            is_same = suggested and first.text == second.text
+            return neighbours_preview("words", texts, Share(1.0), topic="no neighbour" if is_same else "overlap")
+        one, other = (distributions[row] for row in pairs[0])
+        if len(pairs) == 1 and not sampled:
+            result = overlap(one, other)
+        else:
+            bits = RandomBits()
+            result = sampled_overlap(
+                np.sum([_log_ratios(mechanism, distributions, pair, bits) for pair in pairs], axis=0)
+            )
+        top = largest(np.maximum(one, other), OUTCOMES)
+        words = [self._vectors.words[row] for row in top]
+        outcomes = outcome_table(words, one[top], other[top], rest="any other word")
+        return neighbours_preview("words", texts, result, outcomes, sampled=sampled)
+
+
+def _unreplaced(token: Token) -> Piece:
+    placeholder = PLACEHOLDERS.get(token.kind)
+    return Piece(token.text, None, () if placeholder is None else ((placeholder, 1.0),))
+
+
+def _distributions(mechanism: WordMechanism, rows: list[int], bits: RandomBits) -> dict[int, Floats]:
+    """Return the output distribution of each word: exact, or the frequencies in draws."""
+    words = mechanism.vectors.words
+    if isinstance(mechanism, ShownMechanism):
+        return dict(zip(rows, mechanism.distributions([words[row] for row in rows]), strict=True)) if rows else {}
+    draws = max(_MIN_DRAWS, _WORD_DRAWS // max(len(rows), 1))
+    outputs = mechanism.sample_rows(np.repeat(np.array(rows, dtype=np.int64), draws), bits).reshape(len(rows), draws)
+    return {
+        row: np.bincount(drawn_rows, minlength=len(words)) / draws
+        for row, drawn_rows in zip(rows, outputs, strict=True)
+    }
+
+
+def _log_ratios(
+    mechanism: WordMechanism, distributions: dict[int, Floats], pair: tuple[int, int], bits: RandomBits
+) -> Floats:
+    """Return log likelihood ratios of outputs, of which half were drawn for each of two words."""
+    if not isinstance(mechanism, ShownMechanism):  # of noisy vectors
+        logs = _noisy_likelihoods(mechanism, list(pair), list(pair), _PAIR_DRAWS, bits)
+        return np.asarray(logs[:, 0] - logs[:, 1])
+    one, other = (distributions[row] for row in pair)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = np.log(one) - np.log(other)
+    outputs = [
+        np.minimum(np.searchsorted(np.cumsum(shares), bits.uniform(_PAIR_DRAWS), side="right"), shares.size - 1)
+        for shares in (one, other)
+    ]
+    return np.asarray(losses[np.concatenate(outputs)])
+
+
+def _noisy_likelihoods(
+    mechanism: WordMechanism, rows: list[int], candidates: list[int], draws: int, bits: RandomBits
+) -> Floats:
+    """Return (n * draws, m) log likelihoods of noisy vectors of some words for each candidate word."""
+    matrix, scale = mechanism.vectors.matrix.astype(np.float64), 1.0 / mechanism.epsilon
+    inputs = np.repeat(np.array(rows), draws)
+    noise = l2_laplace(bits, inputs.size, matrix.shape[1], scale)
+    return log_l2_laplace(matrix[inputs] + noise, matrix[candidates], scale)
+
+
 class Words(Method):
     """``dptext privatize``."""
 
@@ -101,9 +288,7 @@ class Words(Method):
     examination = WordExamination
     audited = "words"
     inputs = frozenset({"vectors", "words"})
-    playground = PlaygroundSettings(
-        "words", "Words become other words", ("TEM", "SubsetSelection", "Madlib"), (0.5, 20.0, 4.0), WordPreviewer
-    )
+    playground = WordPreviewer
     mismatch: ClassVar = {"vectors": "Randomly replaced words have no neighbours to learn from."}
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
@@ -145,8 +330,8 @@ def check_words(files: ReleaseFiles, mechanism: WordMechanism) -> Audit:
         seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"
         checks.append(Check("every word is one that the mechanism writes", foreign == 0, seen))
     longest = statement.parameters.get("words_counted")
-    repeated = restate(statement, mechanism, longest if isinstance(longest, int) else 0)
-    checks.append(check_guarantee(statement, repeated, apart_from=("vectors",)))  # they may have moved
+    counted = longest if isinstance(longest, int) else 0
+    checks.append(check_document_guarantee(statement, mechanism, counted, apart_from=("vectors",)))  # they may move
     verdict = audit(mechanism, words=files.words or None, labels=mechanism.labels, **files.sampling)
     return Audit(statement, checks, verdict)
 
@@ -217,12 +402,10 @@ def link_by_likelihood(
 
 def link(before: Rows, after: Rows, *, seed: int) -> list[AttackScore]:
     """Link rows to their originals by layout, and by shared words."""
-    fields: dict[str, Any] = {"people": before.people, "seed": seed}
-    by_words = linkage(before.texts, after.texts, **fields)
-    return [
-        *link_by_layout(before, after, fields),
-        *(replace(word, attack="linkage (shared words)") for word in by_words),
-    ]
+    options: dict[str, Any] = {"people": before.people, "seed": seed}
+    by_words = linkage(before.texts, after.texts, **options)
+    by_words = [replace(score, attack="linkage (shared words)") for score in by_words]
+    return [*link_by_layout(before, after, options), *by_words]
 
 
 def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:

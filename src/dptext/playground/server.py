@@ -1,4 +1,4 @@
-"""The server of the playground's page, for this machine only."""
+"""The playground: previews of a text by the release methods, and the server of its page, for this machine only."""
 
 from __future__ import annotations
 
@@ -8,17 +8,31 @@ import hmac
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from functools import cached_property
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dptext.errors import DptextError, ParameterError, StorageError, extras
-from dptext.playground.model import MAX_CHARACTERS, SETTINGS, Playground
+from dptext.methods.preview import Previewer, Samples, TextPreview
+from dptext.methods.registry import METHODS
 from dptext.privacy.randomness import RandomBits
+from dptext.validation import check_choice, check_float, check_int, is_encodable
+from dptext.vectors.formats import load_vectors
+from dptext.vectors.word_vectors import WordVectors
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+PREVIEWERS: Mapping[str, type[Previewer]] = MappingProxyType(
+    {method.playground.key: method.playground for method in reversed(METHODS) if method.playground is not None}
+)
+"""The previews of each release method that can be tried on a single text."""
+MAX_CHARACTERS = 2000
+MAX_DRAWS = 20
+_VOCABULARY = 20_000
 
 HOST = "127.0.0.1"
 MAX_BYTES = 64 * 1024
@@ -50,6 +64,57 @@ _REQUIRED = {"method", "text", "epsilon"}
 _FIELDS = _REQUIRED | {"choice", "neighbour", "draws"}
 
 
+class Playground:
+    """Previews of a text by each release method, with the vectors and the sample of the extra ``playground``."""
+
+    def __init__(self) -> None:
+        self._previewers: dict[str, Previewer] = {}
+        self._lock = threading.Lock()
+        self._samples = Samples()
+
+    def show(
+        self,
+        method: str,
+        text: str,
+        epsilon: float,
+        choice: str | None = None,
+        neighbour: str | None = None,
+        draws: int = 3,
+    ) -> TextPreview:
+        """Return outputs of a text, their probabilities, the success of an adversary, and the guarantee."""
+        previewer = PREVIEWERS[check_choice("method", method, tuple(PREVIEWERS))]
+        choice = previewer.choices[0] if choice is None else check_choice("choice", choice, previewer.choices)
+        minimum, maximum, _ = previewer.epsilons
+        epsilon = check_float("epsilon", epsilon, minimum=minimum, maximum=maximum)
+        draws = check_int("draws", draws, minimum=1, maximum=MAX_DRAWS)
+        for name, value in (("text", text), ("neighbour", neighbour)):
+            if name == "text" or value is not None:
+                _check_typed(name, value)
+        with self._lock:
+            if method not in self._previewers:
+                self._previewers[method] = previewer(self._vectors, self._samples)
+            return self._previewers[method].show(text, epsilon, choice=choice, neighbour=neighbour, draws=draws)
+
+    @property
+    def samples(self) -> tuple[tuple[str, str], ...]:
+        """(title, text): public texts to try."""
+        return self._samples.examples
+
+    @cached_property
+    def _vectors(self) -> WordVectors:
+        return load_vectors("glove-6b-50d", limit=_VOCABULARY)
+
+
+def _check_typed(name: str, text: object) -> None:
+    """Raise if this is not a text to preview; no message contains it."""
+    if not isinstance(text, str) or not is_encodable(text):
+        raise ParameterError(f"{name} must be a string that UTF-8 can encode")
+    if not text.strip():
+        raise ParameterError(f"{name} is empty: type some words")
+    if len(text) > MAX_CHARACTERS:
+        raise ParameterError(f"{name} must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}")
+
+
 def app(playground: Playground, token: str) -> Callable[..., Any]:
     """Return the page and its model as an ASGI application, with `HEADERS` and checks of the address."""
     _check_installed()
@@ -69,7 +134,11 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
         return Route("/" if name == "index.html" else f"/{name}", send_file, methods=["GET"])
 
     async def methods(_: Request) -> Response:
-        return JSONResponse(_offer(playground))
+        """Send the methods, samples and limits that the page needs before it shows a preview."""
+        names = ("title", "choices", "epsilons")
+        offered = [{"name": key} | {name: getattr(entry, name) for name in names} for key, entry in PREVIEWERS.items()]
+        samples = [{"title": title, "text": text} for title, text in playground.samples]
+        return JSONResponse({"methods": offered, "samples": samples, "characters": MAX_CHARACTERS})
 
     async def show(request: Request) -> Response:
         """Compute one preview at a time; of the requests that wait, only the newest."""
@@ -96,7 +165,7 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
                 return JSONResponse({"error": str(error)}, 422)
             except Exception as error:  # noqa: BLE001  its message may contain a text
                 return JSONResponse({"error": f"internal error: {type(error).__name__}"}, 500)
-        return JSONResponse(preview.as_json())
+        return JSONResponse(asdict(preview))
 
     routes = [static(*entry) for entry in _STATIC.items()]
     inner = Starlette(routes=[*routes, Route("/methods", methods), Route("/show", show, methods=["POST"])])
@@ -252,18 +321,6 @@ class _Guard:
         if not hmac.compare_digest(token.encode(), self._token) or not slash:
             return 404, "There is nothing here. The address is printed by: dptext playground"
         return None
-
-
-def _offer(playground: Playground) -> dict[str, Any]:
-    """Return the methods, samples and limits that the page needs before it shows a preview."""
-    return {
-        "methods": [
-            {"name": name, "title": entry.title, "choices": entry.choices, "epsilons": entry.epsilons}
-            for name, entry in SETTINGS.items()
-        ],
-        "samples": [{"title": title, "text": text} for title, text in playground.samples],
-        "characters": MAX_CHARACTERS,
-    }
 
 
 def _arguments(body: bytes) -> dict[str, Any]:

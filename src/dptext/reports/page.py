@@ -1,20 +1,25 @@
-"""The page (HTML) and the card (Markdown) about one release: guarantee, audit, attacks, utility and fairness."""
+"""`report`: examine a release, and put it on a page (HTML) and a card (Markdown)."""
 
 from __future__ import annotations
 
 import base64
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from dptext.attacks.base import AttackScore
 from dptext.audits.verdict import Verdict
-from dptext.display import Fields, ReprMixin
-from dptext.errors import ParameterError
+from dptext.display import Fields, ReprMixin, progress_bar
+from dptext.errors import ParameterError, extras
+from dptext.io.batches import display_name
+from dptext.io.documents import PathLike
 from dptext.methods.checks import Check
-from dptext.methods.examination import Picture
+from dptext.methods.examination import Examination, ReportConfig
+from dptext.methods.files import no_report, refuse_folder
+from dptext.methods.registry import method_of, refuse_inputs
 from dptext.methods.results import (
     Corpus,
     Grade,
@@ -23,10 +28,14 @@ from dptext.methods.results import (
     KeptPieces,
     Measurement,
     Of,
+    Picture,
     Relinking,
     Sample,
+    attack_picture,
     grade,
+    guarantee_figure,
     main_scores,
+    scores_figure,
     sign,
 )
 from dptext.privacy.statement import PrivacyStatement
@@ -39,6 +48,7 @@ from dptext.privacy.wording import (
     percent_at_most,
     protected,
 )
+from dptext.release.release import Release, data_and_statement, read_statement
 from dptext.reports.summary import (
     Level,
     Recommendation,
@@ -50,6 +60,7 @@ from dptext.reports.summary import (
     recommendation,
 )
 from dptext.text.tokens import Kind, split
+from dptext.vectors.formats import GLOVE, GLOVE_PACKAGE
 from dptext.words.replacing import PLACEHOLDERS
 
 
@@ -74,7 +85,6 @@ class Report(ReprMixin):
         stays: share of words that stay unchanged, at public frequencies; None: no word mechanism.
         corpus: contents of a synthetic corpus; None: no corpus.
         pictures: of the sections "audit", "attacks", "utility" and "spread".
-        figures: further pictures.
         command: the command that makes the page again; a card shows it without folders and the original file.
         notes: sentences for the reader.
         identifying: kept columns that look like identifiers.
@@ -99,16 +109,15 @@ class Report(ReprMixin):
     stays: float | None = None
     corpus: Corpus | None = None
     pictures: Mapping[str, Picture] = field(default_factory=dict)
-    figures: Sequence[Picture] = ()
     command: str = ""
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()
     identifying: Sequence[KeptColumn] = ()
     unchanged: tuple[int, int] | None = None
     kept_pieces: Sequence[KeptPieces] = ()
     unpublished_columns: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for caption, picture in (*self.figures, *self.pictures.values()):
+        for caption, picture in self.pictures.values():
             if not picture.startswith(b"\x89PNG"):
                 raise ParameterError(f"a figure must be a PNG picture, {caption!r} is something else")
 
@@ -158,7 +167,6 @@ class Report(ReprMixin):
             gaps=[gap for gap in self.gaps if not gap.owner_only],
             corpus=corpus,
             pictures={},
-            figures=(),
             command=_to_share(self.command, self.unpublished_columns),
             notes=(),
             unchanged=None,
@@ -230,6 +238,98 @@ class Report(ReprMixin):
         return True if verdict.refutable and (self.noise_agrees or not is_uncompared(verdict)) else None
 
 
+def report(
+    private: PathLike | ReportConfig | Release,
+    *,
+    title: str = "",
+    command: str = "",
+    say: Callable[[str], None] = lambda _line: None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Report:
+    """Examine a release, and put its guarantee, audit, attacks, utility and fairness on one page.
+
+    Args:
+        private: private texts, a .parquet of vectors, or a synthetic corpus, with its statement next to it; or the
+            release of `dptext.privatize_file`.
+        title: of the page; empty: the name of the private file.
+        command: the command that makes the page again.
+        say: called with a line for each step.
+        progress: a bar with the step, as `dptext.display` says.
+        options: fields of `ReportConfig` (``original``, ``label``, ``attribute``, ``group``, ``user``, ``seed`` ...).
+
+    Returns:
+        A `Report`: ``html()`` is the page, ``card()`` a short one in Markdown without the numbers that only the owner
+        of the texts should see, ``refuted`` whether the guarantee does not hold.
+
+    Raises:
+        DataError: a file is not what it should be: other rows than the original, a missing column, no statement.
+        ParameterError: an option that does not fit the release, a column with one class, groups that are too small.
+        StorageError: a file cannot be read.
+        MissingExtraError: matplotlib, scikit-learn or scipy is not installed.
+    """
+    if isinstance(private, Release):
+        if "out" not in private.made:
+            raise ParameterError("this release is in memory: make a file with dptext.privatize_file, and give its path")
+        private = private.out
+    if isinstance(private, ReportConfig):
+        config = replace(private, **options)
+    else:
+        paths = {
+            name: Path(options[name]) for name in ("original", "distribution", "held_out", "bank") if options.get(name)
+        }
+        config = ReportConfig(private=Path(private), **options | paths)
+    if config.private.is_dir():
+        refuse_folder(config.private if config.private.name else config.private.resolve())
+    data, statement_file = data_and_statement(config.private)
+    statement = read_statement(statement_file)
+    required = [("matplotlib.figure", "report"), ("scipy.stats", "report"), ("sklearn", "report")]
+    if (config.vectors or statement.parameters.get("vectors")) == GLOVE:
+        required.append((GLOVE_PACKAGE, "glove"))
+    extras(required, "this report")  # all of them, before minutes of work
+    method = method_of(statement)
+    if method.examination is None:
+        raise no_report(data, method.folder)
+    refuse_inputs(method, data, vars(config))
+    with progress_bar(progress, "examining the release", describe=lambda line: (0, None, line)) as step:
+
+        def say_and_show(line: str) -> None:
+            say(line)
+            step(line)
+
+        examination = method.examination(config, data, statement, say_and_show)
+        examination.run()
+        return _page(examination, title, command)
+
+
+def _page(examination: Examination, title: str, command: str) -> Report:
+    [verdict] = examination.verdicts
+    pictures = {"attacks": attack_picture([*examination.owner_attacks, *examination.attacks])}
+    if verdict.allowed < 1e6:
+        caption = "Privacy loss of the worst pair found: the bound of the guarantee, and the result of the audit"
+        name = f"worst pair found, {verdict.method.partition(',')[0]}"
+        pictures["audit"] = caption, guarantee_figure(name, verdict)
+    rows = [
+        (entry.name.replace(", ", ",\n"), entry.score, entry.baseline)
+        for entry in examination.utility
+        if entry.measure == "accuracy"
+    ]
+    if len(rows) > 1:
+        pictures["utility"] = (
+            "Accuracy of each model (dot) and chance level (grey bar)",
+            scores_figure(rows, measure="accuracy"),
+        )
+    pictures |= examination.pictures
+    names = {field.name for field in fields(Report)}
+    values: dict[str, Any] = {name: value for name, value in vars(examination).items() if name in names}
+    values |= {
+        "title": title or f"Report on {display_name(examination.data)}",
+        "pictures": {name: picture for name, picture in pictures.items() if picture is not None},
+        "command": command,
+    }
+    return Report(**values)
+
+
 _OWNER = "measured with the original texts"
 _COLUMNS = ("--label", "--attribute", "--group", "--user")
 
@@ -288,13 +388,12 @@ def _shared_values(report: Report, recommended: Recommendation) -> dict[str, Any
 def _row(result: AttackScore | Measurement, name: str, grade: Grade, of: Of, owner_only: bool) -> dict[str, Any]:
     """Return a row of a result table."""
     visible = _percent if result.measure == "accuracy" or result.measure.startswith("share ") else _three_digits
-    is_lower = isinstance(result, Measurement) and result.lower_is_better
     is_rival = isinstance(result, Measurement) and result.is_rival
     ceiling = of in ("attacker", "allowed") and is_ceiling(result)
     return {
         "kind": next((kind for kind in _KINDS if name.startswith(kind)), ""),
         "name": name,
-        "measure": f"{result.measure} (lower is better)" if is_lower else result.measure,
+        "measure": result.measure,
         "number": visible(result.score.value),
         "interval": "exact" if is_exact(result) else f"{visible(result.score.low)} to {visible(result.score.high)}",
         "baseline": visible(result.baseline),
