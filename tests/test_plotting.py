@@ -29,7 +29,7 @@ def _closed():
 def test_new_axes_are_made_where_none_are_given_and_other_things_are_refused(monkeypatch):
     axes = get_axes(None)
     assert get_axes(axes) is axes
-    with pytest.raises(ParameterError, match="axes must be axes of matplotlib, or None, got int"):
+    with pytest.raises(ParameterError, match="axes must be matplotlib axes or None, got int"):
         get_axes(3)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r'pip install "dptext\[report\]"'):

@@ -1,4 +1,4 @@
-"""What can go wrong, one class for each thing a user can do about it."""
+"""Exceptions and warnings, and imports of optional packages."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ if TYPE_CHECKING:
 
 
 class DptextError(Exception):
-    """Anything that dptext itself reports. ``exit_code`` is what the command line returns for it."""
+    """Base class of all errors of dptext. ``exit_code`` is the exit code of the command line."""
 
     exit_code = 1
 
 
 class DataError(DptextError, ValueError):
-    """The data is not what was announced: a broken row, a missing column, vectors with NaN."""
+    """Invalid data: a broken row, a missing column, vectors with NaN."""
 
     exit_code = 1
 
 
 class ParameterError(DptextError, ValueError):
-    """An argument is outside what the mechanism can promise or represent."""
+    """Invalid argument."""
 
     exit_code = 2
 
 
 class RefusedError(DptextError, ValueError):
-    """What was asked for has no proof (a conversion that does not hold, a budget that is spent)."""
+    """The request has no proof (an invalid conversion) or no budget left."""
 
     exit_code = 3
 
@@ -41,18 +41,18 @@ class StorageError(DptextError, OSError):
 
     @classmethod
     def of(cls, verb: str, path: object, error: OSError) -> StorageError:
-        """What the system said about a path, in one line: ``cannot read 'x': No such file or directory``."""
+        """Return the error of the system for a path: ``cannot read 'x': No such file or directory``."""
         return cls(f"cannot {verb} {str(path)!r}: {error.strerror or type(error).__name__}")
 
 
 class SourceError(DptextError, RuntimeError):
-    """A source of texts does not answer as it should: a server that fails, a model that cannot be loaded."""
+    """A source of texts failed: a server that does not answer, a model that cannot be loaded."""
 
     exit_code = 4
 
 
 class MissingExtraError(DptextError, ImportError):
-    """An optional package is not installed; the message holds the line that installs it."""
+    """An optional package is not installed; the message contains the command that installs it."""
 
     exit_code = 2
 
@@ -65,17 +65,17 @@ def extra(module: str, name: str, purpose: str) -> Any:
     """Import an optional module; ``name`` is the extra of dptext that brings it.
 
     Raises:
-        MissingExtraError: it is not installed, and ``what`` needs it; the message has the install line.
+        MissingExtraError: it is not installed.
     """
     extras([(module, name)], purpose)
     return import_module(module)
 
 
 def extras(needed: Iterable[tuple[str, str]], purpose: str) -> None:
-    """Raise if one of several optional modules (each with its extra) is missing, before ``what`` begins.
+    """Raise if one of several optional modules (each with its extra) is missing.
 
     Raises:
-        MissingExtraError: the message names all that are missing, with one install line.
+        MissingExtraError: the message names all missing packages and one command that installs them.
     """
     missing: dict[str, str] = {}
     for module, name in needed:
@@ -99,7 +99,7 @@ def _package(module: str) -> str:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn with the place of the first caller outside of this package, however many of its frames lie between."""
+    """Warn with the location of the first caller outside of this package."""
     import warnings
     from pathlib import Path
     from sys import _getframe

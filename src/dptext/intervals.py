@@ -1,4 +1,4 @@
-"""A measured number with its interval: shares, areas, means over runs, and statistics of rows that share people."""
+"""Estimates with confidence intervals: shares, AUCs, means over runs, and statistics of rows grouped by person."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Ids: TypeAlias = npt.NDArray[np.int64]
 
 CONFIDENCE = 0.95
 _ROUNDING = 1e-9  # by which a sum of shares may exceed 1
-_NO_SPREAD = 1e-24  # of a variance, beside that of a share: what rounding leaves of none
+_NO_SPREAD = 1e-24  # a variance below this fraction of a binomial variance is a rounding error
 _AT_ONCE = 1 << 14  # people drawn
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, its interval, and what it was computed from."""
+    """Number with its confidence interval, and the count and kind of its observations."""
 
     value: float
     low: float
@@ -37,7 +37,7 @@ class Estimate:
 
 
 def share(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Estimate:
-    """A share of rows, with the interval of Clopper and Pearson 1934."""
+    """Return a share of rows, with the interval of Clopper and Pearson 1934."""
     trials = check_int("trials", trials, minimum=1)
     successes = check_int("successes", successes, minimum=0, maximum=trials)
     low, high = _clopper_pearson(successes, trials, _error(confidence))
@@ -45,7 +45,7 @@ def share(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Est
 
 
 def mean_over_runs(values: Sequence[float] | npt.NDArray[np.float64], *, confidence: float = CONFIDENCE) -> Estimate:
-    """The mean of independent runs, with Student's interval."""
+    """Return the mean of independent runs, with Student's interval."""
     runs = _finite("values", values)
     if runs.size < 2:
         raise ParameterError(f"an interval needs at least two runs, got {runs.size}")
@@ -63,11 +63,11 @@ def over_people(
     confidence: float = CONFIDENCE,
     seed: int | None = None,
 ) -> Estimate:
-    """A statistic of rows, with the percentile interval of a bootstrap over *people*, not rows."""
+    """Return a statistic of rows, with the percentile interval of a bootstrap over *people*, not rows."""
     error, owners = _error(confidence), np.asarray(people)
     value = float(statistic(np.arange(len(owners))))
     results = [statistic(rows) for rows in resampled_rows(owners, resamples=resamples, seed=seed)]
-    # a resample without any row of a class has no value: it says nothing
+    # a resample without any row of a class has no value
     values = np.array([entry for entry in results if np.isfinite(entry)])
     if not np.isfinite(value) or not values.size:
         raise ParameterError("the statistic must give a finite number for all rows, it gave none")
@@ -82,14 +82,14 @@ def over_people(
 
 
 def _tail_of(people: int, error: float) -> float:
-    """How much of a bootstrap distribution to cut off at each end: Phi(-sqrt(n / (n - 1)) t), n people, t Student's."""
+    """Return the tail to cut off a bootstrap distribution: Phi(-sqrt(n / (n - 1)) t), for n people and Student's t."""
     stats = _stats()
     reach = float(stats.t.isf(error / 2, people - 1)) * np.sqrt(people / (people - 1))
     return float(stats.norm.sf(reach))
 
 
 def mean_of_people(values: npt.ArrayLike, people: npt.ArrayLike, **interval: float) -> Estimate:
-    """The mean over rows of numbers from 0 to 1, where rows share people."""
+    """Return the mean of numbers from 0 to 1 over rows that are grouped by person."""
     rows = _finite("values", values)
     if not rows.size or rows.min() < 0 or rows.max() > 1 + _ROUNDING:
         raise ParameterError("values must be at least one number from 0 to 1, got others or none")
@@ -99,7 +99,7 @@ def mean_of_people(values: npt.ArrayLike, people: npt.ArrayLike, **interval: flo
 
 
 def macro_f1(true: npt.ArrayLike, named: npt.ArrayLike, people: npt.ArrayLike, **interval: float) -> Estimate:
-    """The mean of F1 over the classes that occur, 2 hits / (rows of the class + rows named so)."""
+    """Return the mean over the occurring classes of F1 = 2 hits / (rows of the class + predictions of the class)."""
     truth, answer, owners = (np.asarray(person) for person in (true, named, people))
     if not truth.size or truth.shape != answer.shape:
         raise ParameterError(f"named must be one class for each of {truth.size} rows, got shape {answer.shape}")
@@ -112,7 +112,7 @@ def macro_f1(true: npt.ArrayLike, named: npt.ArrayLike, people: npt.ArrayLike, *
         result += f1 / classes.size
         # the derivative of the ratio: 2 dh / t - f1 dt / t
         influence += (2.0 * hits - f1 * (1.0 * occurs + answered)) / total / classes.size
-        weights += occurs / occurs.sum()  # each class counts alike: few people of one class weigh much
+        weights += occurs / occurs.sum()  # classes have equal weight, so people of a rare class weigh more
     units = _equal_people(owners, weights)
     return estimate_from_influence(result, influence, owners, units=units, **interval)
 
@@ -125,7 +125,7 @@ def area(
     parts: npt.ArrayLike | None = None,
     **interval: float,
 ) -> Estimate:
-    """The area under the curve: how often a row of one kind has a higher score than one of the other, ties half."""
+    """Return the AUC: the probability that a positive row has a higher score than a negative one; ties count half."""
     values, inside = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
     owners = np.arange(values.size) if people is None else np.asarray(people)
     value, influence, units = _area(values, inside, owners, parts)
@@ -140,7 +140,7 @@ def area_of_classes(
     parts: npt.ArrayLike | None = None,
     **interval: float,
 ) -> Estimate:
-    """The mean over classes of the area of each class against the rest; of two classes, the `area` of the second."""
+    """Return the mean AUC of each class against the rest; for two classes, the `area` of the second."""
     values, codes, owners = np.asarray(scores, dtype=np.float64), np.asarray(classes), np.asarray(people)
     count = values.shape[1]
     if count == 2:
@@ -149,13 +149,13 @@ def area_of_classes(
     results = [_area(values[:, index], codes == index, owners, parts) for index in range(count)]
     value = float(np.mean([entry for entry, _, _ in results]))
     influence = np.mean([entry for _, entry, _ in results], axis=0)
-    # a mean is as uncertain as the harmonic mean of the numbers says
+    # the units of a mean are the harmonic mean of the units
     units = count**2 / sum(1 / entry for _, _, entry in results)
     return estimate_from_influence(value, influence, owners, units=units, **interval)
 
 
 def _area(values: Floats, inside: npt.NDArray[np.bool_], owners: Ids, parts: npt.ArrayLike | None) -> Any:
-    """The area, what each row adds to it, and of how many people it would be the share."""
+    """Return the AUC, the influence of each row, and the equivalent number of independent people."""
     within = np.zeros(values.size, dtype=np.int64) if parts is None else np.asarray(parts)
     rankdata = _stats().rankdata
     placement, weight, used, pairs = np.zeros(values.size), np.zeros(values.size), [], 0
@@ -166,7 +166,7 @@ def _area(values: Floats, inside: npt.NDArray[np.bool_], owners: Ids, parts: npt
         if not n or not m:
             continue
         ranks = rankdata(values[np.concatenate([inside_rows, others])])
-        # of each positive row the share of others below it, of each other row the share of positive ones above it
+        # share of negative rows below each positive row, and of positive rows above each negative row
         placement[inside_rows] = (ranks[:n] - rankdata(values[inside_rows])) / m
         placement[others] = 1 - (ranks[n:] - rankdata(values[others])) / n
         weight[inside_rows], weight[others] = m, n
@@ -190,11 +190,11 @@ def estimate_from_influence(
     confidence: float = CONFIDENCE,
     design_effect: float = 1.0,
 ) -> Estimate:
-    """A number from 0 to 1 that is nearly a sum over people, with its interval."""
+    """Return the estimate of a number from 0 to 1 that is approximately a sum over people."""
     names, owners = np.unique(np.asarray(people), return_inverse=True)
     count = len(names)
     if count < 2:
-        raise ParameterError(f"an interval over people needs at least two of them, got {count}")
+        raise ParameterError(f"an interval over people needs at least two people, got {count}")
     error, influence = _error(confidence), influence * np.sqrt(check_float("design_effect", design_effect, above=0))
     effective = _effective(value, influence, np.bincount(owners, influence).astype(np.float64), units, error)
     low, high = _clopper_pearson(value * effective, effective, error)
@@ -207,7 +207,7 @@ def _error(confidence: float) -> float:
 
 
 def _clopper_pearson(successes: float, trials: float, error: float) -> tuple[float, float]:
-    """Both ends, of numbers that need not be whole."""
+    """Return the ends of the interval; counts may be fractional."""
     beta, failures = _stats().beta, trials - successes
     low = float(beta.ppf(error / 2, successes, failures + 1)) if successes > 0 else 0.0
     high = float(beta.isf(error / 2, successes + 1, failures)) if failures > 0 else 1.0
@@ -215,9 +215,9 @@ def _clopper_pearson(successes: float, trials: float, error: float) -> tuple[flo
 
 
 def _effective(value: float, influence: Floats, of_people: Floats, units: float, error: float) -> float:
-    """How many independent people would be as uncertain about a share of ``value``."""
+    """Return the number of independent people whose share ``value`` has the same uncertainty."""
     variance, count = float((of_people**2).sum()), of_people.size
-    # rows of a person that cancel by chance do not make them more certain than rows of strangers
+    # rows of one person that cancel by chance must not count as more certain than independent rows
     assumed = max(variance, float((influence**2).sum()))
     spread = value * (1 - value)
     if assumed <= _NO_SPREAD * max(spread, _NO_SPREAD) or spread <= 0:
@@ -230,20 +230,20 @@ def _effective(value: float, influence: Floats, of_people: Floats, units: float,
         freedom = min(max(2 / max(shared, 2 / freedom), 1.0), freedom)
     stats = _stats()
     doubt = (count - 1) / count * (stats.norm.isf(error / 2) / stats.t.isf(error / 2, freedom)) ** 2
-    # as many as if all rows of a person were alike are certain; fewer where those with many rows differ from others
+    # at least the number for equal rows of a person; fewer if people with many rows differ from others
     minimum = units if similar >= units else similar**2 / units
     return float(max(similar * doubt, minimum))
 
 
 def _equal_people(people: npt.ArrayLike, weights: Floats | None = None) -> float:
-    """(sum w)^2 / sum w^2, Kish 1965: so many people of equal weight would be as uncertain as these."""
+    """Return (sum w)^2 / sum w^2 (Kish 1965), the number of people of equal weight with the same uncertainty."""
     owners = np.unique(np.asarray(people), return_inverse=True)[1]
     of_people = np.bincount(owners, weights).astype(np.float64)
     return float(of_people.sum() ** 2 / (of_people**2).sum())
 
 
 def difference(one: Estimate, other: Estimate, *, correlation: float = 0.0) -> Estimate:
-    """``one - other``, with an interval made of both, which may be lopsided (Zou and Donner 2008)."""
+    """Return ``one - other``, with an interval from both, which may be asymmetric (Zou and Donner 2008)."""
     value = one.value - other.value
     reaches = []
     for first, second in (
@@ -258,7 +258,7 @@ def difference(one: Estimate, other: Estimate, *, correlation: float = 0.0) -> E
 def paired_difference(
     one: npt.ArrayLike, other: npt.ArrayLike, people: npt.ArrayLike, *, confidence: float = CONFIDENCE
 ) -> Estimate:
-    """How much more often one is right than the other, on the same rows."""
+    """Return the difference of two accuracies on the same rows."""
     first, second = np.asarray(one, dtype=bool), np.asarray(other, dtype=bool)
     sides = [entry.astype(np.float64) for entry in (first & ~second, second & ~first)]
     estimates = [mean_of_people(side, people, confidence=confidence) for side in sides]
@@ -272,24 +272,24 @@ def paired_difference(
 def resampled_rows(
     people: npt.ArrayLike, *, resamples: int = 1000, seed: int | None = None
 ) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the rows of as many people as there are, drawn with replacement: the resamples of `over_people`."""
+    """Yield the rows of people drawn with replacement, as many as there are: the resamples of `over_people`."""
     names, owners = np.unique(np.asarray(people), return_inverse=True)
     if len(names) < 2:
-        raise ParameterError(f"an interval over people needs at least two of them, got {len(names)}")
+        raise ParameterError(f"an interval over people needs at least two people, got {len(names)}")
     order = np.argsort(owners, kind="stable")
     sizes = np.bincount(owners)
     starts = np.cumsum(sizes) - sizes
     bits, resamples = RandomBits(seed), check_int("resamples", resamples, minimum=1)
 
     def draw() -> Iterator[npt.NDArray[np.int64]]:
-        at_once = max(1, _AT_ONCE // len(names))  # a draw of few people takes as long as one of many
+        at_once = max(1, _AT_ONCE // len(names))  # drawing few people takes as long as drawing many
         for start in range(0, resamples, at_once):
             shape = min(at_once, resamples - start), len(names)
             for draws in (
                 bits.below(np.full(shape[0] * shape[1], shape[1], dtype=np.uint64)).astype(np.int64).reshape(shape)
             ):
                 places = starts[draws]
-                if len(sizes) < len(order):  # somebody has several rows
+                if len(sizes) < len(order):  # some people have several rows
                     many = sizes[draws]
                     within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
                     places = np.repeat(places, many) + within
@@ -301,7 +301,7 @@ def resampled_rows(
 def _finite(name: str, values: Any) -> npt.NDArray[np.float64]:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not np.isfinite(array).all():
-        raise ParameterError(f"{name} must be a row of finite numbers, got something else")
+        raise ParameterError(f"{name} must be a sequence of finite numbers")
     return array
 
 

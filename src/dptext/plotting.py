@@ -1,4 +1,4 @@
-"""Parts of matplotlib figures (extra ``report``): rows with names, lines, points."""
+"""Elements of matplotlib figures (extra ``report``): axes, line styles, named rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from dptext.errors import ParameterError, extra
 
 Row = int
-"""Which of the rows with names, from the top."""
+"""Index of a named row, from the top."""
 
 _FORMS = (
     {"linestyle": "-", "marker": "o"},
@@ -17,24 +17,24 @@ _FORMS = (
     {"linestyle": ":", "marker": "^"},
     {"linestyle": "-.", "marker": "D"},
 )
-_SHOWN = 1e6  # nats: what is longer is said in a word
+_SHOWN = 1e6  # nats; longer bars are cut, with a note
 _SHARES = (1.0, 0.55, 0.75, 0.4)
 
 
 def get_axes(axes: Any, *, height: float = 4.0) -> Any:
-    """The axes to draw on: those given, or those of a new figure, which a notebook shows by itself."""
+    """Return ``axes``, or the axes of a new figure."""
     pyplot = extra("matplotlib.pyplot", "report", "a figure")
     if axes is not None:
         if not hasattr(axes, "get_legend_handles_labels"):
-            raise ParameterError(f"axes must be axes of matplotlib, or None, got {type(axes).__name__}")
+            raise ParameterError(f"axes must be matplotlib axes or None, got {type(axes).__name__}")
         return axes
     figure, output = pyplot.subplots(figsize=(7.0, height), layout="constrained")
-    figure.set_facecolor(output.get_facecolor())  # transparent paper would leave the text to the page below it
+    figure.set_facecolor(output.get_facecolor())  # a transparent background could hide the text on a dark page
     return output
 
 
 def grey(axes: Any, share: float = 1.0) -> tuple[float, float, float]:
-    """So much of the colour of the text, the rest that of the paper: black and greys in the usual style."""
+    """Mix the text colour (``share``) with the background colour: black and greys in the default style."""
     to_rgb, text = extra("matplotlib.colors", "report", "a figure").to_rgb, axes.xaxis.label.get_color()
     red, green, blue = (
         share * ink + (1 - share) * paper
@@ -44,14 +44,14 @@ def grey(axes: Any, share: float = 1.0) -> tuple[float, float, float]:
 
 
 def next_style(axes: Any, place: int | None = None) -> dict[str, Any]:
-    """The form of the line at a place; None: after all lines with names that are there."""
+    """Return the style of a line; ``place`` None: the next one after the labelled lines."""
     if place is None:
         place = len({label for label in axes.get_legend_handles_labels()[1] if label})
     return {"color": grey(axes, _SHARES[place % len(_SHARES)]), **_FORMS[place % len(_FORMS)]}
 
 
 def label_axes(axes: Any, x: str, y: str, title: str = "") -> None:
-    """Names of the axes, a grid behind everything, and a legend."""
+    """Label the axes, draw a grid in the background, and add a legend."""
     axes.set(xlabel=x, ylabel=y, title=title)
     axes.grid(visible=True, color=grey(axes, 0.1), linewidth=0.6)
     axes.set_axisbelow(True)
@@ -59,7 +59,7 @@ def label_axes(axes: Any, x: str, y: str, title: str = "") -> None:
 
 
 def legend_below(axes: Any) -> None:
-    """A legend below, each name once."""
+    """Add a legend below, with each name once."""
     _legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3, frameon=False)
 
 
@@ -71,15 +71,15 @@ def _legend(axes: Any, **where: Any) -> None:
 
 
 def in_letters(name: str) -> str:
-    """A name for a legend: a dollar in it begins no formula, an underscore at its beginning does not hide it."""
+    """Escape a name for a legend, where a dollar starts a formula and a leading underscore hides the entry."""
     return name.replace("$", r"\$").lstrip("_")
 
 
 def add_named_row(axes: Any, name: str) -> Row:
-    """A further row, below those that are there already."""
+    """Add a row below the existing ones."""
     names: Sequence[str] = (*getattr(axes, "_dptext_rows", ()), name)
     axes._dptext_rows = names
-    # the name of a column may hold a dollar: it is no formula
+    # the name of a column may contain a dollar
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=True, axis="x", color=grey(axes, 0.1), linewidth=0.6)
@@ -88,7 +88,7 @@ def add_named_row(axes: Any, name: str) -> Row:
 
 
 def add_guarantee_row(axes: Any, name: str, *, allowed: float, loss: float, strongest: float, refuted: bool) -> None:
-    """What is promised at most, what an audit showed, and the most that it could have."""
+    """Draw the guaranteed loss, the loss that an audit showed, and the largest loss that it could have shown."""
     place, ink = add_named_row(axes, name), grey(axes)
     bar = {"height": 0.34, "edgecolor": ink, "linewidth": 0.8}
     end = 1.25 * max([entry for entry in (allowed, loss, strongest) if entry < _SHOWN], default=1.0) or 1.0
@@ -98,9 +98,9 @@ def add_guarantee_row(axes: Any, name: str, *, allowed: float, loss: float, stro
                 end, place + offset, " beyond this" if math.isfinite(entry) else " infinite", va="center", fontsize=8
             )
     allowed, loss = min(allowed, end), min(loss, end)
-    axes.barh(place - 0.19, allowed, color=grey(axes, 0.18), label="promised at most", **bar)
+    axes.barh(place - 0.19, allowed, color=grey(axes, 0.18), label="guaranteed at most", **bar)
     visible = {"color": grey(axes, 0.0), "hatch": "///"} if refuted else {"color": grey(axes, 0.65)}
-    text = "shown: the promise is broken" if refuted else "shown by the audit"
+    text = "shown: the guarantee is false" if refuted else "shown by the audit"
     axes.barh(place + 0.19, max(loss, 0.0), label=text, **visible, **bar)
     if strongest < _SHOWN:
         line = {"color": ink, "linestyle": ":", "label": "could have been shown"}
@@ -109,7 +109,7 @@ def add_guarantee_row(axes: Any, name: str, *, allowed: float, loss: float, stro
 
 
 def add_score_row(axes: Any, name: str, *, value: float, low: float, high: float, baseline: float) -> None:
-    """A number with its interval, and what is reached without the data."""
+    """Draw a number with its interval, and the baseline without the data."""
     place, ink = add_named_row(axes, name), grey(axes)
     axes.plot([low, high], [place, place], color=ink, linewidth=2, solid_capstyle="butt")
     axes.plot(value, place, "o", color=ink, label="result, 95% interval")

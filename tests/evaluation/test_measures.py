@@ -126,7 +126,7 @@ def test_what_cannot_be_measured_is_named():
         ("MAE", ["a", "b"], [0.0, 1.0], {}, "true must be one number per row"),
         ("MAE", [[1.0]], [0.0], {}, "true must be one number per row"),
         ("accuracy", [0, 1], [0, 1], {"people": [1]}, "people must have one entry for each of 2 rows"),
-        ("macro-F1", [0, 1], [0, 1], {"people": [1, 1]}, "at least two of them, got 1"),
+        ("macro-F1", [0, 1], [0, 1], {"people": [1, 1]}, "at least two people, got 1"),
     ]:
         with pytest.raises(ParameterError, match=says):
             measure(name, true, predicted, **options)

@@ -84,7 +84,7 @@ def test_noise_costs_map_word_and_hardly_map_char(glove):
         (lambda v: neighbours(v, ["wa0", "zebra"]), "queries: word 1 has no vector"),
         (lambda v: neighbours(v, ["wa0"], top=400), "top must be an integer from 1 to 399"),
         (lambda v: map_score(v, v), "queries: word 0 has no vector"),
-        (lambda v: map_score(v, v, queries=["wa0"]), "at least two of them, got 1"),
+        (lambda v: map_score(v, v, queries=["wa0"]), "at least two people, got 1"),
         (lambda v: map_score(v, v, measure="MAP"), "measure must be"),
         (lambda v: map_score(v, v, measure="MAP-Char", per="relevant"), "per must be"),
     ],
