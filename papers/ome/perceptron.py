@@ -51,7 +51,7 @@ class BitPerceptron:
         device: on another one than "cpu" the library's own training is the faster one.
 
     Raises:
-        ParameterError: options that this training does not know: early stopping, several layers, noise on top, another
+        ParameterError: options that this training does not know: early stopping, several layers, another
             dropout.
     """
 
@@ -62,8 +62,8 @@ class BitPerceptron:
 
     def __post_init__(self) -> None:
         options = self.options
-        if options.validation_fraction or options.extra_noise or len(options.hidden_layers) != 1:
-            raise ParameterError("expected one hidden layer, validation_fraction=0 and extra_noise=0")
+        if options.validation_fraction or len(options.hidden_layers) != 1:
+            raise ParameterError("expected one hidden layer and validation_fraction=0")
         if options.dropout not in (0.0, 0.5):
             raise ParameterError(f"dropout must be 0 or .5, for which a coin is thrown, got {options.dropout:g}")
 

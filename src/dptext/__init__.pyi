@@ -39,9 +39,9 @@ from dptext.representations.classifiers import NoisyClassifier as NoisyClassifie
 from dptext.representations.cube import Hybrid as Hybrid
 from dptext.representations.cube import Piecewise as Piecewise
 from dptext.representations.device import DeviceEncoder as DeviceEncoder
+from dptext.representations.device import encode_file as encode_file
 from dptext.representations.encoders import CallableEncoder as CallableEncoder
 from dptext.representations.encoders import MeanOfWords as MeanOfWords
-from dptext.representations.files import encode_file as encode_file
 from dptext.representations.private_encoder import PrivateEncoder as PrivateEncoder
 from dptext.representations.privunit import PrivUnit as PrivUnit
 from dptext.representations.privunit import PrivUnitG as PrivUnitG

@@ -16,7 +16,7 @@ import pytest
 import dptext
 from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
-from dptext.representations.files import vectors_in
+from dptext.representations.device import vectors_in
 from dptext.representations.registry import PUBLISHED_ONLY
 from stopping import held
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.representations.files import vectors_in
+from dptext.representations.device import vectors_in
 
 pytest.importorskip("torch")
 pytest.importorskip("pyarrow")

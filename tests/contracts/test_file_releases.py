@@ -18,7 +18,7 @@ from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.release import rejects_path, statement_path
-from dptext.representations.files import VECTOR
+from dptext.representations.device import VECTOR
 from secrecy import MARKER, assert_error
 
 WORDS = ["the", "doctor", "said", "fine"]

@@ -58,7 +58,7 @@ def test_the_learning_rate_decays_as_that_of_keras(papers, bits):
 
 
 def test_the_perceptron_refuses_what_it_would_not_do(papers):
-    for wrong in ({"validation_fraction": 0.1}, {"hidden": (4, 4)}, {"dropout": 0.2}, {"extra_noise": 1.0}):
+    for wrong in ({"validation_fraction": 0.1}, {"hidden": (4, 4)}, {"dropout": 0.2}):
         with pytest.raises(ParameterError):
             papers.perceptron.BitPerceptron(TrainingOptions(**OPTIONS | wrong), 0)
 

@@ -11,9 +11,8 @@ from dptext.methods.checks import ReleaseFiles
 from dptext.methods.vectors import Vectors
 from dptext.privacy.guarantee import PureDP
 from dptext.representations.bounds import Bound
-from dptext.representations.device import DeviceEncoder
+from dptext.representations.device import DeviceEncoder, encode_file
 from dptext.representations.encoders import MeanOfWords
-from dptext.representations.files import encode_file
 from dptext.representations.published import DPNR
 
 

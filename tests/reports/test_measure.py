@@ -223,7 +223,7 @@ def test_a_changed_file_is_refuted_and_no_word_is_recovered_from_it(folder, tmp_
 @pytest.mark.slow
 def test_vectors(folder, tmp_path):
     pytest.importorskip("pyarrow")
-    from dptext.representations.files import encode_file
+    from dptext.representations.device import encode_file
     from dptext.representations.private_encoder import PrivateEncoder
     from dptext.representations.privunit import PrivUnit
 

@@ -482,9 +482,9 @@ def test_places_where_nothing_can_be_written_or_read(device, saved, tmp_path, mo
     with pytest.raises(StorageError, match="cannot write"):
         device.save(tmp_path / "no" / "such")
     for bad in ("", 7, "a\0b"):
-        with pytest.raises(ParameterError, match="expected the path of a folder"):
+        with pytest.raises(ParameterError, match="the folder must be a path"):
             device.save(bad)
-        with pytest.raises(ParameterError, match="expected the path of a folder"):
+        with pytest.raises(ParameterError, match="the folder must be a path"):
             DeviceEncoder.load(bad)
     with pytest.raises(DataError, match=r"config.json is missing"):
         DeviceEncoder.load(tmp_path)

@@ -19,7 +19,7 @@ from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import Unit
 from dptext.release.release import statement_path
-from dptext.representations.files import VECTOR, encode_file, vectors_in
+from dptext.representations.device import VECTOR, encode_file, vectors_in
 from dptext.representations.privunit import PrivUnit
 from stopping import HOLD, killed
 
@@ -193,7 +193,7 @@ def test_other_parameters_get_other_noise_under_one_seed(work):
 def test_the_file_does_not_show_where_a_block_ended(work, encoder, monkeypatch):
     """A block ends after so many characters of text; a row group that ends there would tell how long they were."""
     monkeypatch.setattr(batches, "BATCH_CHARACTERS", 300)
-    monkeypatch.setattr("dptext.representations.files._ROW_GROUP", 16)
+    monkeypatch.setattr("dptext.representations.device._ROW_GROUP", 16)
     shapes = set()
     for text in ("cat", "y" * 250):
         write("in.jsonl", [{"text": text}] * 40)
@@ -242,7 +242,7 @@ KILLED = """
 import sys
 sys.path[:0] = {folders!r}
 from test_files import StandIn
-from dptext.representations.files import encode_file
+from dptext.representations.device import encode_file
 from dptext.io import batches
 batches.BATCH_ROWS = 500
 encode_file("in.jsonl", sys.argv[1], StandIn(width=32), keep=["id"], seed=7, resume=True)

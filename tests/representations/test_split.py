@@ -221,8 +221,6 @@ def test_the_bounds_are_those_of_the_domains():
     for domain in (Domain.SPHERE, Domain.BALL, Domain.CUBE):
         np.testing.assert_allclose(bounding(torch, domain)(values).numpy(), domain.bound(rows), atol=1e-8)
     np.testing.assert_allclose(bounding(torch, MIN_MAX)(values).numpy(), min_max(rows), atol=1e-8)
-    with pytest.raises(ParameterError, match="learns through one of"):
-        bounding(torch, Domain.ONE_HOT)
 
 
 @pytest.mark.usefixtures("same_draws")

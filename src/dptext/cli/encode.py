@@ -22,7 +22,7 @@ from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import read_documents
 from dptext.privacy.wording import before_people, before_vectors, cautioned_of
 from dptext.release.run import is_released
-from dptext.representations.files import check_output_columns, encode_file
+from dptext.representations.device import check_output_columns, encode_file
 from dptext.representations.published.protocols import Published
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, Kept, kind_named

@@ -27,7 +27,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.release.mechanism import TextMechanism, mark, placeholder, unmarked
 from dptext.release.privatize import privatize
 from dptext.release.redaction import Terms, read_terms, redaction_of, united
-from dptext.representations.files import VECTOR
+from dptext.representations.device import VECTOR
 from dptext.text.identifiers import columns_of as identifying_columns
 from dptext.text.patterns import find
 from dptext.text.tokens import Kind, fold, letters_between, split

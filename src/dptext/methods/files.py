@@ -19,7 +19,7 @@ from dptext.io.documents import read_documents
 from dptext.io.formats import file_format
 from dptext.privacy.randomness import RandomBits
 from dptext.release.release import statement_path
-from dptext.representations.files import VECTOR
+from dptext.representations.device import VECTOR
 
 Chosen = npt.NDArray[np.int64]
 STATEMENT = "privacy.json"

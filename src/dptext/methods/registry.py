@@ -27,7 +27,7 @@ from dptext.release.release import (
     read_statement,
     statement_path,
 )
-from dptext.representations.files import VECTOR
+from dptext.representations.device import VECTOR
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import add_randomizer
 from dptext.words.mechanism import WordMechanism

@@ -6,8 +6,8 @@ Derivation: docs/mechanisms/private-vectors.md#representations-linear
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import fields
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +32,14 @@ from dptext.validation import check_choice
 
 _BLOCKS = 16
 _TINY = 1e-300
+_STRENGTHS = np.concatenate([[0.0], np.geomspace(1e-7, 1e5, 97)])  # 0 only with a prior
+_SHIFT = 0.1  # expected variance of a score's shift from the public texts to these, in units of the score's own
+_LARGEST = float(np.finfo(np.float32).max)
+"""No randomizer puts out more, and fourth powers of it are still finite."""
 
 
-@dataclass(frozen=True)
-class Covariance:
-    """An estimate of a covariance matrix."""
+class Covariance(NamedTuple):
+    """An estimate of a covariance matrix, the mean squared error of an entry, and how far it was shrunk (0 to 1)."""
 
     matrix: Floats
     entry_error: float
@@ -46,7 +49,7 @@ class Covariance:
 def covariance(
     vectors: Floats, mean: Floats, *, debias: Callable[[Floats], Floats] | None = None, target: Floats | None = None
 ) -> Covariance:
-    """The covariance of what the (n, k) vectors stand for, shrunk."""
+    """The covariance of the vectors before the noise, from (n, k) noisy ones, shrunk towards a target."""
     blocks = min(_BLOCKS, len(vectors))
     moments = [rows.T @ rows / len(rows) for rows in (vectors[start::blocks] for start in range(blocks))]
     # the mean is taken off after the debiasing, which holds for second moments about 0
@@ -59,12 +62,12 @@ def covariance(
         return Covariance(target, 0.0, 1.0)
     variance = float(((estimates - estimate) ** 2).sum()) / (blocks * (blocks - 1))
     intensity = min(1.0, variance / max(float(((estimate - target) ** 2).sum()), _TINY))  # eq. 14
-    left = (1 - intensity) * variance / estimate.size  # what shrinking by a leaves, bias included
-    return Covariance(positive((1 - intensity) * estimate + intensity * target), left, intensity)
+    entry_error = (1 - intensity) * variance / estimate.size  # bias of the shrinkage included
+    return Covariance(positive((1 - intensity) * estimate + intensity * target), entry_error, intensity)
 
 
 def shrunk_mean(vectors: Floats, centre: Floats) -> Floats:
-    """The mean, drawn towards a public one as far as its noise asks (James and Stein 1961, positive part)."""
+    """The mean, shrunk towards a public one according to its noise (James and Stein 1961, positive part)."""
     mean = vectors.mean(axis=0)
     noise = float(vectors.var(axis=0).sum()) / len(vectors)
     distance = float(((mean - centre) ** 2).sum())
@@ -73,7 +76,7 @@ def shrunk_mean(vectors: Floats, centre: Floats) -> Floats:
 
 
 def isotropic(matrix: Floats) -> Floats:
-    """The multiple of the identity with the matrix's trace; that of 0 where the trace is negative."""
+    """The multiple of the identity with the matrix's trace; 0 where the trace is negative."""
     size = len(matrix)
     return np.eye(size) * (max(float(np.trace(matrix)), 0.0) / size)
 
@@ -85,23 +88,16 @@ def positive(matrix: Floats) -> Floats:
     return nearest
 
 
-_STRENGTHS = np.concatenate([[0.0], np.geomspace(1e-7, 1e5, 97)])  # nothing at all is for those who have a prior
-_TINY = 1e-300
-_SHIFT = 0.1  # variance expected of a score's shift from the public texts to these, in units of the score's own
-
-
-@dataclass(frozen=True)
-class LinearPrior:
-    """What public labelled vectors say before any private one arrives."""
+class LinearPrior(NamedTuple):
+    """Weights, mean and covariance of public labelled vectors."""
 
     weights: Floats
     mean: Floats
     covariance: Floats
 
 
-@dataclass(frozen=True)
-class LinearFit:
-    """Weights and intercepts for the vectors that a model will meet."""
+class LinearFit(NamedTuple):
+    """(weights, intercepts) for clean vectors and for noisy ones; the prior for a later fit; the shrinkage."""
 
     clean: tuple[Floats, Floats]
     noisy: tuple[Floats, Floats]
@@ -123,33 +119,44 @@ def fit_linear(
     channel: Channel | None = None,
     prior: LinearPrior | None = None,
 ) -> LinearFit:
-    """Weights from (n, k) vectors that arrived and their labels (0 to classes - 1)."""
+    """Fit weights on (n, k) noisy vectors and their labels (0 to classes - 1)."""
     count, width = vectors.shape
     shares = np.bincount(labels, minlength=classes) / count
     centred = np.eye(classes)[labels] - shares
     observed = vectors.T @ centred / count  # b^
     mean = vectors.mean(axis=0)
     likely_mean = shrunk_mean(vectors, np.zeros(width) if prior is None else prior.mean)
-    arriving = covariance(vectors, mean)
-    clean = arriving if channel is None else _clean_covariance(vectors, likely_mean, channel, prior)
+    noisy = covariance(vectors, mean)
+    clean = noisy if channel is None else _clean_covariance(vectors, likely_mean, channel, prior)
     values, basis = np.linalg.eigh(clean.matrix)
     values = np.maximum(values, 0.0)
-    if not values.any():  # all is noise, or all is alike: nothing says that one axis varies more than another
+    if not values.any():  # nothing but noise, or all vectors are equal: no axis varies more than another
         clean = Covariance(np.eye(width) / width, clean.entry_error, 1.0)
         values = np.full(width, 1 / width)
     start = np.zeros((width, classes)) if prior is None else prior.weights
     gap = basis.T @ observed - values[:, None] * (basis.T @ start)  # b^ - S^ w0
-    label_variance = shares * (1 - shares)
-    axis_variance = np.einsum("ji,jk,ki->i", basis, arriving.matrix, basis)
-    noise = np.maximum(axis_variance, 0.0)[:, None] * label_variance / count
+    axis_variance = np.einsum("ji,jk,ki->i", basis, noisy.matrix, basis)
+    noise = np.maximum(axis_variance, 0.0)[:, None] * (shares * (1 - shares)) / count
     noise = noise + clean.entry_error * (start**2).sum(axis=0) + _TINY
     signal = (values**2 + width * clean.entry_error)[:, None]
-    strength = _strength(gap, signal, noise, nothing=prior is not None)
+    strength = _strength(gap, signal, noise, is_zero_possible=prior is not None)
     weights = start + basis @ (strength * values[:, None] / (strength * signal + noise) * gap)  # eq. (posterior)
-    noisy_weights = weights if channel is None else _solve(arriving.matrix, clean.matrix @ weights)
+    noisy_weights = weights if channel is None else _solve(noisy.matrix, clean.matrix @ weights)
+
+    def intercepts(weights: Floats) -> Floats:
+        """Shares of the classes less the scores of the mean vector, which is shrunk towards the public one."""
+        scores: Floats = mean @ weights
+        if prior is not None:
+            public = prior.mean @ weights
+            spread = _SHIFT * np.einsum("jc,jk,kc->c", weights, clean.matrix, weights)
+            error = np.einsum("jc,jk,kc->c", weights, noisy.matrix / count, weights)
+            scores = public + spread / (spread + error + _TINY) * (scores - public)
+        difference: Floats = shares - scores
+        return difference
+
     return LinearFit(
-        clean=(weights, shares - _mean_scores(weights, mean, clean.matrix, arriving.matrix / count, prior)),
-        noisy=(noisy_weights, shares - _mean_scores(noisy_weights, mean, clean.matrix, arriving.matrix / count, prior)),
+        clean=(weights, intercepts(weights)),
+        noisy=(noisy_weights, intercepts(noisy_weights)),
         prior=LinearPrior(weights, likely_mean, clean.matrix),
         strength=strength,
         intensity=clean.intensity,
@@ -157,7 +164,7 @@ def fit_linear(
 
 
 def _clean_covariance(vectors: Floats, mean: Floats, channel: Channel, prior: LinearPrior | None) -> Covariance:
-    """The clean vectors' covariance; where the channel does not tell it, the public one or the identity."""
+    """The clean vectors' covariance; the public one or the identity if the channel does not determine it."""
     target = None if prior is None else prior.covariance
     try:
         return covariance(vectors, mean, debias=channel.debiased_second_moment, target=target)
@@ -166,25 +173,12 @@ def _clean_covariance(vectors: Floats, mean: Floats, channel: Channel, prior: Li
         return Covariance(np.eye(width) / width if target is None else target, 0.0, 1.0)
 
 
-def _mean_scores(weights: Floats, mean: Floats, covariance: Floats, noise: Floats, prior: LinearPrior | None) -> Floats:
-    """Return (classes,) scores of the mean vector: of the noisy mean, shrunk towards the public one."""
-    if prior is None:
-        return mean @ weights
-    public = prior.mean @ weights
-    spread = _SHIFT * np.einsum("jc,jk,kc->c", weights, covariance, weights)
-    error = np.einsum("jc,jk,kc->c", weights, noise, weights)
-    scores: Floats = public + spread / (spread + error + _TINY) * (mean @ weights - public)
-    return scores
-
-
-def _strength(gap: Floats, signal: Floats, noise: Floats, *, nothing: bool) -> float:
-    """The r of greatest likelihood, eq."""
+def _strength(gap: Floats, signal: Floats, noise: Floats, *, is_zero_possible: bool) -> float:
+    """The r of greatest likelihood."""
     scale = float((gap**2).sum()) / max(float(signal.sum()) * gap.shape[1], _TINY)
-    grid = scale * _STRENGTHS[0 if nothing else 1 :]
-    likelihoods = []
-    for strength in grid:
-        variance = strength * signal + noise
-        likelihoods.append(-0.5 * float((np.log(variance) + gap**2 / variance).sum()))
+    grid = scale * _STRENGTHS[0 if is_zero_possible else 1 :]
+    variances = (strength * signal + noise for strength in grid)
+    likelihoods = [-0.5 * float((np.log(variance) + gap**2 / variance).sum()) for variance in variances]
     return float(grid[int(np.argmax(likelihoods))])
 
 
@@ -196,39 +190,29 @@ def _solve(covariance: Floats, moments: Floats) -> Floats:
     return weights
 
 
-_MODELS = ("linear", "mlp")
-_LARGEST = float(np.finfo(np.float32).max)
-"""No randomizer puts out more, and fourth powers of it are still finite."""
-
-
 class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Learn from the private vectors that arrived, and their labels; predict for noisy vectors or for clean ones.
+    """Classifier trained on private vectors and their labels; it predicts for noisy vectors or for clean ones.
 
-    One fit gives two models. ``predict`` and ``score`` are for *noisy* vectors like the training vectors.
-    `device_model` is for *clean* ones: sent back to the device, it classifies there and nothing
-    leaves. They differ, because noise that is there at training and missing at use would otherwise be mistaken for
-    variation of the text (``dptext.representations.classifiers`` has the equations).
+    One fit gives two models: ``predict`` and ``score`` are for *noisy* vectors like those of the training,
+    `device_model` is for *clean* ones, so that a device can classify without sending anything. They differ, because
+    noise that is missing at use would otherwise be mistaken for variation of the text.
 
-    **Guarantee**: post-processing of private vectors: what the statement that came with them says, and nothing more is
-    spent, however often one fits. *Labels are taken as public*: the statement of a vector says nothing of its label.
-
-    A server that has public labelled texts and no private vector yet learns from those alone: `fit_public`.
+    **Guarantee**: post-processing of private vectors: the guarantee of their statement, however often one fits. *Labels
+    are taken as public*: the statement of a vector says nothing of its label.
 
     Args:
         model: ``"linear"`` (numpy; it knows the noise in closed form) or ``"mlp"`` (a perceptron; extra ``train``).
         channel: the public noise: a `Channel`, a `Randomizer`, or the `PrivacyStatement` that came with the vectors;
-            None: not known, and the vectors are taken as they are.
-        public: (vectors, labels) of *public* examples, (m, d) before the noise, or None. The linear
-            model shrinks towards theirs; the perceptron also trains on them.
+            None: unknown, and the vectors are taken as they are.
+        public: (vectors, labels) of *public* examples, (m, d) before the noise, or None. The linear model shrinks
+            towards theirs; the perceptron also trains on them. With public examples alone: `fit_public`.
         training: of the perceptron, ``"plain"``, ``"robust"`` or ``"adaptive"``: the noise that it draws on public
-            vectors in each epoch, and adds on top of those that arrived; `dptext.representations.networks` has the
-            table. Robust (the noise of the channel, drawn anew) is right where users send at the channel's epsilon,
-            adaptive (at the schedule's) is for servers that do not know at which.
-        schedule: of adaptive training: a name, a list with an epsilon for each epoch, or a function of the epoch's
-            number; see `dptext.representations.networks`. The names say whether *noise* rises or falls.
-        hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs: of the
-            perceptron, see `dptext.representations.networks.TrainingOptions`.
-        validation_fraction, patience, extra_noise: of its training, see there.
+            vectors in each epoch, and adds on top of those that arrived. Robust training draws the noise of the
+            channel; adaptive training, at the schedule's epsilons, is for servers that do not know the users' epsilon.
+        schedule: of adaptive training: a name of `dptext.representations.networks.SCHEDULES` (it says whether *noise*
+            rises or falls), a list with an epsilon for each epoch, or a function of the epoch's number.
+        hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs,
+            validation_fraction, patience: of the perceptron, see `dptext.representations.networks.TrainingOptions`.
         progress: called with an `dptext.representations.networks.Epoch` after each epoch.
         seed: of the perceptron's initial weights, batches, dropout and training noise. Privacy does not depend on it.
 
@@ -237,8 +221,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         n_features_in_: k, the width of the vectors.
         channel_: the channel of the noise, or None.
         strength_, intensity_: of the linear model, see `dptext.representations.classifiers.LinearFit`.
-        epochs_, best_epoch_: of the perceptron: what ``progress`` saw, and the epoch whose weights were kept.
-        epsilons_: of the perceptron's adaptive training: of each epoch; else empty.
+        epochs_, best_epoch_: of the perceptron: every `Epoch`, and the number of the one whose weights were kept.
+        epsilons_: the epsilon of each epoch of adaptive training; else empty.
 
     Raises:
         MissingExtraError: scikit-learn is not installed (when the name is imported), or torch (from ``fit``).
@@ -275,69 +259,60 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         epochs: int = 50,
         validation_fraction: float = 0.1,
         patience: int = 10,
-        extra_noise: float = 0.0,
         progress: Callable[[Epoch], object] | None = None,
         seed: int | None = None,
     ) -> None:
-        self.model = model
-        self.channel = channel
-        self.public = public
-        self.training = training
-        self.schedule = schedule
-        self.hidden = hidden
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.learning_rate_decay = learning_rate_decay
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.extra_noise = extra_noise
-        self.progress = progress
-        self.seed = seed
+        self.model, self.channel, self.public = model, channel, public
+        self.training, self.schedule = training, schedule
+        self.hidden, self.dropout = hidden, dropout
+        self.learning_rate, self.learning_rate_decay = learning_rate, learning_rate_decay
+        self.momentum, self.weight_decay = momentum, weight_decay
+        self.batch_size, self.epochs = batch_size, epochs
+        self.validation_fraction, self.patience = validation_fraction, patience
+        self.progress, self.seed = progress, seed
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:  # noqa: N803  the names that scikit-learn asks for
-        """Learn from (n, k) noisy vectors that arrived, and (n,) labels of two classes or more.
+        """Fit on (n, k) noisy vectors as they arrived, and their (n,) labels.
 
-        They are taken as they arrived, in every epoch; adaptive training adds noise on top. No noise is ever drawn anew
-        below theirs: a server does not have the vectors as they were, and who has them must not pass them here.
+        Adaptive training adds noise on top in each epoch. Do not pass vectors without noise: see `fit_public`.
 
         Raises:
             DataError: labels of one class only; a number that no private vector has.
             ParameterError: an argument out of range; the channel does not put out vectors of this width.
         """
         options = self._options()
-        values, targets = _validated(self, X, y)
+        values, targets = self._validated(X, y)
         self.classes_, codes = coded(targets)
-        pair = isinstance(self.public, tuple | list) and len(self.public) == 2
-        dimension = check_vectors(self.public[0]).shape[1] if pair else values.shape[1]  # type: ignore[index]
-        self.channel_, randomizer = _noise(self.channel, dimension, values.shape[1])
-        public = self._check_public()
+        if self.public is not None and not (isinstance(self.public, tuple | list) and len(self.public) == 2):
+            raise ParameterError("public must be a pair (vectors, labels), got something else")
+        dimension = values.shape[1] if self.public is None else check_vectors(self.public[0]).shape[1]
+        self.channel_, randomizer = _channel_of(self.channel, dimension)
+        channel = self.channel_
+        if channel is not None and channel.width != values.shape[1]:
+            raise ParameterError(
+                f"the channel turns vectors of {channel.dimension} numbers into {channel.width}, and "
+                f"{values.shape[1]} arrived: pass the statement that came with them"
+            )
+        public = None if self.public is None else self._check_public(*self.public)
         if self.model == "linear":
-            if public is not None and self.channel_ is not None:
-                public = (self.channel_.noiseless(public[0]), public[1])
-            self._fit_linear(values, codes, public)
-            return self
+            if public is not None and channel is not None:
+                public = (channel.noiseless(public[0]), public[1])
+            return self._fit_linear(values, codes, public)
         noise = self._training_noise(randomizer)
 
         def fresh(number: int) -> tuple[Floats, Labels]:
             assert public is not None
             return noise.on_public(number, public[0]), public[1]
 
-        self._fit_mlp(values, codes, options, noise, noise.on_arrived, None if public is None else fresh)
-        return self
+        return self._fit_mlp(values, codes, options, noise, noise.on_arrived, None if public is None else fresh)
 
     def fit_public(self, vectors: npt.ArrayLike, labels: npt.ArrayLike) -> Self:
-        """Learn from **public** vectors alone, as devices have them before the noise. This call *declares them public*.
+        """Fit on vectors without noise. This call *declares them public*: the people behind them are not protected.
 
-        Later vectors are predicted with the noise of the training. *The people behind these vectors are not
-        protected*: robust and adaptive training draw noise on them in each epoch, which for private
-        vectors would be a release in each epoch.
+        Later vectors are predicted with the noise of the training.
 
         Args:
-            vectors: (m, d), without noise; they are brought into the channel's domain.
+            vectors: (m, d), without noise; they are mapped into the channel's domain.
             labels: (m,) of two classes or more.
 
         Raises:
@@ -349,21 +324,22 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             raise ParameterError("public vectors were given twice: to the constructor and to fit_public")
         clean, targets = check_X_y(check_vectors(vectors), labels, dtype=np.float64)
         self.classes_, codes = coded(targets)
-        self.channel_, randomizer = _noise(self.channel, clean.shape[1], None)
-        self.n_features_in_ = clean.shape[1] if self.channel_ is None else self.channel_.width
+        self.channel_, randomizer = _channel_of(self.channel, clean.shape[1])
+        channel = self.channel_
+        if channel is not None and channel.dimension != clean.shape[1]:
+            raise ParameterError(f"the channel takes vectors of {channel.dimension} numbers, got {clean.shape[1]}")
+        self.n_features_in_ = clean.shape[1] if channel is None else channel.width
         noise = self._training_noise(randomizer)
         if self.model == "mlp":
-            self._fit_mlp(clean, codes, options, noise, noise.on_public, None)
-        elif self.channel_ is None:
-            self._fit_linear(clean, codes, None)
-        else:
-            self._fit_linear(noise.on_public(0, clean), codes, (self.channel_.noiseless(clean), codes))
-        return self
+            return self._fit_mlp(clean, codes, options, noise, noise.on_public, None)
+        if channel is None:
+            return self._fit_linear(clean, codes, None)
+        return self._fit_linear(noise.on_public(0, clean), codes, (channel.noiseless(clean), codes))
 
     def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803
         """Scores of *noisy* vectors: (n, classes), or (n,) of two classes, above 0 for the second."""
         check_is_fitted(self)
-        scores = self._noisy.scores(_validated(self, X, reset=False))
+        scores = self._noisy.scores(self._validated(X, reset=False))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
@@ -384,17 +360,16 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         channel = self.channel_
         if channel and (channel.width != channel.dimension or type(channel).noiseless is not Channel.noiseless):
             raise ParameterError(
-                f"{channel.name} makes something else of vectors before it adds its noise: a model for clean "
-                "vectors would have to do so too, and knows no more than linear layers"
+                f"{channel.name} makes something else of vectors before it adds its noise, so no model for clean "
+                "vectors can be exported"
             )
         return self._clean
 
     def _options(self) -> TrainingOptions:
-        check_choice("model", self.model, _MODELS)
+        check_choice("model", self.model, ("linear", "mlp"))
         if check_choice("training", self.training, TRAININGS) != "robust" and self.model == "linear":
             raise ParameterError(
-                f"training={self.training!r} is for model='mlp': the linear model knows the noise in closed form; "
-                "without a channel it takes vectors as they are"
+                f"training={self.training!r} is for model='mlp': the linear model knows the noise in closed form"
             )
         return TrainingOptions(**{field.name: getattr(self, field.name) for field in fields(TrainingOptions)})
 
@@ -403,12 +378,26 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             self.training, self.channel_, randomizer, schedule=self.schedule, epochs=self.epochs, seed=self.seed
         )
 
-    def _fit_linear(self, inputs: Floats, codes: Labels, public: tuple[Floats, Labels] | None) -> None:
+    def _validated(self, *arrays: npt.ArrayLike, reset: bool = True) -> Any:
+        checked = validated(self, *arrays, reset=reset)
+        vectors = checked[0] if isinstance(checked, tuple) else checked
+        for row in np.flatnonzero(np.abs(vectors).max(axis=1) > _LARGEST)[:1]:
+            raise DataError(f"row {row + 1}: no private vector has numbers beyond {_LARGEST:.3g}; leave the row out")
+        return checked
+
+    def _check_public(self, vectors: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Labels]:
+        dimension = self.n_features_in_ if self.channel_ is None else self.channel_.dimension
+        values, targets = check_X_y(check_vectors(vectors, dimension), labels, dtype=np.float64)
+        if not np.array_equal(np.unique(targets), self.classes_):
+            raise ParameterError("public labels must be of the same classes as the private ones: they are not")
+        return values, np.searchsorted(self.classes_, targets)
+
+    def _fit_linear(self, inputs: Floats, codes: Labels, public: tuple[Floats, Labels] | None) -> Self:
         classes = len(self.classes_)
         prior = None if public is None else linear_prior(*public, classes)
         linear = fit_linear(inputs, codes, classes, channel=self.channel_, prior=prior)
         self.strength_, self.intensity_ = linear.strength, linear.intensity
-        self._store((linear.noisy,), (linear.clean,))
+        return self._store((linear.noisy,), (linear.clean,))
 
     def _fit_mlp(
         self,
@@ -418,7 +407,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         noise: TrainingNoise,
         seen: Callable[[int, Floats], Floats],
         fresh: Callable[[int], tuple[Floats, Labels]] | None,
-    ) -> None:
+    ) -> Self:
         result = train_mlp(
             inputs,
             codes,
@@ -431,64 +420,29 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             seed=self.seed,
         )
         self.epochs_, self.best_epoch_, self.epsilons_ = result.epochs, result.best, noise.epsilons
-        self._store(result.layers, result.layers)
+        return self._store(result.layers, result.layers)
 
-    def _store(self, noisy: tuple[Any, ...], clean: tuple[Any, ...]) -> None:
+    def _store(self, noisy: tuple[Any, ...], clean: tuple[Any, ...]) -> Self:
         names = tuple(self.classes_.tolist())
         self._noisy = DeviceModel(names, noisy)
         self._clean = DeviceModel(names, clean, None if self.channel_ is None else self.channel_.domain)
-
-    def _check_public(self) -> tuple[Floats, Labels] | None:
-        if self.public is None:
-            return None
-        if not isinstance(self.public, tuple | list) or len(self.public) != 2:
-            raise ParameterError("public must be a pair (vectors, labels), got something else")
-        dimension = self.n_features_in_ if self.channel_ is None else self.channel_.dimension
-        vectors, labels = check_X_y(check_vectors(self.public[0], dimension), self.public[1], dtype=np.float64)
-        if not np.array_equal(np.unique(labels), self.classes_):
-            raise ParameterError("public labels must be of the same classes as the private ones: they are not")
-        return vectors, np.searchsorted(self.classes_, labels)
+        return self
 
 
-def _validated(estimator: NoisyClassifier, *arrays: npt.ArrayLike, reset: bool = True) -> Any:
-    checked = validated(estimator, *arrays, reset=reset)
-    vectors = checked[0] if isinstance(checked, tuple) else checked
-    for row in np.flatnonzero(np.abs(vectors).max(axis=1) > _LARGEST)[:1]:
-        raise DataError(f"row {row + 1}: a number beyond {_LARGEST:.3g} is no private vector's; leave the row out")
-    return checked
-
-
-def _noise(inputs: object, dimension: int, width: int | None) -> tuple[Channel | None, Randomizer | None]:
-    randomizer: Randomizer | None = None
-    channel: Channel | None = None
-    if isinstance(inputs, PrivacyStatement):
-        randomizer, expected = _rebuild_randomizer(inputs)
-        channel = randomizer.channel(expected)
-    elif isinstance(inputs, Randomizer):
-        randomizer, channel = inputs, inputs.channel(dimension)
-    elif inputs is None or isinstance(inputs, Channel):
-        channel = inputs
-    else:
+def _channel_of(source: object, dimension: int) -> tuple[Channel | None, Randomizer | None]:
+    """The channel that an argument describes, and its randomizer where it is known."""
+    if source is None or isinstance(source, Channel):
+        return source, None
+    if isinstance(source, PrivacyStatement):
+        parameters = source.parameters
+        if not is_randomizer(source.mechanism) or not isinstance(parameters.get("dimension"), int):
+            raise ParameterError(
+                f"a statement of {source.mechanism!r} does not say which noise vectors carry; expected one of "
+                f"{', '.join(RANDOMIZERS)}, or pass the randomizer itself"
+            )
+        dimension, source = parameters["dimension"], randomizer_from_parameters(source.mechanism, parameters)  # type: ignore[assignment]
+    if not isinstance(source, Randomizer):
         raise ParameterError(
-            f"channel must be a Channel, a Randomizer, a PrivacyStatement or None, got {type(inputs).__name__}"
+            f"channel must be a Channel, a Randomizer, a PrivacyStatement or None, got {type(source).__name__}"
         )
-    if channel is not None and width not in (None, channel.width):
-        raise ParameterError(
-            f"the channel turns vectors of {channel.dimension} numbers into {channel.width}, and {width} arrived: give "
-            "the statement that came with them"
-        )
-    if channel is not None and width is None and channel.dimension != dimension:
-        raise ParameterError(f"the channel takes vectors of {channel.dimension} numbers, got {dimension}")
-    return channel, randomizer
-
-
-def _rebuild_randomizer(statement: PrivacyStatement) -> tuple[Randomizer, int]:
-    """The randomizer that a statement describes, rebuilt from its parameters, and the dimension of its vectors."""
-    parameters = statement.parameters
-    known = is_randomizer(statement.mechanism)
-    if not known or not isinstance(dimension := parameters.get("dimension"), int):
-        raise ParameterError(
-            f"a statement of {statement.mechanism!r} does not say which noise vectors carry; expected one of "
-            f"{', '.join(RANDOMIZERS)}, or pass the randomizer itself"
-        )
-    return randomizer_from_parameters(statement.mechanism, parameters), dimension
+    return source.channel(dimension), source

@@ -1,4 +1,4 @@
-"""Device encoder: encoder, bound and randomizer from text to private vector, and its folder.
+"""Device encoder: encoder, bound and randomizer from text to private vector; its folder; files of private vectors.
 
 The folder holds ``encoder.safetensors`` (arrays), ``config.json`` (format, version, parts, digests of the other files),
 ``privacy.json`` (statement) and, for word vectors with a statement of their own, ``vectors.privacy.json``.
@@ -7,22 +7,27 @@ The folder holds ``encoder.safetensors`` (arrays), ``config.json`` (format, vers
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.display import Fields, ReprMixin
+from dptext.display import Fields, ProgressOption, ReprMixin
 from dptext.errors import DataError, ParameterError
 from dptext.io.artifacts import CONFIG, SavedFolder, read_statement_of, read_tensors, refuse_unknown, tensor_bytes
+from dptext.io.atomic import HashedFile
 from dptext.io.batches import Batch
+from dptext.io.documents import OnError, PathLike, check_kept_columns
+from dptext.io.formats import file_format
 from dptext.privacy.neighbours import Condition, EncoderStays
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, disagreements, same_value
-from dptext.privacy.wording import facts_of
+from dptext.privacy.wording import facts_of, warn_unprotected
+from dptext.release.release import Release, Tally
+from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, text_files
 from dptext.representations.bounds import Bound, Domain
 from dptext.representations.encoders import (
     CallableEncoder,
@@ -39,64 +44,69 @@ from dptext.representations.randomizer import Channel, Private, Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder, is_onnx_folder
 from dptext.representations.trained_encoders import EmbeddingBag, GruEncoder, NGrams, WordTable
+from dptext.validation import check_path
 from dptext.vectors.formats import encoded_words, load_vectors_once
 from dptext.vectors.word_vectors import WordVectors
 
 Tensors = dict[str, npt.NDArray[Any]]
 Described = tuple[dict[str, Any], Tensors, PrivacyStatement | None]
-"""What the configuration says of an encoder, its arrays, and the statement of its vectors."""
+"""The configuration of an encoder, its arrays, and the statement of its vectors."""
 
-_GRU = "gru."
-_LAYER, _BELOW = "layer.", "below."
-"""Arrays of layers, and what stands before the names of those that other layers stand on."""
-_PROVENANCE = tuple(field.name for field in fields(Provenance))
-_NAMES = {
-    MeanOfWords.name: ("source", "weighting"),
-    EmbeddingBag.name: ("most", "trained_on", "trained_texts"),
-    SentenceEncoder.name: ("model", "batch_size"),
-    LayeredEncoder.name: ("base", "layers", "provenance"),
-    GruEncoder.name: ("longest", "pooling", "provenance"),
-    "given": ("name",),
+_GRU, _LAYER, _BELOW = "gru.", "layer.", "below."
+"""Prefixes of arrays: of a recurrent network, of layers, and of layers under other layers."""
+_TENSORS, _PRIVACY, _TRAINING = "encoder.safetensors", "privacy.json", "vectors.privacy.json"
+_FOLDER = SavedFolder(
+    format="dptext-device-encoder",
+    version=1,
+    writer="DeviceEncoder.save",
+    holds="an encoder",
+    keys=("encoder", "bound", "randomizer"),
+    files=(_TENSORS, _PRIVACY),
+    further=(_TRAINING,),
+)
+_BOUND = ("kind", "radius", "projection", "public_name", "public_texts")
+_TEXTS_AT_ONCE = 4096
+_WORDS, _WEIGHTING = 50_000, 1e-3  # of word vectors whose means are taken
+_WITHIN = {
+    Domain.SPHERE: (Domain.SPHERE, Domain.BALL, Domain.CUBE),
+    Domain.BALL: (Domain.BALL, Domain.CUBE),
+    Domain.CUBE: (Domain.CUBE,),
+    Domain.ONE_HOT: tuple(Domain),
 }
-"""What `described` says of an encoder of each kind."""
+"""The domains that contain a domain: a randomizer for one of them leaves its vectors unchanged."""
+
+VECTOR = "vector"
+"""The column of the private vectors."""
+_ROW_GROUP, _NUMBERS_PER_GROUP = 1 << 16, 1 << 22  # row groups of a file: at most this many rows, and 16 MiB
+_INSTEAD = "convert the column, or do not keep it"
 
 
-def unknown_names(config: Mapping[str, Any]) -> Iterator[str]:
-    """The names of a configuration, with those that they stand under, that `described` never gives for its kind."""
-    known = ("kind", *_NAMES.get(str(config.get("kind")), config))
-    yield from (name for name in config if name not in known)
-    base, provenance = config.get("base"), config.get("provenance")
-    if isinstance(base, Mapping):
-        yield from (f"base.{name}" for name in unknown_names(base))
-    if isinstance(provenance, Mapping):
-        yield from (f"provenance.{name}" for name in provenance if name not in _PROVENANCE)
+# -- encoders in folders -------------------------------------------------------------------------------------------
 
 
 def described(encoder: TextEncoder) -> Described:
     """Return the parts of an encoder that a folder stores: everything, or only the name of a caller's function."""
-    config: dict[str, Any]
+    config: dict[str, Any] = {"kind": encoder.name}
     if isinstance(encoder, MeanOfWords):
         vectors = encoder.vectors
-        config = {"kind": encoder.name, "source": vectors.source, "weighting": encoder.weighting}
+        config |= {"source": vectors.source, "weighting": encoder.weighting}
         return config, {"words": _bytes_of(vectors.words), "vectors": vectors.matrix}, vectors.statement
     if isinstance(encoder, EmbeddingBag):
-        config = {"kind": encoder.name, "most": encoder.ngrams.most}
-        config |= {"trained_on": encoder.trained_on, "trained_texts": encoder.trained_texts}
-        return config, {"vectors": encoder.matrix}, None
+        config |= {"most": encoder.ngrams.most, "trained_on": encoder.trained_on}
+        return config | {"trained_texts": encoder.trained_texts}, {"vectors": encoder.matrix}, None
     if isinstance(encoder, SentenceEncoder):
-        return {"kind": encoder.name, "model": encoder.model, "batch_size": encoder.batch_size}, {}, None
+        return config | {"model": encoder.model, "batch_size": encoder.batch_size}, {}, None
     if isinstance(encoder, LayeredEncoder):
         base, below, statement = described(encoder.encoder)
         tensors = {f"{_BELOW}{name}" if _LAYER in name else name: array for name, array in below.items()}
-        layers = encoder.layers.layers
-        config = {"kind": encoder.name, "base": base, "layers": len(layers)}
-        for place, (weights, bias) in enumerate(layers):
+        for place, (weights, bias) in enumerate(encoder.layers.layers):
             tensors |= {f"{_LAYER}{place}.weights": weights, f"{_LAYER}{place}.bias": bias}
-        return config | {"provenance": asdict(encoder.provenance)}, tensors, statement
+        config |= {"base": base, "layers": len(encoder.layers.layers), "provenance": asdict(encoder.provenance)}
+        return config, tensors, statement
     if isinstance(encoder, GruEncoder):
-        config = {"kind": encoder.name, "longest": encoder.table.longest, "pooling": encoder.pooling}
         tensors = {f"{_GRU}{name}": array for name, array in encoder.arrays.items()}
         tensors["words"] = _bytes_of(encoder.table.words)
+        config |= {"longest": encoder.table.longest, "pooling": encoder.pooling}
         return config | {"provenance": asdict(encoder.provenance)}, tensors, None
     return {"kind": "given", "name": encoder.name}, {}, None
 
@@ -115,13 +125,13 @@ def rebuilt(
             raise TypeError("the configuration must contain the number of layers and their base")
         below = {name.removeprefix(_BELOW): entry for name, entry in tensors.items() if not name.startswith(_LAYER)}
         base = rebuilt(config["base"], below, training, source, replacement)
-        names = range(config["layers"])
-        layers = tuple((tensors[f"{_LAYER}{place}.weights"], tensors[f"{_LAYER}{place}.bias"]) for place in names)
+        names = [f"{_LAYER}{place}" for place in range(config["layers"])]
+        layers = tuple((tensors[f"{name}.weights"], tensors[f"{name}.bias"]) for name in names)
         return LayeredEncoder(base, HidingLayers(layers), Provenance(**config["provenance"]))
     if replacement is not None:
         return replacement
     if kind == MeanOfWords.name:
-        words = _words_of(tensors["words"])
+        words = tensors["words"].tobytes().decode().split("\n")
         vectors = WordVectors(words, tensors["vectors"], source=str(config["source"]), statement=training, copy=False)
         return MeanOfWords(vectors, weighting=config["weighting"])
     if kind == EmbeddingBag.name:
@@ -130,7 +140,7 @@ def rebuilt(
         return EmbeddingBag(tensors["vectors"], ngrams, **provenance)
     if kind == GruEncoder.name:
         arrays = {name.removeprefix(_GRU): array for name, array in tensors.items() if name.startswith(_GRU)}
-        table = WordTable(tuple(_words_of(tensors["words"])), config["longest"])
+        table = WordTable(tuple(tensors["words"].tobytes().decode().split("\n")), config["longest"])
         return GruEncoder(table, arrays, pooling=config["pooling"], provenance=Provenance(**config["provenance"]))
     if kind == SentenceEncoder.name:
         try:
@@ -149,68 +159,30 @@ def _bytes_of(words: tuple[str, ...]) -> npt.NDArray[Any]:
     return np.frombuffer(b"\n".join(encoded_words(words)), dtype=np.uint8)
 
 
-def _words_of(stored: npt.NDArray[Any]) -> list[str]:
-    return stored.tobytes().decode().split("\n")
-
-
-_TENSORS, _PRIVACY, _TRAINING = "encoder.safetensors", "privacy.json", "vectors.privacy.json"
-_FOLDER = SavedFolder(
-    format="dptext-device-encoder",
-    version=1,
-    writer="DeviceEncoder.save",
-    holds="an encoder",
-    keys=("encoder", "bound", "randomizer"),
-    files=(_TENSORS, _PRIVACY),
-    further=(_TRAINING,),
-)
-_BOUND = ("kind", "radius", "projection", "public_name", "public_texts")
-
-
 def check_device(folder: Path) -> PrivacyStatement:
-    """Check that the files of a saved encoder are those that the configuration announces; nothing is built."""
+    """Check the digests of a saved encoder's files and return its statement; nothing is built."""
     _, contents = _FOLDER.read(folder, folder.name)
     return read_statement_of(contents[_PRIVACY], folder.name, _PRIVACY)
 
 
-def _check_parts(config: Mapping[str, Any], source: str) -> None:
-    parts = [config.get(name) for name in _FOLDER.keys]
-    if not all(isinstance(part, dict) for part in parts) or config["bound"].keys() != set(_BOUND):
-        _foreign(source)
-    options = config["randomizer"].get("options")
-    if not isinstance(options, dict) or not isinstance(config["randomizer"].get("name"), str):
-        _foreign(source)
-    refuse_unknown(source, config["randomizer"], ("name", "options"), "randomizer.")
-
-
-def _foreign(source: str, error: Exception | None = None) -> NoReturn:
+def _refuse_mixed(source: str, error: Exception | None = None) -> NoReturn:
     why = f" ({error})" if isinstance(error, ParameterError) else ""
     raise DataError(f"{source}: {CONFIG} and {_TENSORS} are not of one encoder{why}; get the folder again") from None
 
 
-def _path(folder: str | os.PathLike[str]) -> Path:
-    try:
-        name = os.fspath(folder)
-    except TypeError:
-        name = ""
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise ParameterError("expected the path of a folder: a string that is not empty and holds no NUL")
-    return Path(name)
+def _refuse_unknown_names(source: str, config: Mapping[str, Any], known: Mapping[str, Any], where: str) -> None:
+    refuse_unknown(source, config, known, where)
+    for name in ("base", "provenance"):
+        if name in config:
+            _refuse_unknown_names(source, config[name], known[name], f"{where}{name}.")
 
 
-_TEXTS_AT_ONCE = 4096
-_WORDS, _WEIGHTING = 50_000, 1e-3  # of word vectors whose means are taken
-_WITHIN = {
-    Domain.SPHERE: (Domain.SPHERE, Domain.BALL, Domain.CUBE),
-    Domain.BALL: (Domain.BALL, Domain.CUBE),
-    Domain.CUBE: (Domain.CUBE,),
-    Domain.ONE_HOT: tuple(Domain),
-}
-"""The domains that hold all vectors of a domain: a randomizer for one of them leaves the vectors as they are."""
+# -- the encoder ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DeviceEncoder(ReprMixin):
-    """Text to private vector. Frozen: it cannot drift away from its statement, and keeps no random state.
+    """Text to private vector. Frozen, and without random state.
 
     **Guarantee** (unit document, substitution, local): the randomizer's guarantee, for any two texts, as
     ``statement`` says. *Proof.* Encoder and bound are fixed before they see a text, each text is encoded and bounded
@@ -218,7 +190,7 @@ class DeviceEncoder(ReprMixin):
     vectors of its domain, into which it maps every input.
     Assumptions: the bound was fitted on public texts, and the encoder is public. If it was trained on texts that are
     not, the statement requires that it stays the same, and its training texts are not protected. Every call is a
-    release of its own and costs again: k vectors of one person have the composition of k statements.
+    separate release: k vectors of one person have the composition of k statements.
 
     Args:
         encoder: text to vector.
@@ -255,11 +227,10 @@ class DeviceEncoder(ReprMixin):
                 f"the bound is for vectors of {self.bound.encoder_dimension} numbers, the encoder gives "
                 f"{self.encoder.dimension}: fit it on vectors of this encoder"
             )
-        domain = self.channel.domain
-        if domain not in _WITHIN[self.bound.domain]:
+        if self.channel.domain not in _WITHIN[self.bound.domain]:
             raise ParameterError(
-                f"{self.randomizer.name} takes vectors of the {domain}, the bound {self.bound.kind!r} ends in the "
-                f"{self.bound.domain}: choose another bound"
+                f"{self.randomizer.name} takes vectors of the {self.channel.domain}, the bound {self.bound.kind!r} "
+                f"ends in the {self.bound.domain}: choose another bound"
             )
 
     @property
@@ -275,7 +246,7 @@ class DeviceEncoder(ReprMixin):
     def encode(
         self, texts: Iterable[str | None], *, seed: int | None = None, progress: Progress | None = None
     ) -> Private:
-        """(n, k) float32 private vectors, one a text: a release.
+        """Return (n, k) float32 private vectors, one per text: a release.
 
         Args:
             texts: strings or documents; a missing one counts as the empty text, which has a vector like any other.
@@ -288,19 +259,17 @@ class DeviceEncoder(ReprMixin):
             DataError: an entry that is no string; its place is named.
         """
         values = check_texts(texts)
-        if seed is None:
-            return self.encode_with(values, RandomBits(), progress=progress)
-        parameters = self.statement.settings_digest({"input": "vectors", **self.parameters()})
-        return self.encode_with(
-            values, NoiseKey(seed).stream(parameters, 0, Batch(values, {}).digest()), progress=progress
-        )
+        bits = RandomBits()
+        if seed is not None:
+            parameters = self.statement.settings_digest({"input": "vectors", **self.parameters()})
+            bits = NoiseKey(seed).stream(parameters, 0, Batch(values, {}).digest())
+        return self.encode_with(values, bits, progress=progress)
 
     def encode_with(
         self, texts: Iterable[str | None], bits: RandomBits, *, progress: Progress | None = None
     ) -> Private:
         """`encode` with random bits of the caller's, which nothing else may use."""
-        values = check_texts(texts)
-        channel = self.channel
+        values, channel = check_texts(texts), self.channel
         private = np.empty((len(values), channel.width), dtype=np.float32)
         for start in range(0, len(values), _TEXTS_AT_ONCE):
             block = slice(start, start + _TEXTS_AT_ONCE)
@@ -310,7 +279,7 @@ class DeviceEncoder(ReprMixin):
         return private
 
     def clean(self, texts: Iterable[str | None]) -> npt.NDArray[np.float32]:
-        """(n, d) float32 vectors as they are *before* the noise. **Not private: they must not leave the device.**
+        """Return (n, d) float32 vectors *before* the noise. **Not private: they must not leave the device.**
 
         For a model that was trained on private vectors and runs on the device without noise. The outputs of some
         randomizers lie in another space; PrivUnit's outputs lie in this one.
@@ -325,12 +294,11 @@ class DeviceEncoder(ReprMixin):
         """Return the statement for one text. A seed of ``encode`` voids it against all who know the seed."""
         noise = self.randomizer.statement(self.bound.dimension)
         trained = encoder_exposure(self.encoder)
+        assumptions = (*self.encoder.assumptions(), *self.bound.assumptions(), *noise.assumptions)
         return noise.replace(
             condition=Condition(requirements=(EncoderStays(),) if trained else ()),
             parameters=self.parameters(),
-            assumptions=tuple(
-                dict.fromkeys((*self.encoder.assumptions(), *self.bound.assumptions(), *noise.assumptions))
-            ),
+            assumptions=tuple(dict.fromkeys(assumptions)),
             exposed=("the number of texts, and their order", *trained),
         )
 
@@ -340,19 +308,17 @@ class DeviceEncoder(ReprMixin):
         return {**self.encoder.parameters(), **self.bound.parameters(), **noise}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write it as a folder, whole or not at all, for `load` on a device.
+        """Write a folder for `load` on a device, completely or not at all.
 
-        The vectors of `MeanOfWords` (with their words) and of an `EmbeddingBag` go along; of a `SentenceEncoder` its
-        name and digest; any other encoder has to be given again.
+        It holds the vectors of `MeanOfWords` (with their words) and of an `EmbeddingBag`, and the name and digest of a
+        `SentenceEncoder`; any other encoder has to be passed to `load` again.
 
         Raises:
-            ParameterError: something is there already.
+            ParameterError: the folder exists already.
             DataError: a word that no file can hold; its row is named.
             StorageError: it cannot be written.
         """
-        target, randomizer, bound, statement = _path(folder), self.randomizer, self.bound, self.statement
-        if os.path.lexists(target):
-            raise ParameterError(f"{str(target)!r} is there already: choose another name")
+        target, randomizer, bound, statement = _FOLDER.place(folder), self.randomizer, self.bound, self.statement
         if RANDOMIZERS.get(randomizer.name) is not type(randomizer):
             raise ParameterError(
                 f"only dptext's own randomizers can be saved, those with a proof ({', '.join(RANDOMIZERS)})"
@@ -373,13 +339,13 @@ class DeviceEncoder(ReprMixin):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], encoder: TextEncoder | None = None) -> DeviceEncoder:
-        """What `save` wrote. numpy and dptext's core are all it takes, unless the encoder takes more.
+        """Load a folder that `save` wrote. numpy and dptext's core are enough, unless the encoder needs more.
 
         The randomizer is calibrated again from its budget, and the folder's statement is compared with the loaded
         encoder.
 
         Args:
-            folder: that `save` wrote.
+            folder: path of the folder.
             encoder: where the folder cannot hold it: a caller's function, a model in another place.
 
         Raises:
@@ -388,21 +354,24 @@ class DeviceEncoder(ReprMixin):
             DataError: a file is missing, cut, changed, of a newer version or of something else.
             StorageError: a file cannot be read.
         """
-        place = _path(folder)
+        place = check_path("the folder", folder)
         source = place.name or str(place)
         config, contents = _FOLDER.read(place, source)
-        _check_parts(config, source)
+        parts = [config.get(name) for name in _FOLDER.keys]
+        if not all(isinstance(part, dict) for part in parts) or config["bound"].keys() != set(_BOUND):
+            _refuse_mixed(source)
+        noise = config["randomizer"]
+        refuse_unknown(source, noise, ("name", "options"), "randomizer.")
         tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
         statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
         training = read_statement_of(contents[_TRAINING], source, _TRAINING) if _TRAINING in contents else None
         try:
             bound = Bound(mean=tensors["mean"], directions=tensors.get("directions"), **config["bound"])
-            randomizer = randomizer_from_parameters(config["randomizer"]["name"], config["randomizer"]["options"])
-            refuse_unknown(source, config["randomizer"]["options"], randomizer.options(), "randomizer.options.")
+            randomizer = randomizer_from_parameters(noise["name"], noise["options"])
+            refuse_unknown(source, noise["options"], randomizer.options(), "randomizer.options.")
             loaded = rebuilt(config["encoder"], tensors, training, source, encoder)
-            refuse_unknown(source, unknown_names(config["encoder"]), (), "encoder.")
         except (ParameterError, TypeError, KeyError, UnicodeDecodeError) as error:
-            _foreign(source, error)
+            _refuse_mixed(source, error)
         parameters = loaded.parameters()
         differ = [name for name in parameters if not same_value(statement.parameters, parameters, name, 0.0)]
         if differ:
@@ -410,6 +379,7 @@ class DeviceEncoder(ReprMixin):
             if encoder is not None:
                 raise ParameterError(f"{problem} give that one, or save this one")
             raise DataError(f"{source}: {problem} get it again")
+        _refuse_unknown_names(source, config["encoder"], described(loaded)[0], "encoder.")
         try:
             device = cls(loaded, bound, randomizer)
         except ParameterError as error:
@@ -437,7 +407,7 @@ class DeviceEncoder(ReprMixin):
 
 
 def encoder_of(source: Any) -> TextEncoder:
-    """Return the encoder."""
+    """Return the encoder that an argument describes."""
     trained = getattr(source, "text_encoder_", None)
     if isinstance(trained, TextEncoder):  # the trained encoder is frozen; its trainer could be fitted again
         return trained
@@ -456,3 +426,130 @@ def encoder_of(source: Any) -> TextEncoder:
         "encoder must be a known name, a path, WordVectors, a TextEncoder or a function from a list of texts to an "
         f"array, got {type(source).__name__}"
     )
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+def encode_file(
+    source: PathLike | Sequence[PathLike] | TextFiles,
+    out: PathLike,
+    encoder: DeviceEncoder,
+    *,
+    text: str = "text",
+    keep: Sequence[str] = (),
+    on_error: OnError = "fail",
+    seed: int | None = None,
+    resume: bool = False,
+    force: bool = False,
+    ledger: PathLike | None = None,
+    user: str | None = None,
+    suffix: str | None = None,
+    encoding: str | None = None,
+    separator: str | None = None,
+    progress: ProgressOption = None,
+) -> Release:
+    """Encode every text of a file as a private vector in OUT.parquet, with a statement.
+
+    The input is read in constant memory. An interrupted run leaves an existing output unchanged and continues with
+    ``resume=True`` and the same noise, so that nothing is released twice.
+
+    Args:
+        source: one file or several (see `dptext.io.documents.read_documents`), whose rows go to one output; or
+            `TextFiles`, with their own text, keep, on_error, suffix, encoding and separator.
+        out: a .parquet file: the column ``vector``, (k,) float32 lists of a fixed size, then the kept columns.
+        encoder: a fitted encoder, frozen (`dptext.DeviceEncoder`). A missing text (null) is encoded as the empty one.
+        text, keep, on_error, suffix, encoding, separator: see `dptext.release.run.TextFiles`.
+        seed, resume, force, ledger, user, progress: see `dptext.release.run.RunSettings`.
+
+    **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row.
+    The noise of a block is keyed by the job's secret, the encoder's parameters, its place and its content
+    (`dptext.privacy.randomness`), so that only an equal block of the same job repeats it. A person with k texts loses
+    k times as much: `statement_for_user`, or `Release.for_user` if ``user`` is given.
+
+    Raises:
+        DataError: a row cannot be read or written; it is named, its content never is.
+        ParameterError: the output is no .parquet file, is there already, or is the input; a run was interrupted
+            (``resume``, ``force``).
+        RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
+        StorageError: a file cannot be read or written.
+    """
+    out = Path(out)
+    rows = text_files(
+        source, text=text, keep=keep, on_error=on_error, suffix=suffix, encoding=encoding, separator=separator
+    )
+    check_output_columns(out, rows.text, rows.keep)
+
+    def begin(key: NoiseKey, release_id: str) -> Run:
+        return _EncodingRun(encoder, key, release_id, rows.keep)
+
+    release = release_file(
+        rows,
+        out,
+        begin,
+        RunSettings(seed=seed, resume=resume, force=force, ledger=ledger, user=user, progress=progress),
+        options={**encoder.parameters(), "mechanism": encoder.statement.mechanism, "output": "vectors"},
+        is_assembled=True,
+        missing="",
+    )
+    warn_unprotected(release.statement)
+    return release
+
+
+def vectors_in(path: PathLike) -> Iterator[Private]:
+    """The private vectors of a file that `encode_file` wrote, as (n, k) float32 arrays, block by block."""
+    from dptext.io.parquet import vector_batches
+
+    return vector_batches(Path(path), VECTOR)
+
+
+def encode_block(encoder: DeviceEncoder, key: NoiseKey) -> Callable[[int, Batch], Private]:
+    """Return the function that encodes a block: the same vectors whenever and wherever it is done."""
+    parameters = encoder.statement.settings_digest(encoder.parameters())
+
+    def encode(place: int, block: Batch) -> Private:
+        bits = key.stream(parameters, place, block.digest())
+        return encoder.encode_with([text or "" for text in block.texts], bits)
+
+    return encode
+
+
+class _EncodingRun:
+    """The texts of a file through an encoder (`dptext.release.run.Run`)."""
+
+    def __init__(self, encoder: DeviceEncoder, key: NoiseKey, release_id: str, keep: Sequence[str]) -> None:
+        self._width, self._keep = encoder.width, tuple(keep)
+        self._statement = encoder.statement.replace(release_id=release_id, seeded=key.seeded)
+        self._encode = encode_block(encoder, key)
+
+    def work(self, blocks: Iterable[tuple[int, Batch]], *, row: int) -> Iterator[Piece]:
+        from dptext.io.parquet import as_vectors, segment
+
+        for place, block in blocks:
+            vectors = self._encode(place, block)
+            table = as_vectors(VECTOR, vectors, block.columns, self._keep, row, instead=_INSTEAD)
+            yield Piece(place, segment(table, row, instead=_INSTEAD), len(vectors), block.rejects)
+            row += len(vectors)
+
+    def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:
+        from dptext.io.parquet import assemble
+
+        rows = min(_ROW_GROUP, max(1, _NUMBERS_PER_GROUP // self._width))
+        assemble(blocks, ends, out, rows=rows, instead=_INSTEAD)
+
+    def statement_before(self) -> PrivacyStatement:
+        return self._statement
+
+    def statement(self, tally: Tally) -> PrivacyStatement:  # noqa: ARG002  nothing to count
+        return self._statement
+
+
+def check_output_columns(out: Path, text: str, keep: Sequence[str]) -> None:
+    """Check the output's name and columns before anything is read."""
+    if file_format(out).kind != ".parquet":
+        raise ParameterError(f"vectors are written as parquet: expected a name that ends in .parquet, got {out.name!r}")
+    check_kept_columns(text, keep)
+    if VECTOR in keep:
+        raise ParameterError(
+            f"a kept column cannot be named {VECTOR!r}, the name of the private vectors: rename it first"
+        )

@@ -1,4 +1,7 @@
-"""Networks in torch: plain, robust and adaptive training on noisy vectors."""
+"""Networks in torch: plain, robust and adaptive training on noisy vectors.
+
+Derivation: docs/mechanisms/private-vectors.md#representations-training
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +24,20 @@ from dptext.validation import check_choice, check_float, check_int
 
 Labels = npt.NDArray[np.intp]
 Layers = tuple[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]], ...]
+Schedule = str | Sequence[float] | Callable[[int], float]
+
+TRAININGS = ("plain", "robust", "adaptive")
+SCHEDULES: dict[str, Callable[[int], tuple[float, ...]]] = {
+    "noise-rises-1/n": lambda epochs: tuple(1.0 / n for n in range(1, epochs + 1)),
+    "noise-rises-10/n": lambda epochs: tuple(10.0 / n for n in range(1, epochs + 1)),
+    "noise-falls-10/n": lambda epochs: tuple(10.0 / n for n in range(epochs, 0, -1)),
+}
+"""By name: from the number of epochs to an epsilon for each. The first two are those of Zouhri and Abecidan 2021."""
+
+MIN_MAX = "min-max"
+L1_SPHERE = "L1 sphere"
+_START = 0.5  # vectors and weights start uniform in [-.5, .5]
+_TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -41,11 +58,9 @@ class TrainingOptions:
         hidden: units of the hidden layer, or of each of several; none, ``()``: a linear layer and softmax.
         dropout: share of the input coordinates that is dropped at every step.
         learning_rate, momentum, weight_decay, batch_size, epochs: of stochastic gradient descent.
-        learning_rate_decay: what the learning rate is multiplied by after each epoch; 1: it stays.
+        learning_rate_decay: factor on the learning rate after each epoch.
         validation_fraction: share of the rows that is held out to stop early; 0: none, and all epochs are run.
         patience: epochs without a smaller loss there before training stops; the best epoch's weights are kept.
-        extra_noise: standard deviation of normal noise added on top at every step, in units of the root mean square of
-            a coordinate.
     """
 
     hidden: int | Sequence[int] = 128
@@ -58,18 +73,16 @@ class TrainingOptions:
     epochs: int = 50
     validation_fraction: float = 0.1
     patience: int = 10
-    extra_noise: float = 0.0
 
     def __post_init__(self) -> None:
-        several = isinstance(self.hidden, Sequence) and not isinstance(self.hidden, str)
-        for units in self.hidden if several else (self.hidden,):  # type: ignore[union-attr]
+        is_sequence = isinstance(self.hidden, Sequence) and not isinstance(self.hidden, str)
+        for units in self.hidden if is_sequence else (self.hidden,):  # type: ignore[union-attr]
             check_int("hidden", units, minimum=1)
         for name in ("batch_size", "epochs", "patience"):
             check_int(name, getattr(self, name), minimum=1)
         for name in ("dropout", "momentum", "validation_fraction"):
             check_float(name, getattr(self, name), minimum=0, below=1)
-        for name in ("weight_decay", "extra_noise"):
-            check_float(name, getattr(self, name), minimum=0)
+        check_float("weight_decay", self.weight_decay, minimum=0)
         for name in ("learning_rate", "learning_rate_decay"):
             check_float(name, getattr(self, name), above=0)
 
@@ -77,10 +90,18 @@ class TrainingOptions:
     def hidden_layers(self) -> tuple[int, ...]:
         return tuple(self.hidden) if isinstance(self.hidden, Sequence) else (self.hidden,)
 
+    def optimiser(self, torch: Any, network: Any, *, fused: bool) -> Any:
+        """Stochastic gradient descent; fused is one pass over weights that may be larger than the cache."""
+        settings = {"lr": self.learning_rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
+        return torch.optim.SGD(network.parameters(), **settings, fused=fused)
 
-@dataclass(frozen=True)
-class Training:
-    """The trained layers (weights (in, out), bias), and the epochs as they came; ``best`` is the one that was kept."""
+    def rate(self, epoch: int) -> float:
+        """The learning rate of an epoch (1, 2, ...)."""
+        return self.learning_rate * self.learning_rate_decay ** (epoch - 1)
+
+
+class Training(NamedTuple):
+    """The trained layers (weights (in, out), bias), all epochs, and the number of the one that was kept."""
 
     layers: Layers
     epochs: tuple[Epoch, ...]
@@ -93,7 +114,7 @@ def train_mlp(
     classes: int,
     options: TrainingOptions,
     *,
-    seen: Callable[[int, Floats], Floats] | None = None,
+    seen: Callable[[int, Floats], Floats] = lambda _, vectors: vectors,
     fresh: Callable[[int], tuple[Floats, Labels]] | None = None,
     scale: float | None = None,
     progress: Callable[[Epoch], object] | None = None,
@@ -103,62 +124,49 @@ def train_mlp(
     """Train on (n, k) vectors and labels (0 to classes - 1).
 
     Args:
-        seen: what the vectors become in the epoch of a number (more noise on top of those that arrived; noise drawn
-            anew on *public* ones); number 0: the form that is held out. None: they stay unchanged.
-        fresh: more rows for the epoch of a number (public vectors with noise that is drawn anew), or None.
-        scale: what the network divides its inputs by; None: the root mean square of a coordinate, so that noise of
-            any size meets the same learning rate.
-        seed: of initial weights, batches and dropout. Privacy does not depend on it. None: a fresh seed each time.
+        seen: the vectors as the network sees them in the epoch of a number; number 0: the form that is held out.
+        fresh: further rows for the epoch of a number (public vectors with fresh noise), or None.
+        scale: divisor of the network's inputs; None: the root mean square of a coordinate, so that noise of any size
+            meets the same learning rate.
+        seed: of initial weights, batches and dropout. Privacy does not depend on it.
         device: as torch calls it. Another device drops other coordinates out at the same seed.
 
     Raises:
         MissingExtraError: torch is not installed.
     """
     torch = extra("torch", "train", "NoisyClassifier(model='mlp')")
-    begin = vectors if seen is None else seen(0, vectors)
-    divisor = root_mean_square(begin) if scale is None else scale
+    begin = seen(0, vectors)
+    divisor = scale or float(np.sqrt(np.mean(begin**2))) or 1.0
+
+    def tensors(rows: Floats, codes: Labels) -> tuple[Any, Any]:
+        inputs, targets = (rows / divisor).astype(np.float32), codes.astype(np.int64)
+        return torch.from_numpy(inputs).to(device), torch.from_numpy(targets).to(device)
+
     start = int.from_bytes(RandomBits(seed).take(8), "little") >> 1
     others = [] if device == "cpu" else [torch.device(device).index or 0]
     with torch.random.fork_rng(devices=others), one_torch_thread(torch):  # the caller's generators stay as they were
         torch.manual_seed(start)
-        validation, kept = _parted(torch.randperm(len(vectors)).numpy(), labels, options.validation_fraction)
+        held, kept = _split_rows(torch.randperm(len(vectors)).numpy(), labels, options.validation_fraction)
         network = perceptron(torch, begin.shape[1], classes, options).to(device)
-        optimiser = torch.optim.SGD(
-            network.parameters(),
-            lr=options.learning_rate,
-            momentum=options.momentum,
-            weight_decay=options.weight_decay,
-            fused=True,  # one pass over weights that may be larger than the cache, in place of seven
-        )
-        aside = _as_tensors(torch, begin[validation] / divisor, labels[validation], device)
-        base = None if seen is not None else _as_tensors(torch, vectors[kept] / divisor, labels[kept], device)
+        optimiser = options.optimiser(torch, network, fused=True)
+        held_out = tensors(begin[held], labels[held])
         history: list[Epoch] = []
         best, minimum, layers = 0, np.inf, layers_of(network, divisor)
         for number in range(1, options.epochs + 1):
-            optimiser.param_groups[0]["lr"] = options.learning_rate * options.learning_rate_decay ** (number - 1)
-            visible = base
-            if visible is None:
-                assert seen is not None
-                visible = _as_tensors(torch, seen(number, vectors[kept]) / divisor, labels[kept], device)
+            optimiser.param_groups[0]["lr"] = options.rate(number)
+            rows = tensors(seen(number, vectors[kept]), labels[kept])
             if fresh is not None:
-                more, their = fresh(number)
-                added = _as_tensors(torch, more / divisor, their, device)
-                visible = tuple(torch.cat(pair) for pair in zip(visible, added, strict=True))
-            loss = _one_epoch(torch, network, optimiser, visible, options)
-            held_out = _loss(torch, network, aside) if len(validation) else None
-            history.append(Epoch(number, options.epochs, loss, held_out))
+                rows = tuple(torch.cat(pair) for pair in zip(rows, tensors(*fresh(number)), strict=True))
+            loss = _one_epoch(torch, network, optimiser, rows, options.batch_size)
+            held_loss = _loss(torch, network, held_out) if len(held) else None
+            history.append(Epoch(number, options.epochs, loss, held_loss))
             if progress is not None:
                 progress(history[-1])
-            if held_out is None or held_out < minimum:
-                best, minimum, layers = number, np.inf if held_out is None else held_out, layers_of(network, divisor)
+            if held_loss is None or held_loss < minimum:
+                best, minimum, layers = number, np.inf if held_loss is None else held_loss, layers_of(network, divisor)
             elif number - best >= options.patience:
                 break
     return Training(layers, tuple(history), best)
-
-
-def root_mean_square(vectors: Floats) -> float:
-    """Of a coordinate; 1 where all are 0."""
-    return float(np.sqrt(np.mean(vectors**2))) or 1.0
 
 
 def perceptron(torch: Any, width: int, classes: int, options: TrainingOptions) -> Any:
@@ -172,7 +180,7 @@ def perceptron(torch: Any, width: int, classes: int, options: TrainingOptions) -
 
 @contextmanager
 def one_torch_thread(torch: Any) -> Iterator[None]:
-    """A batch of a few rows is done before a second thread has started; and sums come out the same everywhere."""
+    """Use one thread: small batches gain nothing from more, and sums come out the same everywhere."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -181,7 +189,7 @@ def one_torch_thread(torch: Any) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _parted(order: Labels, labels: Labels, fraction: float) -> tuple[Labels, Labels]:
+def _split_rows(order: Labels, labels: Labels, fraction: float) -> tuple[Labels, Labels]:
     """(held out, kept) rows in a random order; the same share of each class is held out, and none loses all."""
     validation = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
@@ -190,14 +198,11 @@ def _parted(order: Labels, labels: Labels, fraction: float) -> tuple[Labels, Lab
     return order[validation[order]], order[~validation[order]]
 
 
-def _one_epoch(torch: Any, network: Any, optimiser: Any, rows: tuple[Any, Any], options: TrainingOptions) -> float:
+def _one_epoch(torch: Any, network: Any, optimiser: Any, rows: tuple[Any, Any], batch_size: int) -> float:
     network.train()
     total = 0.0
-    for batch in torch.randperm(len(rows[1])).to(rows[1].device).split(options.batch_size):
-        inputs = rows[0][batch]
-        if options.extra_noise:
-            inputs = inputs + torch.empty_like(inputs).normal_(std=options.extra_noise)
-        loss = torch.nn.functional.cross_entropy(network(inputs), rows[1][batch])
+    for batch in torch.randperm(len(rows[1])).to(rows[1].device).split(batch_size):
+        loss = torch.nn.functional.cross_entropy(network(rows[0][batch]), rows[1][batch])
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -211,13 +216,6 @@ def _loss(torch: Any, network: Any, rows: tuple[Any, Any]) -> float:
         return float(torch.nn.functional.cross_entropy(network(rows[0]), rows[1]))
 
 
-def _as_tensors(torch: Any, vectors: Floats, labels: Labels, device: str) -> tuple[Any, Any]:
-    return (
-        torch.from_numpy(vectors.astype(np.float32)).to(device),
-        torch.from_numpy(labels.astype(np.int64)).to(device),
-    )
-
-
 def layers_of(network: Any, scale: float) -> Layers:
     """Copies of the arrays, with the scale of the inputs folded into the first."""
     linear = [module for module in network if hasattr(module, "weight")]
@@ -225,12 +223,6 @@ def layers_of(network: Any, scale: float) -> Layers:
     arrays = [(weight.numpy().T.copy(), bias.numpy().copy()) for weight, bias in arrays]
     arrays[0] = ((arrays[0][0] / scale).astype(np.float32), arrays[0][1])
     return tuple(arrays)
-
-
-MIN_MAX = "min-max"
-L1_SPHERE = "L1 sphere"
-_START = 0.5  # vectors and weights start uniform in [-.5, .5]
-_TINY = 1e-12
 
 
 def train_split(
@@ -247,25 +239,19 @@ def train_split(
     progress: Callable[[Epoch], object] | None = None,
     seed: int | None = None,
 ) -> tuple[npt.NDArray[np.float32], Training]:
-    """Train on *public* texts and labels (0 to classes - 1), on the CPU.
+    """Train n-gram vectors and a head on *public* texts and labels (0 to classes - 1), on the CPU.
 
     Args:
-        bound: into which domain vectors are brought before the noise, or `MIN_MAX`: each to [0, 1] by its own least and
-            largest coordinate.
+        bound: the domain that vectors are mapped to before the noise, or `MIN_MAX`.
         noise: the noise drawn on their vectors in each epoch.
-        masked: takes n-grams out of the texts, anew in each epoch; None: they stay whole.
+        masked: removes n-grams from the texts, anew in each epoch; None: they stay whole.
         options: of the head; n-gram vectors move by plain steps, and there is no early stopping.
-        seed: of first vectors, weights, batches and dropout. None: other ones each time.
 
     Returns:
-        (buckets, d) float32 vectors of the n-grams, zeros where no text had one; and the head, for vectors as they
-        arrive.
-
-    Raises:
-        MissingExtraError: torch is not installed.
+        (buckets, d) float32 vectors of the n-grams, zeros where no text has one; and the head, for noisy vectors.
     """
     torch = extra("torch", "train", "a split model")
-    shape = bounding(torch, bound)
+    bound_vectors = bounding(torch, bound)
     with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
         torch.manual_seed(int.from_bytes(RandomBits(seed).take(8), "little") >> 1)
         bag = Bag(torch, torch.empty(buckets, dimension).uniform_(-_START, _START))
@@ -273,13 +259,10 @@ def train_split(
         if not options.hidden_layers:
             head[-1].weight.data.uniform_(-_START, _START)
             head[-1].bias.data.zero_()
-        optimiser = torch.optim.SGD(
-            head.parameters(), lr=options.learning_rate, momentum=options.momentum, weight_decay=options.weight_decay
-        )
+        optimiser = options.optimiser(torch, head, fused=False)
         history: list[Epoch] = []
         for number in range(1, options.epochs + 1):
-            rate = options.learning_rate * options.learning_rate_decay ** (number - 1)
-            optimiser.param_groups[0]["lr"] = rate
+            rate = optimiser.param_groups[0]["lr"] = options.rate(number)
             order = torch.randperm(len(texts)).numpy()
             mixed, truth = texts.take(order), torch.from_numpy(labels[order].astype(np.int64))
             if masked is not None:
@@ -288,12 +271,8 @@ def train_split(
             for start in range(0, len(order), options.batch_size):
                 batch = slice(start, min(start + options.batch_size, len(order)))
                 means = bag.means(mixed, batch)
-                bounded = shape(means)
-                # 0 in plain training
+                bounded = bound_vectors(means)
                 arrived = bounded + noise_on(torch, bounded, lambda clean, epoch=number: noise.on_public(epoch, clean))  # type: ignore[misc]
-
-                if options.extra_noise:
-                    arrived = arrived + torch.empty_like(arrived).normal_(std=options.extra_noise)
                 loss = torch.nn.functional.cross_entropy(head(arrived), truth[batch])
                 optimiser.zero_grad()
                 loss.backward()
@@ -306,7 +285,7 @@ def train_split(
         vectors = bag.matrix.numpy()
         occurs = np.zeros(buckets, dtype=bool)
         occurs[texts.values] = True
-        vectors[~occurs] = 0.0  # where they started says nothing
+        vectors[~occurs] = 0.0
         return vectors, Training(layers_of(head, 1.0), tuple(history), len(history))
 
 
@@ -343,52 +322,36 @@ class Bag:
 
 
 def noise_on(torch: Any, bounded: Any, sample: Callable[[Floats], npt.NDArray[Any]]) -> Any:
-    """What ``sample`` adds to bounded vectors, without a gradient: added to them, equation (straight)."""
+    """The noise that ``sample`` adds to bounded vectors, without a gradient, equation (straight)."""
     before = bounded.detach().numpy().astype(np.float64)
     return torch.from_numpy((sample(before) - before).astype(np.float32))
 
 
 def bounding(torch: Any, bound: Domain | str) -> Callable[[Any], Any]:
-    """The map into a domain, with a gradient; vectors that it does not know what to do with become a public one."""
-
-    def first_axis(vectors: Any) -> Any:
-        axis = torch.zeros_like(vectors)
-        axis[:, 0] = 1.0
-        return axis
+    """The map into a domain, `MIN_MAX` or `L1_SPHERE`, with a gradient."""
 
     def sphere(vectors: Any) -> Any:
         lengths = vectors.norm(dim=1, keepdim=True)
-        return torch.where(lengths > _TINY, vectors / lengths.clamp(min=_TINY), first_axis(vectors))
-
-    def ball(vectors: Any) -> Any:
-        return vectors / vectors.norm(dim=1, keepdim=True).clamp(min=1.0)
-
-    def cube(vectors: Any) -> Any:
-        return vectors.clamp(-1.0, 1.0)
+        first_axis = torch.zeros_like(vectors)
+        first_axis[:, 0] = 1.0
+        return torch.where(lengths > _TINY, vectors / lengths.clamp(min=_TINY), first_axis)
 
     def min_max(vectors: Any) -> Any:
-        values = vectors.min(dim=1, keepdim=True).values
-        return (vectors - values) / (vectors.max(dim=1, keepdim=True).values - values).clamp(min=_TINY)
+        minimum = vectors.min(dim=1, keepdim=True).values
+        return (vectors - minimum) / (vectors.max(dim=1, keepdim=True).values - minimum).clamp(min=_TINY)
 
     def l1_sphere(vectors: Any) -> Any:
-        directed = sphere(vectors)
-        return directed / directed.abs().sum(dim=1, keepdim=True)
+        directions = sphere(vectors)
+        return directions / directions.abs().sum(dim=1, keepdim=True)
 
-    known = {Domain.SPHERE: sphere, Domain.BALL: ball, Domain.CUBE: cube, MIN_MAX: min_max, L1_SPHERE: l1_sphere}
-    if bound not in known:
-        raise ParameterError(f"a split model learns through one of {', '.join(known)}, got {bound!r}")
-    return known[bound]
-
-
-Schedule = str | Sequence[float] | Callable[[int], float]
-
-SCHEDULES: dict[str, Callable[[int], tuple[float, ...]]] = {
-    "noise-rises-1/n": lambda epochs: tuple(1.0 / n for n in range(1, epochs + 1)),
-    "noise-rises-10/n": lambda epochs: tuple(10.0 / n for n in range(1, epochs + 1)),
-    "noise-falls-10/n": lambda epochs: tuple(10.0 / n for n in range(epochs, 0, -1)),
-}
-"""By name: from the number of epochs to an epsilon for each. The first two are the study's; the last is the second one
-backwards."""
+    maps = {
+        Domain.SPHERE: sphere,
+        Domain.BALL: lambda vectors: vectors / vectors.norm(dim=1, keepdim=True).clamp(min=1.0),
+        Domain.CUBE: lambda vectors: vectors.clamp(-1.0, 1.0),
+        MIN_MAX: min_max,
+        L1_SPHERE: l1_sphere,
+    }
+    return maps[bound]
 
 
 def epsilons_of(schedule: Any, epochs: int) -> tuple[float, ...]:
@@ -409,9 +372,6 @@ def epsilons_of(schedule: Any, epochs: int) -> tuple[float, ...]:
     return tuple(
         check_float(f"the schedule's epsilon of epoch {n}", epsilon, above=0) for n, epsilon in enumerate(values, 1)
     )
-
-
-TRAININGS = ("plain", "robust", "adaptive")
 
 
 class TrainingNoise:
@@ -458,23 +418,17 @@ class TrainingNoise:
         return channel.sample(vectors, self._streams[epoch]).astype(np.float64)
 
     def on_arrived(self, epoch: int, vectors: Floats) -> Floats:
-        """(n, k) vectors that **arrived noisy** as the network sees them in an epoch: noise on top, or none."""
-        deviation = self._lacking(epoch)
-        if not deviation:
+        """(n, k) vectors that **arrived noisy** as the network sees them in an epoch: with noise on top, or as is."""
+        if not epoch or self.channel is None or not self._channels:
             return vectors
-        return vectors + deviation * self._streams[epoch].normal(*vectors.shape)
-
-    def _lacking(self, epoch: int) -> float:
-        if not epoch or not self._channels:
-            return 0.0
-        assert self.channel is not None
-        has, target = self.channel.expected_squared_error, self._channels[epoch - 1].expected_squared_error
-        if not (math.isfinite(has) and math.isfinite(target)):
+        error, target = self.channel.expected_squared_error, self._channels[epoch - 1].expected_squared_error
+        if not (math.isfinite(error) and math.isfinite(target)):
             raise ParameterError(
-                f"what {self.channel.name} puts out estimates no vector, so there is no telling how much noise is to "
-                "come on top of it: train on public vectors (fit_public), or with training='robust'"
+                f"what {self.channel.name} puts out estimates no vector, so it is unknown how much noise to add: "
+                "train on public vectors (fit_public), or with training='robust'"
             )
-        return math.sqrt(max(target - has, 0.0) / self.channel.width)
+        deviation = math.sqrt(max(target - error, 0.0) / self.channel.width)
+        return vectors + deviation * self._streams[epoch].normal(*vectors.shape) if deviation else vectors
 
     def pooled(self, seen: Callable[[int, Floats], Floats], vectors: Floats) -> float:
         """The root mean square of a coordinate over all epochs: in adaptive training no single one is typical."""

@@ -17,25 +17,22 @@ from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import check_texts
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Epoch, Schedule, TrainingNoise, TrainingOptions, train_split
+from dptext.representations.published.dpnr import MinMaxLaplace
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.representations.trained_encoders import Buckets, EmbeddingBag, NGrams
 from dptext.validation import check_float, check_int
 
-_NO_STOPPING = ("validation_fraction", "patience")
-
 
 class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Train a text classifier whose middle vector goes through noise, and hand out its two parts.
+    """Text classifier whose middle vector goes through noise, in two parts.
 
     The *device* has a bag of trained n-gram vectors, a bound and the randomizer: ``release_``, which sends a private
-    vector. The *server* has the head: ``head_``, which reads it. Both are learnt together from **public** texts and
-    labels, with the noise between them (`dptext.representations.networks`). The bag alone is an encoder
-    like any other: ``PrivateEncoder(split.release_.encoder, ...)``.
+    vector. The *server* has the head that classifies it: ``head_``. Both are trained together on **public** texts and
+    labels, with the noise between them. The bag alone is an encoder: ``PrivateEncoder(split.release_.encoder, ...)``.
 
-    **``fit`` declares its texts and labels public**: it sees them without noise, and *does not protect them*, as the
-    statement says. Robust and adaptive training draw noise on them in every epoch,
-    which for private texts would be a release in every epoch.
+    **``fit`` declares its texts and labels public**: it sees them without noise and *does not protect them*. Robust and
+    adaptive training draw noise on them in every epoch, which for private texts would be a release in every epoch.
 
     **Guarantee** (unit document, substitution, local): one call of ``release_.encode``, and so one call of
     ``predict``, has the randomizer's guarantee for any two texts, as ``release_.statement`` says; the head is
@@ -47,17 +44,16 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         epsilon: of a randomizer given by name; required, without default.
         dimension: d, of the sent vector. Fewer dimensions are better at small budgets; often the number of classes
             minus one is enough.
-        training: ``"plain"``, ``"robust"`` or ``"adaptive"``, see `dptext.representations.networks`.
-        schedule: of adaptive training, see `dptext.representations.networks`.
-        ngrams: words in an n-gram, at most.
-        buckets: into which n-grams are hashed; the device holds a vector of each.
-        word_dropout: chance with which each word of a public text is masked, anew in each epoch: for devices that mask
-            words before they encode (`dptext.representations.published.mask_words`). It is part of training only:
+        training: ``"plain"``, ``"robust"`` or ``"adaptive"``, as in `NoisyClassifier`.
+        schedule: of adaptive training, as in `NoisyClassifier`.
+        ngrams: maximum number of words in an n-gram.
+        buckets: into which n-grams are hashed; the device stores one vector per bucket.
+        word_dropout: probability to mask each word of a public text, anew in each epoch: for devices that mask words
+            before they encode (`dptext.representations.published.mask_words`). It is part of training only:
             ``release_`` masks nothing, and its epsilon is the same with and without.
-        hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs, extra_noise:
-            see `dptext.representations.networks.TrainingOptions`; defaults as in Zouhri and Abecidan 2021,
-            section 5.
-        public_name: what the public texts are, for the statement.
+        hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs: see
+            `dptext.representations.networks.TrainingOptions`; defaults as in Zouhri and Abecidan 2021, section 5.
+        public_name: name of the public texts, for the statement.
         progress: called with an `dptext.representations.networks.Epoch` after each epoch.
         seed: of the training. Sent vectors always have fresh noise.
 
@@ -65,8 +61,8 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         release_: the frozen `DeviceEncoder`, to be saved for devices.
         head_: the frozen `DeviceModel` for vectors that arrive.
         classes_: the labels, sorted.
-        epochs_: what ``progress`` saw.
-        epsilons_: of adaptive training: of each epoch; else empty.
+        epochs_: every `Epoch`.
+        epsilons_: the epsilon of each epoch of adaptive training; else empty.
 
     Raises:
         MissingExtraError: scikit-learn is not installed (when the name is imported), or torch (from ``fit``).
@@ -102,38 +98,25 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         weight_decay: float = 0.0,
         batch_size: int = 64,
         epochs: int = 5,
-        extra_noise: float = 0.0,
         public_name: str | None = None,
         progress: Callable[[Epoch], object] | None = None,
         seed: int | None = None,
     ) -> None:
-        self.randomizer = randomizer
-        self.epsilon = epsilon
-        self.dimension = dimension
-        self.training = training
-        self.schedule = schedule
-        self.ngrams = ngrams
-        self.buckets = buckets
-        self.word_dropout = word_dropout
-        self.hidden = hidden
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.learning_rate_decay = learning_rate_decay
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.extra_noise = extra_noise
-        self.public_name = public_name
-        self.progress = progress
-        self.seed = seed
+        self.randomizer, self.epsilon, self.dimension = randomizer, epsilon, dimension
+        self.training, self.schedule = training, schedule
+        self.ngrams, self.buckets, self.word_dropout = ngrams, buckets, word_dropout
+        self.hidden, self.dropout = hidden, dropout
+        self.learning_rate, self.learning_rate_decay = learning_rate, learning_rate_decay
+        self.momentum, self.weight_decay = momentum, weight_decay
+        self.batch_size, self.epochs = batch_size, epochs
+        self.public_name, self.progress, self.seed = public_name, progress, seed
 
     def fit(self, public_texts: Iterable[str | None], labels: npt.ArrayLike) -> Self:
         """Train both parts on texts and labels that this call *declares public*.
 
         Args:
             public_texts: strings; a missing one counts as the empty text.
-            labels: one a text, of two classes or more.
+            labels: one per text, of two classes or more.
 
         Raises:
             ParameterError: an argument out of range; another number of labels; a randomizer that changes the width.
@@ -148,7 +131,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
 
     def fit_hashed(self, public_texts: Buckets, labels: npt.ArrayLike) -> Self:
         """`fit` for texts that were hashed before, as ``NGrams(most=ngrams, buckets=buckets)`` hashes them."""
-        names = [field.name for field in fields(TrainingOptions) if field.name not in _NO_STOPPING]
+        names = [field.name for field in fields(TrainingOptions) if hasattr(self, field.name)]  # there is no stopping
         options = TrainingOptions(**{name: getattr(self, name) for name in names})
         ngrams = NGrams(most=self.ngrams, buckets=self.buckets)
         dimension = check_int("dimension", self.dimension, minimum=1)
@@ -173,8 +156,7 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
             seed=self.seed,
         )
         bag = EmbeddingBag(matrix, ngrams, trained_on=self.public_name, trained_texts=len(public_texts))
-        bound = bound_into(channel.domain, dimension)
-        self.release_ = DeviceEncoder(bag, bound, randomizer)
+        self.release_ = DeviceEncoder(bag, bound_into(channel.domain, dimension), randomizer)
         self.head_ = DeviceModel(tuple(self.classes_.tolist()), result.layers)
         self.epochs_, self.epsilons_ = result.epochs, noise.epsilons
         return self
@@ -187,29 +169,23 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
     def predict_private(self, vectors: npt.ArrayLike) -> npt.NDArray[Any]:
         """The class of each of (n, d) vectors that arrived from ``release_.encode``: the server's part alone."""
         check_is_fitted(self, "release_")
-        codes = self.head_.scores(vectors).argmax(axis=1)
-        predicted: npt.NDArray[Any] = self.classes_[codes]
+        predicted: npt.NDArray[Any] = self.classes_[self.head_.scores(vectors).argmax(axis=1)]
         return predicted
 
 
 def _masking(ngrams: NGrams, chance: float, seed: int | None) -> Callable[[Buckets], Buckets]:
-    """Return a function that masks random words of hashed public texts."""
+    """A function that masks random words of hashed public texts."""
     bits = RandomBits() if seed is None else RandomBits.keyed(seed_bytes(b"words masked in a training", seed))
     return lambda texts: ngrams.masked(texts, bits.uniform(int(ngrams.words_in(texts).sum())) >= chance)
 
 
 def _bound_of(channel: Channel) -> Domain | str:
-    if channel.width != channel.dimension or channel.domain not in TRAINED_INTO:
+    if isinstance(channel, MinMaxLaplace):
+        return MIN_MAX
+    is_changed = channel.width != channel.dimension or type(channel).noiseless is not Channel.noiseless
+    if is_changed or channel.domain not in TRAINED_INTO:
         raise ParameterError(
             f"a split model learns through noise on vectors, {channel.name} sends something else: take PrivUnit, "
-            "L2Laplace or Gaussian; or train on the vectors of a fixed encoder (NoisyClassifier)"
+            "L2Laplace or Gaussian, or train on the vectors of a fixed encoder (NoisyClassifier)"
         )
-    if type(channel).noiseless is Channel.noiseless:
-        return channel.domain
-    probe = np.cos(np.arange(4.0 * channel.dimension)).reshape(4, -1)
-    minimum = probe.min(axis=1, keepdims=True)
-    if np.allclose(channel.noiseless(probe), (probe - minimum) / (probe.max(axis=1, keepdims=True) - minimum)):
-        return MIN_MAX
-    raise ParameterError(
-        f"{channel.name} makes something else of vectors before its noise: no gradient is known for it"
-    )
+    return channel.domain

@@ -24,8 +24,7 @@ from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally, add_columns
 from dptext.release.run import Charges
-from dptext.representations.device import DeviceEncoder
-from dptext.representations.files import VECTOR
+from dptext.representations.device import VECTOR, DeviceEncoder
 from dptext.spark import tasks
 from dptext.spark.release import FrameReader, SparkRelease, quoted
 from dptext.spark.session import check_frame, plain_errors, run_job, session

@@ -31,8 +31,7 @@ from dptext.privacy.randomness import NoiseKey
 from dptext.processes import load_shared, save_shared
 from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally
-from dptext.representations.device import DeviceEncoder
-from dptext.representations.files import VECTOR, encode_block
+from dptext.representations.device import VECTOR, DeviceEncoder, encode_block
 from dptext.synthesis.moments import Labels, MomentSum
 from dptext.threads import use_cores
 from dptext.users.grouping import UserUnit, texts_of, user_name
