@@ -52,9 +52,8 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.additive import Gaussian
 from dptext.representations.bounds import Bound, Domain, fit_bound
-from dptext.representations.device import DeviceEncoder, check_device, encoder_of
+from dptext.representations.device import DeviceEncoder, check_device, encoder_of, vectors_in
 from dptext.representations.encoders import MeanOfWords
-from dptext.representations.device import vectors_in
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published.protocols import PublishedChannel
 from dptext.representations.randomizer import Channel, Randomizer
