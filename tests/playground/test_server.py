@@ -6,7 +6,6 @@ import json
 import socket
 import threading
 import time
-from contextlib import suppress
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -208,16 +207,6 @@ def test_answers_on_an_open_connection_are_not_delayed(model):
     assert min(times[2:]) < 0.03
 
 
-def test_idle_connections_do_not_use_up_the_file_descriptors(model):
-    server = Server(model)
-    with server.in_background() as address:
-        idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
-        assert httpx.get(address, trust_env=False).status_code == 200
-        assert len(server._server.server_state.connections) < 40
-        for entry in idle:
-            entry.close()
-
-
 def test_server_listens_on_this_machine_alone_and_says_nothing(model, caplog, capfd):
     server = Server(model)
     other = Server(model)
@@ -244,34 +233,3 @@ def test_missing_extra_is_said(model, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "starlette", None)
     with pytest.raises(MissingExtraError, match=r'pip install "dptext\[playground\]"'):
         Server(model)
-
-
-def test_connections_that_ask_for_nothing_keep_nobody_out_and_are_closed(model, monkeypatch):
-    monkeypatch.setattr("dptext.playground.server._TIMEOUT", 1.0)
-    server = Server(model)
-    with server.in_background() as address:
-        idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(100)]
-        for entry in idle[::2]:
-            entry.sendall(b"GET / HTTP/1.1\r\nhost: ")
-        assert httpx.get(address, trust_env=False).status_code == 200
-        for entry in idle:
-            entry.settimeout(30)
-            with suppress(ConnectionResetError):  # if bytes were left unread
-                assert entry.recv(1) == b""
-            entry.close()
-
-
-def test_a_body_that_does_not_come_is_not_waited_for(model, monkeypatch):
-    monkeypatch.setattr("dptext.playground.server._TIMEOUT", 0.2)
-    server = Server(model)
-    with server.in_background() as address, socket.create_connection(("127.0.0.1", server.port), timeout=30) as asking:
-        path = address.partition(str(server.port))[2]
-        head = (f"POST {path}show HTTP/1.1", f"host: 127.0.0.1:{server.port}", "content-type: application/json")
-        asking.sendall("\r\n".join([*head, "content-length: 9", "", "{"]).encode())
-        assert asking.recv(12) == b"HTTP/1.1 408"
-
-
-def test_more_requests_than_it_takes_are_refused_for_the_moment(model, monkeypatch):
-    monkeypatch.setattr("dptext.playground.server._MAX_REQUESTS", 0)
-    with Server(model).in_background() as address:
-        assert httpx.get(address, trust_env=False).status_code == 503

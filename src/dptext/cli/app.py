@@ -88,19 +88,29 @@ def program(arguments: Sequence[str] = ()) -> typer.Typer:
 
 def expand_options(command: Any) -> Callable[..., None]:
     """Return a command with one parameter per option, as typer needs it, from one that takes options in dataclasses."""
-    hints = get_type_hints(command, include_extras=True)
-    parameters = [
-        parameter.replace(annotation=hints[name]) for name, parameter in signature(command).parameters.items()
-    ]
-    options = {option.name: option for parameter in parameters for option in _options_of(parameter)}
+    kinds = {name: kind for name, kind in get_type_hints(command, include_extras=True).items() if name != "return"}
+    groups = {name: _options_of(kind) for name, kind in kinds.items() if is_dataclass(kind) and kind is not Output}
+    single = {
+        name: parameter.replace(annotation=kinds[name]) for name, parameter in signature(command).parameters.items()
+    }
+    options: dict[str, Parameter] = {}
+    for name, kind in kinds.items():
+        if kind is not Output:
+            options |= groups.get(name, {name: single[name]})
 
     @wraps(command)
     def run(context: typer.Context, **values: Any) -> None:
         for name, option in options.items():
             if get_origin(option.annotation) is tuple:
                 values[name] = tuple(values[name] or ())
+        arguments: dict[str, Any] = {name: values[name] for name in kinds if name in values}
+        for name, kind in kinds.items():
+            if kind is Output:
+                arguments[name] = Output(**{key: context.meta.get(key, False) for key in ("as_json", "quiet")})
+            elif name in groups:
+                arguments[name] = kind(**{option: values[option] for option in groups[name]})
         try:
-            command(**{parameter.name: _argument(parameter, context, values) for parameter in parameters})
+            command(**arguments)
         except BrokenPipeError as error:
             raise ReaderLeftError(error) from error
 
@@ -112,22 +122,9 @@ def expand_options(command: Any) -> Callable[..., None]:
     return run
 
 
-def _options_of(parameter: Parameter) -> list[Parameter]:
-    kind = parameter.annotation
-    if kind is Output or not is_dataclass(kind):
-        return [] if kind is Output else [parameter]
-    group: Any = kind
+def _options_of(group: Any) -> dict[str, Parameter]:
     hints = get_type_hints(group, include_extras=True)
-    return [option.replace(annotation=hints[option.name]) for option in signature(group).parameters.values()]
-
-
-def _argument(parameter: Parameter, context: typer.Context, values: dict[str, Any]) -> Any:
-    if parameter.annotation is Output:
-        return Output(**{name: context.meta.get(name, False) for name in ("as_json", "quiet")})
-    if not is_dataclass(parameter.annotation):
-        return values[parameter.name]
-    group: Any = parameter.annotation
-    return group(**{option.name: values[option.name] for option in _options_of(parameter)})
+    return {name: option.replace(annotation=hints[name]) for name, option in signature(group).parameters.items()}
 
 
 def _panel(option: Parameter) -> int:
@@ -137,18 +134,16 @@ def _panel(option: Parameter) -> int:
 
 def _for_typer(parameter: Parameter) -> Parameter:
     """Return a parameter as typer declares it: with a list instead of a tuple, which must have a fixed length there."""
-    option, kind, settings = parameter.default, parameter.annotation, {}
+    option, kind = parameter.default, parameter.annotation
     default = Parameter.empty if option.default is ... else option.default
     if get_origin(kind) is tuple:
         item: Any = get_args(kind)[0]
         kind, default = (list[item] | None, None) if default == () else (list[item], default)
-    flags = option.flags
-    if kind is bool and not flags:  # typer would add --no-NAME
-        flags = (f"--{parameter.name.replace('_', '-')}",)
     settings = {"help": option.help, "metavar": option.metavar, **option.settings}
     if option.panel is None:
         info = typer.Argument(**settings)
-    else:
+    else:  # without a flag, typer would add --no-NAME
+        flags = option.flags or ((f"--{parameter.name.replace('_', '-')}",) if kind is bool else ())
         info = typer.Option(*flags, rich_help_panel=option.panel, **settings)
     annotated: Any = Annotated
     return Parameter(parameter.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotated[kind, info])

@@ -10,7 +10,7 @@ import typer
 
 from dptext.cli import options
 from dptext.cli.console import filled
-from dptext.cli.options import argument, input_option, method_option
+from dptext.cli.options import argument, input_option
 from dptext.methods.attacks import AttackResult
 from dptext.methods.registry import attack_release
 
@@ -43,7 +43,6 @@ def linkage(
     *,
     files: PairOptions,
     bank: Path | None = options.RELEASE_BANK,
-    informed: bool = method_option(False, "Word replacement: also attack by likelihood under the mechanism."),
     output: options.Output,
 ) -> None:
     """Link private rows to their originals.
@@ -52,7 +51,7 @@ def linkage(
 
     Example: dptext attack linkage notes.csv private.csv --text note
     """
-    _attack("linkage", files.private, output, **files.inputs(), bank=bank, informed=informed)
+    _attack("linkage", files.private, output, **files.inputs(), bank=bank)
 
 
 @attack.command()

@@ -173,12 +173,10 @@ def resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        notes = getattr(error, "__notes__", ())
-        if not notes:
+        if not hasattr(error, "__notes__"):
             raise
         interrupt = ResumableInterrupt()
-        for note in notes:
-            interrupt.add_note(note)
+        interrupt.__notes__ = error.__notes__
         raise interrupt from None
 
 
@@ -186,23 +184,21 @@ def resumable() -> Iterator[None]:
 
 
 class Bar:
-    """Progress of a command on a terminal; nothing without one."""
+    """Progress of a command on a terminal; invisible without one."""
 
-    def __init__(self, progress: Progress | None, description: str) -> None:
+    def __init__(self, progress: Progress, description: str) -> None:
         self._progress, self._description = progress, description
-        self._task = None if progress is None else progress.add_task(description, total=None)
+        self._task = progress.add_task(description, total=None)
 
     @property
     def is_visible(self) -> bool:
-        return self._progress is not None
+        return not self._progress.disable
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        if self._progress is not None:
-            self._progress.stop()
+        self._progress.stop()
         yield
-        if self._progress is not None:
-            self._progress.start()
+        self._progress.start()
 
     def rows(self, reader: DocumentReader, count: int) -> None:
         self._update(f"{count:,} documents", reader.position, reader.size or None)
@@ -219,12 +215,11 @@ class Bar:
         self._update(description, done, steps)
 
     def _update(self, description: str, completed: int, total: int | None) -> None:
-        if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, completed=completed, total=total, description=description)
+        self._progress.update(self._task, completed=completed, total=total, description=description)
 
     def _start(self, description: str) -> None:
         """Begin a task of unknown length: a full bar would look stuck."""
-        if self._progress is not None and self._task is not None and self._description != description:
+        if self._description != description:
             self._progress.remove_task(self._task)
             self._description, self._task = description, self._progress.add_task(description, total=None)
 
@@ -232,8 +227,6 @@ class Bar:
 @contextmanager
 def progress_bar(description: str, *, quiet: bool) -> Iterator[Bar]:
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield Bar(None, description)
-        return
-    with Progress(*progress_columns(), console=console, transient=True) as progress:
+    disable = quiet or not console.is_terminal
+    with Progress(*progress_columns(), console=console, transient=True, disable=disable) as progress:
         yield Bar(progress, description)

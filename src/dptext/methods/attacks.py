@@ -12,10 +12,10 @@ from dptext.errors import DataError, ParameterError
 from dptext.methods.examination import redacted_rows
 from dptext.methods.files import Rows, read_rows
 from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.wording import paragraphs
 from dptext.release.redaction import read_terms
 
 _FOLDS = 5
-STRONGER = "A stronger adversary may do better. The bound in the statement holds against all of them."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,6 @@ class AttackInputs:
         text, user, label: columns.
         vectors, bank: the public inputs of the method.
         redact_list: the terms that were redacted before the release.
-        informed: the adversary also knows the mechanism.
         seed: of random choices of the adversary.
         say: called with a line for each step.
     """
@@ -47,7 +46,6 @@ class AttackInputs:
     vectors: str | None = None
     bank: Path | None = None
     redact_list: Path | None = None
-    informed: bool = False
     seed: int = 0
     say: Callable[[str], None] = lambda _line: None
 
@@ -76,10 +74,6 @@ class AttackInputs:
     def linkage_options(self, before: Rows) -> dict[str, Any]:
         return {"top": (1, 10), "people": before.people, "seed": self.seed}
 
-    def refuse_informed(self) -> None:
-        if self.informed:
-            raise ParameterError("--informed needs a file of replaced words with its statement: leave it out")
-
 
 @dataclass(frozen=True, kw_only=True)
 class AttackResult:
@@ -101,28 +95,24 @@ class AttackResult:
 Attack: TypeAlias = Callable[[AttackInputs], AttackResult]
 
 
+def attack_result(
+    topic: str, scores: Sequence[AttackScore] = (), *, bounds: Mapping[str, float | None] | None = None, **values: Any
+) -> AttackResult:
+    """Return a result with the sentences of a topic, which speak of these values."""
+    description, *meaning = paragraphs("methods/templates/attacks.txt", topic=topic, scores=scores, **values)
+    return AttackResult(description=description, scores=scores, meaning=meaning, bounds=bounds or {})
+
+
+def linkage_result(topic: str, scores: Sequence[AttackScore], before: Rows, **values: Any) -> AttackResult:
+    firsts = [score for score in scores if "first guess" in score.measure]
+    best = max(firsts, key=lambda score: score.score.value)
+    return attack_result(topic, scores, originals=before.size, best=best, **values)
+
+
 def link_rows(inputs: AttackInputs) -> AttackResult:
     """Link the rows of a file without a statement to their originals by shared words."""
-    inputs.refuse_informed()
     before, after = inputs.read_pairs()
-    scores = linkage(before.texts, after.texts, **inputs.linkage_options(before))
-    return AttackResult(
-        description=f"The adversary ranks all {before.size:,} originals for each private row by the words they share.",
-        scores=scores,
-        meaning=[*linkage_meaning(scores), STRONGER],
-    )
-
-
-def linkage_meaning(scores: Sequence[AttackScore]) -> list[str]:
-    best = max((score for score in scores if "first guess" in score.measure), key=lambda score: score.score.value)
-    if best.succeeded:
-        return [
-            f"The best attack, {best.attack}, links {1000 * best.score.value:,.0f} of 1,000 private rows to their "
-            f"originals at first guess. By chance it would be {1000 * best.baseline:,.1f}."
-        ]
-    if any(score.succeeded for score in scores):
-        return ["At first guess no attack beats chance, but the right original ranks higher than by chance."]
-    return ["No attack beats chance."]
+    return linkage_result("rows", linkage(before.texts, after.texts, **inputs.linkage_options(before)), before)
 
 
 def infer_attribute(inputs: AttackInputs) -> AttackResult:
@@ -131,32 +121,10 @@ def infer_attribute(inputs: AttackInputs) -> AttackResult:
     labels, kind = rows.columns[inputs.label], "texts" if rows.vectors is None else "vectors"
     inputs.say(f"Training attackers on {len(labels):,} private {kind} ...")
     scores = attribute_inference(rows.features, labels, people=rows.people, folds=_FOLDS, seed=inputs.seed)
-    return AttackResult(
-        description=(
-            f"The adversary knows {inputs.label!r} of some people, trains models on their private {kind}, and predicts "
-            f"it for the others ({_FOLDS}-fold cross-validation)."
-        ),
-        scores=scores,
-        meaning=[*_attribute_meaning(scores), STRONGER],
-    )
-
-
-def _attribute_meaning(scores: Sequence[AttackScore]) -> list[str]:
     accuracies = [score for score in scores if score.measure == "accuracy"]
     best = max(accuracies, key=lambda score: (score.succeeded, score.score.value))
-    if best.succeeded:
-        right, guess = best.score.value, best.baseline
-        return [
-            f"The best attack is right for {100 * right:,.0f} of 100 rows, the most frequent value for "
-            f"{100 * guess:,.0f}. (1 - accuracy, which papers call empirical privacy, is {1 - right:.2f}; "
-            f"{1 - guess:.2f} without an attack.)",
-            "The guarantee limits what one word or text reveals, not what the texts of many people have in common.",
-        ]
-    failed = f"No attack is right more often than the most frequent value ({best.baseline:.0%} of rows)"
     other = max((score for score in scores if score.succeeded), key=lambda score: score.advantage, default=None)
-    if other is None:
-        return [f"{failed}."]
-    return [f"{failed}, but {other.measure} is {other.score.value:.2f} ({other.baseline:.2f} by chance)."]
+    return attack_result("attribute", scores, label=inputs.label, kind=kind, folds=_FOLDS, best=best, other=other)
 
 
 ROW_ATTACKS: Mapping[str, Attack] = {"linkage": link_rows, "attribute": infer_attribute}

@@ -20,7 +20,7 @@ from dptext.evaluation.utility import Predictions, predictions
 from dptext.intervals import Estimate, mean_of_people, share
 from dptext.io.batches import display_name
 from dptext.io.documents import read_documents
-from dptext.methods.attacks import Attack, AttackInputs, AttackResult, infer_attribute, linkage_meaning
+from dptext.methods.attacks import Attack, AttackInputs, AttackResult, infer_attribute, linkage_result
 from dptext.methods.base import (
     NO_PREVIEW,
     PROTECTING,
@@ -292,32 +292,12 @@ def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank |
 def link_sentences(inputs: AttackInputs) -> AttackResult:
     """Link private rows to their originals by shared words and by likelihood, the best possible attack."""
     assert inputs.statement is not None
-    inputs.refuse_informed()
     rewriter = rewriter_from_statement(inputs.statement, inputs.bank)
     before, after = inputs.read_pairs(keeps_marks=rewriter.keeps_marks)
     scores, likely = link_bank(before, after, rewriter, inputs.release, inputs.linkage_options(before))
-    meaning = [
-        *linkage_meaning(scores),
-        "Against an adversary to whom all these originals are equally likely, this is the best possible attack. "
-        "The bound in the statement holds against all adversaries.",
-    ]
-    share_drawn, expected, agree = drawn_as_said(rewriter, likely)
-    if not agree:
-        meaning.append(
-            f"Only {share_drawn.value:.1%} of the replacements are among the {rewriter.size:,} texts most similar to "
-            f"their original; the statement says {expected:.1%}. Check that ORIGINAL is the file PRIVATE was made "
-            "from, in the same order; otherwise the statement is false."
-        )
-    return AttackResult(
-        description=(
-            f"The adversary has the bank and the statement, and ranks all {before.size:,} originals for each private "
-            "row: "
-            + ("by the number of sentences, " if rewriter.unit == "sentence" else "")
-            + "by shared words, and by likelihood under the mechanism."
-        ),
-        scores=scores,
-        meaning=meaning,
-    )
+    drawn, expected, agrees = drawn_as_said(rewriter, likely)
+    values = {"drawn": drawn.value, "expected": expected, "agrees": agrees, "size": rewriter.size}
+    return linkage_result("bank", scores, before, by_sentences=rewriter.unit == "sentence", **values)
 
 
 def link_bank(

@@ -20,7 +20,7 @@ from dptext.embeddings.refinement import public_base
 from dptext.embeddings.sharing import check_copies
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.io.documents import Document
-from dptext.methods.attacks import STRONGER, Attack, AttackInputs, AttackResult
+from dptext.methods.attacks import Attack, AttackInputs, AttackResult, attack_result
 from dptext.methods.base import (
     NO_USER,
     PROTECTING,
@@ -165,21 +165,9 @@ def bound_membership(inputs: AttackInputs) -> AttackResult:
         accuracy, auc = ceiling.accuracy, ceiling.auc
     if auc is None:
         accuracy = (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)) if epsilon < 500 else 1.0
-    name = inputs.release.name
-    return AttackResult(
-        description=(
-            "No attack was run: it would start from the noisy sum or the training steps, which the folder does not "
-            "hold. Every attack on the vectors stays below this bound."
-        ),
-        meaning=[
-            f"An adversary who knows all texts, including the {statement.unit} in question, tells if it is part of "
-            f"the release with accuracy {accuracy:.1%} at most (chance: 50%)"
-            + (f", epsilon {epsilon:.4g}." if auc is None else f", AUC {auc:.3f} at most (chance: 0.500)."),
-            f"To test the noise, run `dptext audit {name}`; to test pairs of words, `dptext attack neighbours {name} "
-            "--pairs FILE`.",
-        ],
-        bounds={"accuracy_at_most": accuracy, "auc_at_most": auc},
-    )
+    bounds = {"accuracy_at_most": accuracy, "auc_at_most": auc}
+    values: dict[str, Any] = {"unit": statement.unit, "accuracy": accuracy, "auc": auc, "epsilon": epsilon}
+    return attack_result("vectors", bounds=bounds, name=inputs.release.name, **values)
 
 
 def find_secrets(inputs: AttackInputs) -> AttackResult:
@@ -205,39 +193,15 @@ def find_secrets(inputs: AttackInputs) -> AttackResult:
             scores += attack(public, attack="neighbours (public vectors alone)")
     planted = WordVectors(shared.words, nearest_secrets_known(shared.matrix, *rows_in(shared)))
     control = attack(planted, attack="neighbours (control: pairs planted in the vectors)")
-    return AttackResult(
-        description=(
-            "The adversary has only the word vectors. For each name they guess the nearest of all secrets of its kind, "
-            "and the nearest of all words."
-        ),
-        scores=[*scores, *control],
-        meaning=[f"{scores[0].detail}.", *_neighbours_meaning(scores, control, shared), STRONGER],
+    bits = next((score for score in scores if score.measure.startswith("bits")), None)
+    has_public = any("public vectors" in score.attack for score in scores)
+    return attack_result(
+        "neighbours",
+        [*scores, *control],
+        control=control,
+        adds_nothing=bits is not None and not bits.succeeded and has_public,
+        unit=None if shared.statement is None else shared.statement.unit,
     )
-
-
-def _neighbours_meaning(
-    scores: Sequence[AttackScore], control: Sequence[AttackScore], shared: WordVectors
-) -> Iterator[str]:
-    nearest, in_list, *_ = scores
-    if not any(score.succeeded for score in control):
-        yield "The control finds nothing either: there are too few pairs for a conclusion."
-        return
-    if nearest.succeeded or in_list.succeeded:
-        yield (
-            f"For {100 * nearest.score.value:,.0f} of 100 names the nearest secret is the right one, by chance for "
-            f"{100 * nearest.baseline:,.0f}."
-        )
-        bits = next((score for score in scores if score.measure.startswith("bits")), None)
-        if bits is not None and not bits.succeeded and any("public vectors" in score.attack for score in scores):
-            yield "Public vectors alone reveal as much: the private texts added nothing."
-    else:
-        yield "The attack does not beat chance, and the control shows that it could have."
-    if shared.statement is None:
-        yield "These vectors have no privacy statement, and so no guarantee."
-    else:
-        yield (
-            f"The guarantee protects one {shared.statement.unit}; a pair that many of them wrote is not hidden by it."
-        )
 
 
 def _public_vectors(shared: WordVectors) -> WordVectors | None:

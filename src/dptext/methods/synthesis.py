@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.features.features import UNIT
 from dptext.io.documents import Document
-from dptext.methods.attacks import STRONGER, Attack, AttackInputs, AttackResult
+from dptext.methods.attacks import Attack, AttackInputs, AttackResult, attack_result
 from dptext.methods.base import (
     NO_LABEL,
     NO_PREVIEW,
@@ -225,19 +225,8 @@ def infer_membership(inputs: AttackInputs) -> AttackResult:
     if len(scores) < 2:
         raise DataError(examination.notes[-1] if examination.notes else "too few people in the files")
     bound, *attacks = scores
-    return AttackResult(
-        description=(
-            "For each person of both files, the adversary compares the likelihood of the released numbers with and "
-            "without that person's texts. Half of --others stand for the rest of the release."
-        ),
-        scores=scores,
-        meaning=[
-            f"The noise allows any adversary an AUC of {bound.score.value:.3f} on average over releases (chance: "
-            "0.500). A single result may lie above it, because all its scores share one noise.",
-            *(score.detail for score in attacks if score.detail),
-            STRONGER,
-        ],
-    )
+    details = [score.detail for score in attacks if score.detail]
+    return attack_result("membership", scores, bound=bound.score.value, details=details)
 
 
 def _caveats(case: AdviceInput) -> Iterator[Caveat]:

@@ -17,14 +17,20 @@ from dptext.attacks import (
     linkage,
     linkage_of_scores,
     nearest_recovery,
-    sequence_likelihoods,
 )
 from dptext.audits.mechanisms import audit
 from dptext.calibration.deniability import deniability, zipf_weights
 from dptext.calibration.outcomes import Floats, distributions_of
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import read_documents
-from dptext.methods.attacks import STRONGER, Attack, AttackInputs, AttackResult, infer_attribute, linkage_meaning
+from dptext.methods.attacks import (
+    Attack,
+    AttackInputs,
+    AttackResult,
+    attack_result,
+    infer_attribute,
+    linkage_result,
+)
 from dptext.methods.base import NO_PREVIEW, PROTECTING, AdviceInput, Assessment, Method
 from dptext.methods.checks import Audit, Check, ReleaseFiles, check_digest, check_document_guarantee
 from dptext.methods.examination import NO_ENCODER, RowExamination, sample_pairs
@@ -346,7 +352,7 @@ def channel_of(mechanism: WordMechanism) -> Callable[[npt.NDArray[np.int64]], An
 
 
 def aligned(
-    before: Rows, after: Rows, mechanism: WordMechanism, private: Path, *, by_row: bool = False
+    before: Rows, after: Rows, mechanism: WordMechanism, private: Path
 ) -> tuple[list[int], list[int], list[Any]]:
     """Return the original words, the private words and their owners, words as rows of the vocabulary."""
     aligner = Aligner(mechanism)
@@ -356,14 +362,14 @@ def aligned(
     for row, (original, out) in enumerate(zip(before.texts, after.texts, strict=True)):
         result = None if (original is None) != (out is None) else aligner.pairs(original or "", out or "")
         if result is None:
-            number = after.chosen[row] + 1
             raise DataError(
-                f"{private.name}, row {number}: the private text does not have the layout of the original one, so it "
-                f"was not made from it by {mechanism.name}: name the file it was made from, in its order"
+                f"{private.name}, row {after.chosen[row] + 1}: the private text does not have the layout of the "
+                f"original one, so it was not made from it by {mechanism.name}: name the file it was made from, in its "
+                "order"
             )
         true += result[0]
         observed += result[1]
-        owners += [row if before.people is None or by_row else before.people[row]] * len(result[0])
+        owners += [row if before.people is None else before.people[row]] * len(result[0])
     if not true:
         raise DataError(f"{private.name}: expected at least one private word, got none")
     return true, observed, owners
@@ -382,22 +388,6 @@ def link_by_layout(before: Rows, after: Rows, options: dict[str, Any]) -> list[A
         attack="linkage (layout alone)",
         **options,
     )
-
-
-def link_by_likelihood(
-    before: Rows, after: Rows, mechanism: WordMechanism, private: Path, options: dict[str, Any]
-) -> list[AttackScore] | None:
-    """Link rows by likelihood under the mechanism; None if its distributions have no formula."""
-    channel = channel_of(mechanism)
-    if channel is None:
-        return None
-    true, observed, owners = aligned(before, after, mechanism, private, by_row=True)
-    rows = np.arange(before.size)
-    original, out = (
-        np.split(np.asarray(entry, dtype=np.int64), np.searchsorted(owners, rows[1:])) for entry in (true, observed)
-    )
-    pairs, shape = sequence_likelihoods(original, out, channel, inputs=len(mechanism.vectors))
-    return linkage_of_scores(pairs, shape=shape, attack="linkage (likelihood)", **options)
 
 
 def link(before: Rows, after: Rows, *, seed: int) -> list[AttackScore]:
@@ -445,63 +435,23 @@ def recover(
 
 
 def link_words(inputs: AttackInputs) -> AttackResult:
-    """Link private rows to their originals by layout, by shared words and, if informed, by likelihood."""
+    """Link private rows to their originals by layout and by shared words."""
     before, after = inputs.read_pairs()
     options = inputs.linkage_options(before)
-    layout = link_by_layout(before, after, options)
-    scores = [*layout, *linkage(before.texts, after.texts, **options)]
-    if inputs.informed:
-        mechanism = _mechanism(inputs)
-        likelihoods = link_by_likelihood(before, after, mechanism, inputs.release, options)
-        if likelihoods is None:
-            raise ParameterError(f"the output distribution of {mechanism.name} has no formula: leave out --informed")
-        scores += likelihoods
-    meaning = linkage_meaning(scores)
-    best = max(score.score.value for score in scores if "first guess" in score.measure)
-    if layout[0].succeeded and layout[0].score.value > best / 2:
-        meaning.append("The layout alone links many rows, at any epsilon. To prevent it, release texts of one length.")
-    return AttackResult(
-        description=(
-            f"The adversary ranks all {before.size:,} originals for each private row: by layout (number of words, "
-            "punctuation and line breaks, which the statement lists as exposed), by shared words"
-            + (", and by likelihood under the mechanism." if inputs.informed else ".")
-        ),
-        scores=scores,
-        meaning=[*meaning, STRONGER],
-    )
+    layout, by_words = link_by_layout(before, after, options), linkage(before.texts, after.texts, **options)
+    best = max(score.score.value for score in (*layout, *by_words) if "first guess" in score.measure)
+    by_layout = layout[0].succeeded and layout[0].score.value > best / 2
+    return linkage_result("words", [*layout, *by_words], before, by_layout=by_layout)
 
 
 def recover_words(inputs: AttackInputs) -> AttackResult:
     """Guess the original of every private word."""
     before, after = inputs.read_pairs()
-    mechanism = _mechanism(inputs)
+    if inputs.statement is None:
+        raise ParameterError(f"{inputs.release.name} has no privacy statement, which names the mechanism")
+    mechanism = mechanism_from_statement(inputs.statement, vectors=inputs.vectors)
     scores, _ = recover(before, after, mechanism, inputs.release, seed=inputs.seed, largest=None)
     if not scores:
         raise DataError(f"{inputs.release.name}: words of at least two rows or users are needed")
-    is_optimal = len(scores) > 1
     best = max(scores, key=lambda score: score.score.value)
-    if best.succeeded:
-        meaning = [
-            f"Of 100 words, the best attack recovers {100 * best.score.value:,.0f}, a blind guess "
-            f"{100 * best.baseline:,.0f}. Rare words without near neighbours are recovered more often."
-        ]
-    else:
-        meaning = ["No attack beats guessing the most frequent word every time."]
-    return AttackResult(
-        description="The adversary guesses the original of every private word, without its context: "
-        + (
-            "once with the mechanism and public word frequencies (1 / rank), the best possible way, and once by "
-            "taking the private word as the original."
-            if is_optimal
-            else "by taking the private word as the original. The output distribution of "
-            f"{mechanism.name} has no formula, so the best possible attack was not run."
-        ),
-        scores=scores,
-        meaning=[*meaning, STRONGER],
-    )
-
-
-def _mechanism(inputs: AttackInputs) -> WordMechanism:
-    if inputs.statement is None:
-        raise ParameterError(f"{inputs.release.name} has no privacy statement, which names the mechanism")
-    return mechanism_from_statement(inputs.statement, vectors=inputs.vectors)
+    return attack_result("recovery", scores, best=best, is_optimal=len(scores) > 1, mechanism=mechanism.name)

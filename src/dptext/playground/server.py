@@ -37,9 +37,6 @@ _VOCABULARY = 20_000
 HOST = "127.0.0.1"
 MAX_BYTES = 64 * 1024
 """Size limit of a request: two texts of `MAX_CHARACTERS`, each character escaped."""
-_MAX_REQUESTS = 64  # at the same time
-_MAX_WAITING = 32  # connections without a complete request; the oldest is closed, so file descriptors do not run out
-_TIMEOUT = 10.0  # seconds for the head of a request, and for its body
 _TOKEN_BYTES = 24
 
 HEADERS = {
@@ -146,14 +143,10 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return JSONResponse({"error": "the content must be application/json"}, 415)
         body = bytearray()
-        try:
-            async with asyncio.timeout(_TIMEOUT):
-                async for part in request.stream():
-                    body += part
-                    if len(body) > MAX_BYTES:
-                        return JSONResponse({"error": f"a request may have at most {MAX_BYTES:,} bytes"}, 413)
-        except TimeoutError:
-            return JSONResponse({"error": "the request is incomplete"}, 408)
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BYTES:
+                return JSONResponse({"error": f"a request may have at most {MAX_BYTES:,} bytes"}, 413)
         newest += 1
         number = newest
         async with lock:
@@ -206,8 +199,7 @@ class Server:
                 proxy_headers=False,
                 lifespan="off",
                 ws="none",
-                http=_protocol(),  # limit_concurrency would count idle connections
-                backlog=_MAX_WAITING,  # asyncio accepts this many connections in one step
+                http="h11",
                 timeout_graceful_shutdown=1,
             )
         )
@@ -230,52 +222,11 @@ class Server:
             thread.join()
 
 
-def _protocol() -> type[asyncio.Protocol]:
-    """Return uvicorn's HTTP protocol with a limit on the time and number of incomplete requests."""
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    waiting: dict[Impatient, None] = {}  # the oldest first
-
-    class Impatient(H11Protocol):
-        _timer: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._watch()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._watch()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._forget()
-            super().connection_lost(exc)
-
-        def _watch(self) -> None:
-            if self.cycle is not None and not self.cycle.response_complete:
-                self._forget()
-            elif self._timer is None:  # later bytes do not extend the time
-                self._timer = self.loop.call_later(_TIMEOUT, self.transport.close)
-                waiting[self] = None
-                if len(waiting) > _MAX_WAITING:
-                    oldest = next(iter(waiting))
-                    oldest._forget()
-                    oldest.transport.close()
-
-        def _forget(self) -> None:
-            waiting.pop(self, None)
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-
-    return Impatient
-
-
 class _Guard:
     """Middleware that accepts requests to this server, with its token and from its own page, and adds the headers."""
 
     def __init__(self, inner: Callable[..., Any], token: str) -> None:
-        self._inner, self._token, self._running = inner, token.encode(), 0
+        self._inner, self._token = inner, token.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -288,8 +239,6 @@ class _Guard:
             await send(message)
 
         refusal = self._refusal(scope)
-        if refusal is None and self._running >= _MAX_REQUESTS:
-            refusal = 503, "This server is busy. Try again."
         if refusal is not None:
             from starlette.responses import PlainTextResponse
 
@@ -297,12 +246,8 @@ class _Guard:
             return
         _, _, rest = scope["path"].removeprefix("/").partition("/")
         inside = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
-        self._running += 1
-        try:
-            with contextlib.suppress(Exception):  # the response was sent; uvicorn would log the error, with a text
-                await self._inner(inside, receive, send_with_headers)
-        finally:
-            self._running -= 1
+        with contextlib.suppress(Exception):  # the response was sent; uvicorn would log the error, with a text
+            await self._inner(inside, receive, send_with_headers)
 
     def _refusal(self, scope: Any) -> tuple[int, str] | None:
         headers: dict[bytes, bytes] = {}
