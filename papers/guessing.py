@@ -26,8 +26,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.calibration.calibration import EXACT_TOLERANCE, SAMPLED_TOLERANCE, Family
-from dptext.calibration.deniability import check_weights, deniability
-from dptext.calibration.outcomes import Floats, Rows, batch_for, distances_from, distributions_of
+from dptext.calibration.deniability import (
+    Floats,
+    Rows,
+    batch_for,
+    check_weights,
+    deniability,
+    distances_from,
+    distributions_of,
+)
 from dptext.calibration.reidentification import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import best_guesses, rounded_down

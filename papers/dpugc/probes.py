@@ -19,7 +19,7 @@ from papers.dpugc.models import Model, Models
 from papers.dpugc.new_words import taken_away
 
 from dptext import Document, WordVectors
-from dptext.attacks.neighbours import NO_ROW, secret_ranks
+from dptext.attacks.linkage import NO_ROW, secret_ranks
 from dptext.errors import DataError
 from dptext.text.tokens import fold
 

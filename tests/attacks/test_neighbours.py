@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dptext.attacks import nearest_secrets, nearest_secrets_known, secret_ranks
-from dptext.attacks.neighbours import NO_ROW
+from dptext.attacks.linkage import NO_ROW
 from dptext.errors import ParameterError
 
 POINTS = [[0.1, 0.1], [1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [-1.0, -0.1], [0.1, 0.9], [0.2, 0.9]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.calibration.outcomes import _outcome_from_draws, probability_interval, smallest_support
+from dptext.calibration.deniability import _outcome_from_draws, probability_interval, smallest_support
 
 
 def test_intervals_of_a_share_cover_it_and_hold_clopper_pearson():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from dptext.noise.caps import gaussian_tail, regularised_beta, sphere_tail, tail_heights
+from dptext.noise.discrete import gaussian_tail, regularised_beta, sphere_tail, tail_heights
 from dptext.privacy.randomness import RandomBits
 
 COUNT = 100_000

@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import binom, chi2
 
 from dptext.errors import MissingExtraError, ParameterError
-from dptext.noise import thresholded
-from dptext.noise.thresholded import gaussian_tail, laplace_tail, thresholded_counts
+from dptext.users import private_vocabulary
+from dptext.users.private_vocabulary import gaussian_tail, laplace_tail, thresholded_counts
 
 FALSE_ALARM = 1e-7  # of each statistical check
 DRAWS = 20_000
@@ -82,8 +82,8 @@ def test_few_counts_take_laplace_noise_and_many_take_gaussian():
 # -- what is really drawn -------------------------------------------------------------------------------------
 
 NOISES = {
-    "laplace": lambda: thresholded._laplace(1.0, 0.2, 1),
-    "gaussian": lambda: thresholded._gaussian(3.0, 0.1, 1, 0.5),
+    "laplace": lambda: private_vocabulary._laplace(1.0, 0.2, 1),
+    "gaussian": lambda: private_vocabulary._gaussian(3.0, 0.1, 1, 0.5),
 }
 
 

@@ -9,8 +9,7 @@ from scipy import stats
 
 from dptext.audits.losses import exact_loss
 from dptext.errors import ParameterError
-from dptext.noise.caps import Window, chance_inside, uniform_subsets, window_moments, window_within
-from dptext.noise.discrete import SCALE
+from dptext.noise.discrete import SCALE, Window, chance_inside, uniform_subsets, window_moments, window_within
 from dptext.privacy.randomness import RandomBits
 
 FALSE_ALARM = 1e-6

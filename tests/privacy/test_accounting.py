@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dp_accounting import get_epsilon_gaussian, get_sigma_gaussian
 from dp_accounting.pld import privacy_loss_distribution
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize, special
 
@@ -20,9 +20,8 @@ from dptext.privacy.gaussian import (
     gaussian_delta,
     gaussian_sigma,
     l2_sensitivity,
-    tighter_approx_from_zcdp,
 )
-from dptext.privacy.guarantee import ZCDP, Relation, approx_from_zcdp
+from dptext.privacy.guarantee import Relation
 
 epsilons = st.floats(0.01, 60)
 deltas = st.floats(-25, -0.5).map(math.exp)
@@ -167,33 +166,6 @@ def test_zcdp_of_a_gaussian_bounds_its_renyi_divergences():
         assert renyi == pytest.approx(order * release.zcdp.rho, rel=1e-9)
 
 
-@settings(max_examples=200)
-@given(st.floats(-14, 9).map(math.exp), st.floats(-40, -0.01).map(math.exp))
-def test_the_tighter_conversion_lies_between_the_exact_gaussian_and_the_simple_bound(rho, delta):
-    tighter = tighter_approx_from_zcdp(ZCDP(rho), delta=delta)
-    assert tighter.delta == delta
-    assert tighter.epsilon <= approx_from_zcdp(ZCDP(rho), delta=delta).epsilon
-    exact = GaussianRelease(sigma=1 / math.sqrt(2 * rho)).epsilon(delta=delta)
-    assert tighter.epsilon >= exact * (1 - 1e-6)
-
-
-def test_the_tighter_conversion_finds_the_best_order():
-    for rho, delta in ((0.01, 1e-6), (0.5, 1e-6), (3.0, 1e-9), (40.0, 0.2)):
-        orders = 1 + np.exp(np.linspace(-8, 12, 200_001))
-        by_grid = (orders * rho + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)).min()
-        assert tighter_approx_from_zcdp(ZCDP(rho), delta=delta).epsilon == pytest.approx(by_grid, rel=1e-6)
-
-
-def test_it_is_worth_having():
-    simple, tighter = (make(ZCDP(0.5), delta=1e-6).epsilon for make in (approx_from_zcdp, tighter_approx_from_zcdp))
-    assert simple - tighter > 0.5
-
-
-def test_no_loss_and_every_loss():
-    assert tighter_approx_from_zcdp(ZCDP(0.0), delta=0.1).epsilon == 0.0
-    assert tighter_approx_from_zcdp(ZCDP(math.inf), delta=0.1).epsilon == math.inf
-
-
 # -- arguments ------------------------------------------------------------------------------------------------
 
 
@@ -210,8 +182,6 @@ def test_a_delta_outside_the_open_interval_is_refused(delta):
     for ask in (GaussianRelease(sigma=1.0).epsilon, GaussianRelease(sigma=1.0).guarantee):
         with pytest.raises(ParameterError, match=r"^delta must be"):
             ask(delta=delta)
-    with pytest.raises(ParameterError, match=r"^delta must be"):
-        tighter_approx_from_zcdp(ZCDP(1.0), delta=delta)
 
 
 def test_other_arguments():
@@ -233,13 +203,6 @@ def test_extreme_ratios_are_refused_and_never_perfect_privacy():
         GaussianRelease(sigma=1e-200)
     weak = GaussianRelease(sigma=1e150)
     assert weak.zcdp.rho >= Fraction(weak.mu) ** 2 / 2 > 0
-
-
-@pytest.mark.parametrize("rho", [5e-324, 1e-310, 1e-300])
-def test_hardly_any_loss_is_not_none(rho):
-    """Gaussian noise of this rho has delta about .4 sqrt(2 rho) at epsilon 0, far above this delta."""
-    result = tighter_approx_from_zcdp(ZCDP(rho), delta=1e-300)
-    assert 0 < result.epsilon <= approx_from_zcdp(ZCDP(rho), delta=1e-300).epsilon
 
 
 # -- one release ---------------------------------------------------------------------------------------------------

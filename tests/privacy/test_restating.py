@@ -281,7 +281,7 @@ def test_a_fixed_number_of_masks_breaks_it_for_one_word():
     claimed = amplified_by_dropout(epsilon, 0.5, base="one word")
     assert claimed == pytest.approx(1.008, abs=5e-4)
     assert loss(mechanism, ("a", "b"), ("b", "b"), list(independent(2, 0.5))) <= claimed
-    with pytest.raises(RefusedError, match=r"epsilon 1\.5 loses 1\.347, not 1\.008"):
+    with pytest.raises(RefusedError, match="mask each word independently"):
         amplified_by_dropout(epsilon, 0.5, base="one word", masks="dependent")
 
 
@@ -325,7 +325,7 @@ def test_bad_arguments_are_refused(arguments, message):
 
 
 def test_several_words_under_dependent_masks_are_refused():
-    with pytest.raises(RefusedError, match="for several words"):
+    with pytest.raises(RefusedError, match="mask each word independently"):
         amplified_by_dropout(1.0, 0.5, words=2, masks="dependent")
 
 

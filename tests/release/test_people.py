@@ -15,7 +15,7 @@ from dptext import TEM, load_vectors, privatize, privatize_file, statement_for_u
 from dptext.errors import ParameterError
 from dptext.io import batches
 from dptext.privacy.guarantee import MetricDP, canonical_id
-from dptext.privacy.wording import before_people, for_person
+from dptext.privacy.wording import for_person, render
 from dptext.release import release
 from dptext.release.release import MostTexts, TextsOfPeople, promise_to
 
@@ -175,6 +175,6 @@ def test_what_the_owner_reads(mechanism, largest, uncounted, sentences):
 
 
 def test_before_it_starts_the_promise_says_that_it_is_one_for_each_text():
-    text = before_people("author")
+    text = render("before_people", user="author")
     assert "the guarantee is per text" in " ".join(text.split())
     assert max(map(len, text.split("\n"))) <= 79

@@ -375,7 +375,7 @@ NO_NUMBERS = "expected a matrix of numbers with rows of equal length, got someth
         (
             {"cat": [1.0, 2.0], "secret": [7.25]},
             DataError,
-            "row 1: expected one vector, as long as that of row 0, got shape (1,) beside (2,)",
+            "expected a matrix of numbers with rows of equal length, got something else",
         ),
     ],
 )

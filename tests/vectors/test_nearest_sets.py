@@ -333,7 +333,7 @@ def test_other_queries_counts_and_rows_are_refused():
         with pytest.raises(ParameterError, match="rows must be from 0 to 4"):
             sets.similarities(queries, rows)
     for rows in ([0], [0, 5], [-1, 0], [0.0, 1.0], [[0, 1]]):
-        with pytest.raises(ParameterError, match="leave_out must have a row from 0 to 4"):
+        with pytest.raises(ParameterError, match="leave_out must be"):
             sets.profile(queries, rows)
     with pytest.raises(ParameterError, match="a profile needs a query"):
         sets.profile(queries[:0])

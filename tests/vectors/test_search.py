@@ -60,7 +60,7 @@ def test_neighbours_are_those_of_brute_force(size, length):
     generator = np.random.default_rng(4)
     matrix = generator.normal(size=(size, 12)).astype(np.float32)
     queries = generator.normal(size=(700, 12)) * length
-    result = NearestNeighbours(matrix).find(queries)
+    result = NearestNeighbours(matrix).find_several(queries, 1)[:, 0]
     squared = ((queries[:, None] - matrix[None].astype(np.float64)) ** 2).sum(axis=2)
     reached = squared[np.arange(700), result]
     np.testing.assert_allclose(reached, squared.min(axis=1), rtol=1e-12)
@@ -73,7 +73,7 @@ def test_near_ties_that_float32_cannot_see_are_decided_exactly():
     matrix = np.repeat(base[None], 3000, axis=0)
     matrix = matrix * (1 + generator.integers(0, 8, size=matrix.shape) * 2.0**-23).astype(np.float32)
     queries = matrix[generator.integers(0, 3000, 200)].astype(np.float64)
-    result = NearestNeighbours(matrix).find(queries)
+    result = NearestNeighbours(matrix).find_several(queries, 1)[:, 0]
     # a distance of zero is there for every query; float64 of a difference of squares sees 1e-15 of it
     assert ((queries - matrix[result]) ** 2).sum(axis=1).max() < 1e-13
     scores = queries.astype(np.float32) @ matrix.T - (matrix**2).sum(axis=1) / 2
@@ -83,7 +83,7 @@ def test_near_ties_that_float32_cannot_see_are_decided_exactly():
 
 def test_a_tie_goes_to_the_lower_row():
     matrix = np.zeros((1500, 2), dtype=np.float32)
-    assert NearestNeighbours(matrix).find(np.ones((3, 2))).tolist() == [0, 0, 0]
+    assert NearestNeighbours(matrix).find_several(np.ones((3, 2)), 1)[:, 0].tolist() == [0, 0, 0]
 
 
 def test_a_neighbour_does_not_depend_on_the_queries_beside_it():
@@ -93,10 +93,10 @@ def test_a_neighbour_does_not_depend_on_the_queries_beside_it():
     matrix = np.concatenate([generator.permuted(base, axis=1) for _ in range(60)]).astype(np.float32)
     queries = generator.normal(size=(150, 1)) * np.ones(50)
     search = NearestNeighbours(matrix)
-    alone = np.concatenate([search.find(queries[index : index + 1]) for index in range(150)])
+    alone = np.concatenate([search.find_several(queries[index : index + 1], 1)[:, 0] for index in range(150)])
     for batch in (2, 3, 5, 8, 64, 150):
-        np.testing.assert_array_equal(search.find(queries[:batch]), alone[:batch])
-        np.testing.assert_array_equal(search.find(queries[-batch:]), alone[-batch:])
+        np.testing.assert_array_equal(search.find_several(queries[:batch], 1)[:, 0], alone[:batch])
+        np.testing.assert_array_equal(search.find_several(queries[-batch:], 1)[:, 0], alone[-batch:])
 
 
 @pytest.mark.parametrize("size", [3, 513, 5000])
@@ -121,7 +121,7 @@ def test_the_nearest_of_several_is_the_nearest():
     queries = np.rint(generator.normal(size=(500, 3)) * 4) / 2
     search = NearestNeighbours(matrix)
     several = search.find_several(queries, 3)
-    np.testing.assert_array_equal(several[:, 0], search.find(queries))
+    np.testing.assert_array_equal(several[:, 0], search.find_several(queries, 1)[:, 0])
     squared = ((queries[:, None] - matrix[None].astype(np.float64)) ** 2).sum(axis=2)  # exact: small halves
     np.testing.assert_array_equal(several, np.argsort(squared, axis=1, kind="stable")[:, :3])  # ties: the lower row
 
@@ -143,7 +143,6 @@ def test_several_neighbours_that_float32_cannot_tell_apart():
 
 def test_no_queries_no_neighbours_and_too_many_are_refused():
     search = NearestNeighbours(np.ones((4, 2), dtype=np.float32))
-    assert search.find(np.empty((0, 2))).shape == (0,)
     assert search.find_several(np.empty((0, 2)), 2).shape == (0, 2)
     assert search.find_several(np.ones((1, 2)), 4).tolist() == [[0, 1, 2, 3]]
     with pytest.raises(ParameterError, match="count must be an integer from 1 to 4, got 5"):

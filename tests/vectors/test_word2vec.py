@@ -171,14 +171,14 @@ NO_HEADER = (
     'a.bin: expected word2vec\'s binary format, which begins with a line "rows dimension", got none; if it is text, '
     "let its name end in .txt or .vec"
 )
-CUT = "a.bin: expected 2 rows, as the header says, the file ends after row {}; it was cut: copy it again"
+CUT = "a.bin: expected 2 rows, as the header says, the file ends after row {} (was it cut?); get the file again"
 NOT_FINITE_ROW = "a.bin, row 2: the vector holds NaN or infinity; remove or repair the row"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", 'a.bin holds no vectors: expected a line "rows dimension" and the rows'),
+        (b"", NO_HEADER),
         (b"secret 7.25 1\ncat 1 2\n", NO_HEADER),
         (b"-2 2\nsecret ", NO_HEADER),
         (
@@ -188,7 +188,7 @@ NOT_FINITE_ROW = "a.bin, row 2: the vector holds NaN or infinity; remove or repa
         (b"2 1\nsecret \0\0\0\0\ncat \0\0\0", CUT.format(1)),
         (
             b"1 1\nsecret \0\0\0\0\ncat \0\0\0\0",
-            "a.bin: expected 1 rows, as the header says, the file holds more; correct the header or get the file again",
+            "a.bin: expected 1 rows, as the header says, the file holds more; get the file again",
         ),
         (
             b"2 1\ncat \0\0\0\0\n" + b"secret" * 20_000,
@@ -203,7 +203,10 @@ def test_a_broken_file_is_named_by_its_row(refused, file, content, message):
 
 def test_text_has_at_most_as_many_dimensions_as_a_header_may_name(refused, file):
     content = b"word" + b" 1" * 1_000_001 + b"\n"
-    refused(file(content, "a.txt"), "a.txt, line 1: vectors must have at most 1,000,000 dimensions, got 1,000,001")
+    refused(
+        file(content, "a.txt"),
+        "a.txt, line 1: expected a word and 1 to 1,000,000 numbers, each after one space, got 1,000,001",
+    )
 
 
 # -- the line of rows and dimension --------------------------------------------------------------------------------
@@ -224,15 +227,15 @@ def test_a_header_beyond_reason_is_refused(refused, file, name, header):
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (b"3 2\n", "expected 3 rows, as the header says, the file ends after row 2; it was cut: copy it again"),
+        (b"3 2\n", "expected 3 rows, as the header says, the file ends after row 2 (was it cut?); get the file again"),
         (
             b"999999999999999 2\n",
-            "expected 999,999,999,999,999 rows, as the header says, the file ends after row 2; it was cut: copy it "
-            "again",
+            "expected 999,999,999,999,999 rows, as the header says, the file ends after row 2 (was it cut?); get the "
+            "file again",
         ),
         (
             b"1 2\n",
-            "expected 1 rows, as the header says, the file holds more; correct the header or get the file again",
+            "expected 1 rows, as the header says, the file holds more; get the file again",
         ),
     ],
 )

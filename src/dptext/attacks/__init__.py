@@ -5,7 +5,14 @@ Attacks take arrays, callables and labels, never a concrete mechanism.
 
 from dptext.attacks.attribute import attribute_inference
 from dptext.attacks.base import AttackScore
-from dptext.attacks.linkage import author_reidentification, linkage, linkage_of_scores
+from dptext.attacks.linkage import (
+    author_reidentification,
+    linkage,
+    linkage_of_scores,
+    nearest_secrets,
+    nearest_secrets_known,
+    secret_ranks,
+)
 from dptext.attacks.membership import (
     Membership,
     gaussian_ceiling,
@@ -17,7 +24,6 @@ from dptext.attacks.membership import (
     shadow_membership,
     sum_membership,
 )
-from dptext.attacks.neighbours import nearest_secrets, nearest_secrets_known, secret_ranks
 from dptext.attacks.recovery import (
     bag_inversion,
     bayes_recovery,

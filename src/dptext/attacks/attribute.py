@@ -46,20 +46,15 @@ def attribute_inference(
     """Train attackers on private rows whose attribute is known, and let them name that of other people's rows.
 
     Each row is judged once, by an attacker who saw no row of the same person. Intervals are over people, with twice the
-    variance that independent people would have. Everybody both teaches and is judged: where nothing can be learnt,
-    chance similarities of two people count for both, and the variance of all folds
-    together is just twice that of one judgement (simulated: 1.9 times; false alarms 5 to 9 per cent without it).
+    variance that independent people would have: everybody both teaches and is judged (simulated: 1.9 times).
 
     All classes weigh the same in training. Accuracy predicts the likeliest class under the observed class frequencies,
     macro-F1 under equal frequencies. If nine of ten people have one class, no attack may beat a constant answer in
-    accuracy and still separate the classes. The area under the curve (AUC) measures this: the probability that a
+    accuracy and still separate the classes: the area under the curve (AUC) measures this, the probability that a
     person of a class scores higher for it than a person of another class.
 
-    Baselines. Accuracy: the majority class, of the training rows or of all rows, the more accurate one (with few
-    people a fold may lack what the others have most of, and the first alone would flatter the attacker). Macro-F1:
-    guessing blindly with the frequencies of the k classes, which gives 1 / k for any frequencies: with q_c the share of
-    guesses for class c and p_c its frequency, its F1 is 2 p_c q_c / (p_c + q_c) up to chance, and the sum is largest at
-    q = p. (Naming the majority alone gives less, and would make an attacker who guesses look clever.) AUC: one half.
+    Baselines. Accuracy: the majority class, of the training rows or of all rows, the more accurate one. Macro-F1: the
+    best blind guess, with the frequencies of the k classes, which gives 1 / k for any frequencies. AUC: one half.
 
     Args:
         features: (n, d) private vectors, dense or sparse; or n private texts, or n bags of words.

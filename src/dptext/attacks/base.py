@@ -23,9 +23,7 @@ from dptext.threads import available_cores
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AttackScore(ReprMixin):
-    """Success of an attack, compared with a baseline that does not see the private output.
-
-    Higher is always better for the attacker, and worse for the people in the data.
+    """Success of an attack, compared with a baseline that does not see the private output; higher is worse for people.
 
     Attributes:
         measure: what the number is ("AUC", "accuracy", "macro-F1", "share of words recovered").
@@ -44,7 +42,7 @@ class AttackScore(ReprMixin):
 
     @property
     def succeeded(self) -> bool:
-        """Whether the attack did better than the baseline, beyond its interval."""
+        """True if the attack did better than the baseline, beyond its interval."""
         return self.score.low > self.baseline
 
     @property
@@ -68,10 +66,7 @@ class AttackScore(ReprMixin):
         yield "detail", self.detail or None
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the score with its interval and the baseline, as one more row of the axes.
-
-        Returns the axes of matplotlib: those given, which may show other attacks, or new ones (extra ``report``).
-        """
+        """Draw the score with its interval and the baseline, as one more row of the axes (extra ``report``)."""
         axes, score = get_axes(axes, height=2.2), self.score
         name = self.attack.replace(" (", "\n(")
         add_score_row(axes, name, value=score.value, low=score.low, high=score.high, baseline=self.baseline)
@@ -98,7 +93,7 @@ def optional(module: str) -> Any:
 
 
 def are_texts(values: Rows) -> bool:
-    """Whether these are texts or bags of words rather than numbers."""
+    """Return True for texts or bags of words, False for numbers."""
     if hasattr(values, "tocsr") or isinstance(values, np.ndarray):
         return getattr(values, "dtype", None) is not None and values.dtype.kind in "OUS"
     first = next((value for value in values if value is not None), None) if isinstance(values, Iterable) else None
@@ -241,15 +236,6 @@ def words_to_numbers(*, pairs: bool) -> Any:
     return vectorizer(analyzer=_add_word_pairs if pairs else words_alone, sublinear_tf=True, dtype=np.float64)
 
 
-def _some_words(rows: Any) -> Any:
-    """Bags to learn from; where all are empty, one gets a word, so that there is something to count."""
-    if any(rows):
-        return rows
-    learnt = rows.copy()
-    learnt[0] = [""]
-    return learnt
-
-
 class Learner:
     """An attacker who sees rows with labels once, and answers for other rows."""
 
@@ -273,7 +259,10 @@ class Learner:
         named = [(str(place), step) for place, step in enumerate(steps)]
         model = optional("sklearn.pipeline").Pipeline([*named, ("model", self._classifier(rows, int(counts.min())))])
         weights = (1 / counts.size / self._shares)[codes]
-        seen = _some_words(rows) if rows.dtype == object else rows
+        seen = rows
+        if rows.dtype == object and not any(rows):  # one empty bag gets a word, so that there is something to count
+            seen = rows.copy()
+            seen[0] = [""]
         self._model = quiet_fit(model, seen, labels, model__sample_weight=weights)
         return self
 

@@ -1,10 +1,11 @@
-"""Linkage: which original does a private row belong to, and which known person wrote it?"""
+"""Linkage: which original does a private row belong to, which known person wrote it, which secret has a name?"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -28,7 +29,7 @@ from dptext.attacks.base import (
     words_to_numbers,
 )
 from dptext.errors import ParameterError
-from dptext.intervals import CONFIDENCE, mean_of_people
+from dptext.intervals import CONFIDENCE, mean_of_people, mean_over_runs, share
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 from dptext.validation import check_choice, check_int
@@ -73,12 +74,11 @@ def similarities(
     """Scores of all pairs as a function of blocks, and (private rows, originals); see `dptext.attacks.linkage`."""
     check_choice("similarity", similarity, ("cosine", "dot", "euclidean"))
     left, right = side_by_side(original, private, names=names)
-    sparse = hasattr(left, "tocsr") or hasattr(right, "tocsr")
-    if sparse:
+    if hasattr(left, "tocsr") or hasattr(right, "tocsr"):
         if similarity == "euclidean":
             raise ParameterError("similarity must be 'cosine' or 'dot' for sparse rows, got 'euclidean'")
         left, right = (optional("scipy.sparse").csr_matrix(entry) for entry in (left, right))
-    return (_Sparse if sparse else _Dense)(left, right, similarity), (right.shape[0], left.shape[0])
+    return Similarity(left, right, similarity), (right.shape[0], left.shape[0])
 
 
 def side_by_side(original: Rows, private: Rows, *, names: tuple[str, str] = ("original", "private")) -> tuple[Any, Any]:
@@ -99,43 +99,65 @@ def side_by_side(original: Rows, private: Rows, *, names: tuple[str, str] = ("or
     return first, second
 
 
-class Similarity(ABC):
+class Similarity:
     """Scores of private rows (right) and candidates (left): (start, stop) -> (stop - start, candidates) float64."""
 
     def __init__(self, left: Any, right: Any, similarity: str) -> None:
-        self._by_distance = similarity != "dot"
-        self._unit = similarity == "cosine"
+        self._by_distance, self._unit = similarity != "dot", similarity == "cosine"
         self._left, self._right = (unit_rows(left), unit_rows(right)) if self._unit else (left, right)
+        first, second = self._left, self._right
+        self._weight: Any = np.zeros((second.shape[0], 1))
+        if hasattr(first, "tocsr"):
+            self._first, self._second, self._squares = first.T.tocsr(), second, np.zeros(first.shape[0])
+            self._lengths = lengths_of(second)[:, None], lengths_of(first)
+            self._terms = int(np.diff(second.indptr).max())
+            return
+        if similarity == "euclidean":
+            centre = np.median(first, axis=0)  # distances stay, squares are smaller, and no huge row moves it
+            first, second = first - centre, second - centre
+        # candidates on one scale, and each private row on its own, which keeps its order: on one scale for
+        # both, a single huge row would push all others below the least float
+        scale = max(float(np.abs(first).max()), np.finfo(np.float64).tiny)
+        second = second / scale
+        own_scale = np.maximum(np.abs(second).max(axis=1, keepdims=True), 1.0)
+        first, self._second = np.ascontiguousarray(first / scale), np.ascontiguousarray(second / own_scale)
+        if similarity == "euclidean":  # -|a - b|^2 / 2 but for a term that every candidate of a row shares
+            self._weight = 1.0 / own_scale
+        self._first, self._squares, self._terms = first.T, (first**2).sum(axis=1), first.shape[1]
+        self._lengths = np.sqrt((self._second**2).sum(axis=1, keepdims=True)), np.sqrt(self._squares)
 
-    @abstractmethod
     def __call__(self, start: int, stop: int) -> Floats:
-        """Scores as a product of matrices gives them."""
+        product = self._second[start:stop] @ self._first
+        product = product.toarray() if hasattr(product, "tocsr") else product
+        product -= self._weight[start:stop] / 2 * self._squares
+        return product  # type: ignore[no-any-return]
 
-    @abstractmethod
-    def rounding(self, start: int, stop: int) -> tuple[Floats, Floats]:
-        """(how far each of these scores may be off by rounding, the product of both lengths), both of their shape."""
-
-    @property
-    @abstractmethod
+    @cached_property
     def _kinds(self) -> Ids:
         """(candidates,) equal numbers for equal rows."""
-
-    @abstractmethod
-    def _leads(self, rows: Ids, ahead: Ids, behind: Ids) -> tuple[Floats, Floats]:
-        """(k,) by how much the first candidate's score lies above the second's, and how far this may be off."""
+        if hasattr(self._left, "tocsr"):
+            rows = self._left.sorted_indices()
+            rows.eliminate_zeros()
+            bounds = pairwise(rows.indptr)
+            keys: Iterable[Any] = ((rows.indices[a:b].tobytes(), rows.data[a:b].tobytes()) for a, b in bounds)
+        else:
+            keys = (row.tobytes() for row in self._left + 0.0)  # minus zero is zero
+        kinds: dict[Any, int] = {}
+        return np.array([kinds.setdefault(key, len(kinds)) for key in keys], dtype=np.int64)
 
     def settle(
         self, start: int, true: Ids, scores: Floats, ahead: npt.NDArray[np.bool_], tied: npt.NDArray[np.bool_]
     ) -> None:
         """Compare the true candidate with those within rounding of it by differences of rows; changes the last two."""
-        places = np.arange(true.size)
-        rounding, lengths = self.rounding(start, start + true.size)
-        true_scores = places, true
-        close = np.abs(scores - scores[true_scores][:, None]) <= rounding + rounding[true_scores][:, None]
+        part, places = slice(start, start + true.size), (np.arange(true.size), true)
+        lengths = self._lengths[0][part] * self._lengths[1]
+        # n products and their sum are off by at most n eps |a| |b| (Higham 2002, section 3.1); the centre adds to both
+        rounding = 2 * (self._terms + 4) * _EPS * (lengths + self._weight[part] * self._squares) + _LEAST
+        close = np.abs(scores - scores[places][:, None]) <= rounding + rounding[places][:, None]
         # rows that share no column have a product of exactly 0, unless it was too small to be another number
         disjoint = (scores == 0) & (lengths > _LEAST)
-        close &= ~(disjoint & disjoint[true_scores][:, None])
-        close[true_scores] = False
+        close &= ~(disjoint & disjoint[places][:, None])
+        close[places] = False
         rows, columns = np.nonzero(close)
         if not rows.size:
             return
@@ -144,51 +166,15 @@ class Similarity(ABC):
         rows, columns = rows[~same], columns[~same]
         step = max(1, _ENTRIES // self._left.shape[1])
         for first in range(0, rows.size, step):
-            position = rows[first : first + step], columns[first : first + step]
-            lead, doubt = self._leads(start + position[0], position[1], true[position[0]])
-            ahead[position], tied[position] = lead > doubt, np.abs(lead) <= doubt
+            pair = rows[first : first + step], columns[first : first + step]
+            lead, doubt = self._lead(start + pair[0], pair[1], true[pair[0]])
+            ahead[pair], tied[pair] = lead > doubt, np.abs(lead) <= doubt
 
-
-class _Dense(Similarity):
-    """Rows of numbers, of any scale."""
-
-    def __init__(self, left: Floats, right: Floats, similarity: str) -> None:
-        super().__init__(left, right, similarity)
-        first, second = self._left, self._right
-        if similarity == "euclidean":
-            centre = np.median(first, axis=0)  # distances stay, squares are smaller, and no huge row moves it
-            first, second = first - centre, second - centre
-        # candidates on one scale, and each private row on its own, which keeps its order: on one scale for
-        # both, a single huge row would push all others below the least float
-        scale = max(float(np.abs(first).max()), np.finfo(np.float64).tiny)
-        second = second / scale
-        true_scores = np.maximum(np.abs(second).max(axis=1, keepdims=True), 1.0)
-        self._first, self._second = np.ascontiguousarray(first / scale), np.ascontiguousarray(second / true_scores)
-        # -|a - b|^2 / 2 but for a term that every candidate of a row shares
-        self._weight = 1.0 / true_scores if similarity == "euclidean" else np.zeros_like(true_scores)
-        self._squares = (self._first**2).sum(axis=1)
-        self._lengths = np.sqrt((self._second**2).sum(axis=1, keepdims=True)), np.sqrt(self._squares)
-
-    def __call__(self, start: int, stop: int) -> Floats:
-        product: Floats = self._second[start:stop] @ self._first.T
-        product -= self._weight[start:stop] / 2 * self._squares
-        return product
-
-    def rounding(self, start: int, stop: int) -> tuple[Floats, Floats]:
-        lengths = self._lengths[0][start:stop] * self._lengths[1]
-        # n products and their sum are off by at most n eps |a| |b| (Higham 2002, section 3.1); the centre adds to both
-        share = 2 * (self._first.shape[1] + 4) * _EPS
-        return share * (lengths + self._weight[start:stop] * self._squares) + _LEAST, lengths
-
-    @cached_property
-    def _kinds(self) -> Ids:
-        rows = np.ascontiguousarray(self._left + 0.0)  # minus zero is zero
-        whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-        return np.unique(whole, return_inverse=True)[1].astype(np.int64)
-
-    def _leads(self, rows: Ids, ahead: Ids, behind: Ids) -> tuple[Floats, Floats]:
+    def _lead(self, rows: Ids, ahead: Ids, behind: Ids) -> tuple[Floats, Floats]:
+        """(k,) by how much the first candidate's score lies above the second's, and how far this may be off."""
+        parts = (self._right[rows], self._left[ahead], self._left[behind])
         # halves: the difference of two huge numbers is no infinity
-        private, one, other = self._right[rows] / 2, self._left[ahead] / 2, self._left[behind] / 2
+        private, one, other = ((part.toarray() if hasattr(part, "tocsr") else part) / 2 for part in parts)
         distance = one - other
         # |b - a'|^2 - |b - a|^2 = (a - a') . ((b - a) + (b - a'))
         seen = (private - one) + (private - other) if self._by_distance else private
@@ -202,43 +188,6 @@ class _Dense(Similarity):
         # rows of length 1 are known to rounding only: of equal directions none is nearer
         largest = np.abs(one - other).max(axis=1)
         return lead, 4 * _EPS * np.sqrt((seen**2).sum(axis=1)) / np.where(largest > 0, largest, 1.0)
-
-
-class _Sparse(Similarity):
-    """Rows of counts or weights, most of them 0."""
-
-    def __init__(self, left: Any, right: Any, similarity: str) -> None:
-        super().__init__(left, right, similarity)
-        self._across = self._left.T.tocsr()
-        self._lengths = lengths_of(self._right)[:, None], lengths_of(self._left)
-        self._most = int(np.diff(self._right.indptr).max())
-
-    def __call__(self, start: int, stop: int) -> Floats:
-        result: Floats = (self._right[start:stop] @ self._across).toarray()
-        return result
-
-    def rounding(self, start: int, stop: int) -> tuple[Floats, Floats]:
-        lengths = self._lengths[0][start:stop] * self._lengths[1]
-        return 2 * (self._most + 4) * _EPS * lengths + _LEAST, lengths
-
-    @cached_property
-    def _kinds(self) -> Ids:
-        rows = self._left.sorted_indices()
-        kinds: dict[tuple[bytes, bytes], int] = {}
-        rows.eliminate_zeros()
-        bounds = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-        keys = ((rows.indices[a:b].tobytes(), rows.data[a:b].tobytes()) for a, b in bounds)
-        return np.array([kinds.setdefault(key, len(kinds)) for key in keys], dtype=np.int64)
-
-    def _leads(self, rows: Ids, ahead: Ids, behind: Ids) -> tuple[Floats, Floats]:
-        private, one, other = self._right[rows], self._left[ahead], self._left[behind]
-        distance = one - other
-        seen = private
-        if self._by_distance:
-            whole = lengths_of(private) * lengths_of(one) * lengths_of(other) > 0
-            seen = private + (private - one - other).multiply(whole[:, None]).tocsr()
-        lead = np.asarray(distance.multiply(seen).sum(axis=1)).ravel()
-        return lead, 4 * _EPS * lengths_of(seen) if self._unit else np.zeros(lead.size)
 
 
 def _scaled(rows: Floats) -> Floats:
@@ -262,8 +211,7 @@ def linkage(
     """Link private rows to originals by their similarity.
 
     Args:
-        original: (n, d) numbers, dense or sparse; or n texts, or n bags of words (weighted by tf-idf, which both sides
-            show).
+        original: (n, d) numbers, dense or sparse; or n texts, or n bags of words (weighted by tf-idf over both sides).
         private: (m, d) of the same kind.
         truth: (m,) the row of the original that each private row was made from; None: row i from row i.
         similarity: ``"cosine"``, ``"dot"`` or ``"euclidean"`` (the nearer, the likelier).
@@ -365,7 +313,11 @@ def _as_pairs(scores: npt.ArrayLike | Pairs, shape: tuple[int, int] | None) -> t
     table = np.asarray(scores)
     if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "fiu":
         raise ParameterError(f"scores must be a matrix (private, originals) of numbers, got shape {table.shape}")
-    return lambda start, stop: table[start:stop], (table.shape[0], table.shape[1])
+    return partial(_rows_between, table), (table.shape[0], table.shape[1])
+
+
+def _rows_between(table: npt.NDArray[Any], start: int, stop: int) -> npt.NDArray[Any]:
+    return table[start:stop]
 
 
 def author_reidentification(
@@ -382,16 +334,13 @@ def author_reidentification(
     """Name the authors of private rows from other rows of theirs.
 
     Args:
-        known: (n, d) numbers, n texts or n bags of words that the attacker holds; made private in the same way or
-            not, as a real attacker would have them.
+        known: (n, d) numbers, n texts or n bags of words that the attacker holds; made private in the same way or not.
         known_authors: (n,) whose each is, at least two people.
         private: (m, d), m texts or m bags, none of them among the known ones.
         private_authors: (m,) the truth; each of them has a known row.
-        attacker: ``"linear"`` (logistic regression) or ``"centroid"`` (the author whose mean direction is nearest by
-            cosine).
+        attacker: ``"linear"`` (logistic regression) or ``"centroid"`` (the author whose mean direction is nearest).
         top: how many people the attacker may name.
-        confidence: of the intervals, over the people of the private rows. On output that says nothing,
-            `AttackScore.succeeded` is a false alarm with a probability of about (1 - confidence) / 2.
+        confidence: of the intervals, over the people of the private rows; false alarms as in `linkage`.
         seed: of ties and training.
 
     Returns:
@@ -412,17 +361,38 @@ def author_reidentification(
     codes, people = as_codes("known_authors", names, left.shape[0])
     if people < 2:
         raise ParameterError(f"known_authors must be at least two people, got {people}")
-    true = _codes_of(private_authors, dict(zip(names, codes.tolist(), strict=True)), right.shape[0])
+    code_of = dict(zip(names, codes.tolist(), strict=True))
+    authors = private_authors.tolist() if isinstance(private_authors, np.ndarray) else list(private_authors)
+    if len(authors) != right.shape[0]:
+        raise ParameterError(f"private_authors must be one for each of {right.shape[0]:,} rows, got {len(authors):,}")
+    unknown = [row for row, name in enumerate(authors) if not isinstance(name, Hashable) or name not in code_of]
+    if unknown:
+        raise ParameterError(
+            f"private_authors: row {unknown[0]} has an author without a known row; leave such rows out (closed world)"
+        )
+    true = np.array([code_of[name] for name in authors], dtype=np.int64)
+    if len(np.unique(true)) < 2:
+        raise ParameterError("private_authors must be at least two people: an interval over people needs them")
     bits = RandomBits(seed)
-    pairs = _centroids(left, codes, people, right) if attacker == "centroid" else _linear(left, codes, right, bits)
+    pairs: Pairs
+    if attacker == "centroid":
+        entries = (np.ones(codes.size), (codes, np.arange(codes.size)))
+        members = optional("scipy.sparse").csr_matrix(entries, shape=(people, codes.size))
+        pairs, _ = similarities(members @ unit_rows(left), right)
+    else:
+        chances = Learner("linear", random_state(bits)).fit(left, codes).confidences(right)
+        pairs = partial(_rows_between, chances)
     ranks = rank_scores(pairs, true, people, bits)
     counts = np.bincount(codes, minlength=people)
+    ahead = np.less.outer(counts, counts).sum(axis=1)[true]
+    equal = np.equal.outer(counts, counts).sum(axis=1)[true]
     return [
         AttackScore(
             attack=f"author re-identification ({attacker})",
             measure="share named at first guess" if k == 1 else f"share named within {k} guesses",
             score=mean_of_people(ranks < k, true, confidence=confidence),
-            baseline=_blind(counts, true, k),
+            # among the k authors with the most known rows, ties broken at random
+            baseline=float(np.clip((k - ahead) / equal, 0.0, 1.0).mean()),
             baseline_name="authors with the most known rows",
             detail=f"{people:,} authors, {left.shape[0]:,} known and {right.shape[0]:,} private rows",
         )
@@ -430,34 +400,178 @@ def author_reidentification(
     ]
 
 
-def _codes_of(authors: Iterable[Hashable], codes: dict[Hashable, int], rows: int) -> Ids:
-    names = authors.tolist() if isinstance(authors, np.ndarray) else list(authors)
-    if len(names) != rows:
-        raise ParameterError(f"private_authors must be one for each of {rows:,} rows, got {len(names):,}")
-    unknown = next((row for row, name in enumerate(names) if not isinstance(name, Hashable) or name not in codes), None)
-    if unknown is not None:
-        raise ParameterError(
-            f"private_authors: row {unknown} has an author without a known row; leave such rows out (closed world)"
+NO_ROW = -1
+"""In place of the row of a word that has none."""
+
+
+@dataclass(frozen=True, eq=False)
+class SecretRanks:
+    """Where each secret stands on the list of its name, by cosine; 1 is the nearest."""
+
+    known: npt.NDArray[np.bool_]
+    among_words: Ids
+    among_secrets: Ids
+    choices: Ids
+    words: int
+
+
+def secret_ranks(
+    vectors: npt.ArrayLike,
+    names: Sequence[int] | Ids,
+    secrets: Sequence[int] | Ids,
+    *,
+    kinds: Iterable[Hashable] | None = None,
+    left_out: Sequence[int] = (),
+    seed: int | None = None,
+) -> SecretRanks:
+    """The ranks of secrets among the neighbours of their names.
+
+    Args:
+        vectors: (V, d) of words.
+        names: (pairs,) the row of each name; `NO_ROW` where it has none.
+        secrets: (pairs,) the row of the secret that belongs to it; `NO_ROW`.
+        kinds: (pairs,) among the secrets of which kind an attacker chooses, such as "disease"; None: all are of one.
+        left_out: rows that are no words, such as that of ``"<unk>"``.
+        seed: of ties, which are broken at random as an attacker must.
+
+    Raises:
+        ParameterError: no pair, rows that are not there, NaN; the argument is named.
+    """
+    points, name, secret = _points_and_pairs(vectors, names, secrets)
+    if name.size != secret.size:
+        raise ParameterError(f"secrets must be one for each of {name.size:,} names, got {secret.size:,}")
+    kind = np.zeros(name.size, dtype=np.int64) if kinds is None else as_codes("kinds", kinds, name.size)[0]
+    directed = points.any(axis=1)
+    present = np.not_equal(name, NO_ROW) & np.not_equal(secret, NO_ROW)
+    known = present & directed[name] & directed[secret]
+    bits = RandomBits(seed)
+    among_words, among_secrets, choices = (np.zeros(name.size, dtype=np.int64) for _ in range(3))
+    out = np.array(sorted({*left_out}), dtype=np.int64)
+
+    def score_words(start: int, stop: int) -> Floats:
+        rows = np.flatnonzero(known)[start:stop]
+        result: Floats = points[name[rows]] @ points.T
+        result[:, out] = -np.inf
+        result[np.arange(rows.size), name[rows]] = -np.inf
+        return result
+
+    if known.any():
+        among_words[known] = 1 + rank_scores(score_words, secret[known], len(points), bits)
+    for entry in np.unique(kind).tolist():
+        rows_of_kind = np.flatnonzero(known & (kind == entry))
+        candidates = np.unique(secret[(kind == entry) & (secret != NO_ROW)])
+        choices[kind == entry] = candidates.size
+        if rows_of_kind.size:
+            true = np.searchsorted(candidates, secret[rows_of_kind])
+            cosines = points[name[rows_of_kind]] @ points[candidates].T
+            ranks = rank_scores(partial(_rows_between, cosines), true, candidates.size, bits)
+            among_secrets[rows_of_kind] = 1 + ranks
+    words = len(points) - 1 - out.size
+    return SecretRanks(known, among_words, among_secrets, choices, words)
+
+
+def nearest_secrets(
+    vectors: npt.ArrayLike,
+    names: Sequence[int] | Ids,
+    secrets: Sequence[int] | Ids,
+    *,
+    kinds: Iterable[Hashable] | None = None,
+    left_out: Sequence[int] = (),
+    public: npt.ArrayLike | None = None,
+    top: int = 10,
+    confidence: float = CONFIDENCE,
+    seed: int | None = None,
+    attack: str = "neighbours",
+) -> list[AttackScore]:
+    """Return how often the nearest secret is the name's, and how often it is among the name's nearest words.
+
+    Pairs of which a word has no vector are left out; ``detail`` says how many there are. With fewer than four pairs of
+    four different secrets no attack can be seen to succeed: `nearest_secrets_known` is the control that shows it.
+
+    Args:
+        vectors, names, secrets, kinds, left_out, seed: as in `secret_ranks`.
+        public: (V, d') vectors of the same words that were not learned from these texts (prior knowledge).
+        top: how many of the nearest words the attacker may name.
+        confidence: of the intervals, over pairs; false alarms as in `linkage`.
+        attack: what to call it.
+
+    Returns:
+        Two scores; with ``public`` a third: the bits by which secrets came nearer, the mean of log2(rank before / rank)
+        over the pairs that both know.
+
+    Raises:
+        ParameterError: as `secret_ranks`; no pair that has vectors; a kind with one secret: nothing to choose from.
+
+    >>> vectors = [[1, 0, 0], [0.9, 0.4, 0], [0, 1, 0], [0, 0.9, 0.4], [0, 0, 1], [0.4, 0, 0.9]]
+    >>> print(nearest_secrets(vectors, names=[0, 2, 4], secrets=[1, 3, 5], top=1)[0])
+    neighbours: nearest secret is the right one 1.000 [0.292, 1.000] against 0.333 (chance)
+    """
+    kinds = None if kinds is None else list(kinds)
+    result = secret_ranks(vectors, names, secrets, kinds=kinds, left_out=left_out, seed=seed)
+    known = result.known
+    if not known.any():
+        raise ParameterError("names and secrets must have vectors, got no pair of which both words have one")
+    choices = result.choices[known]
+    if choices.min() < 2:
+        raise ParameterError("secrets must be at least two of each kind: of one there is nothing to choose from")
+    top = check_int("top", top, minimum=1, maximum=max(1, result.words - 1))
+    text = f"{known.sum():,} of {known.size:,} pairs have vectors"
+    median = f"in the median the secret is word {int(np.median(result.among_words[known])):,} of {result.words:,}"
+    measures = (
+        ("nearest secret is the right one", result.among_secrets <= 1, float((1 / choices).mean())),
+        (f"secret among {top:,} nearest words", result.among_words <= top, top / result.words),
+    )
+    scores = [
+        AttackScore(
+            attack=attack,
+            measure=measure,
+            score=replace(share(int(hits[known].sum()), int(known.sum()), confidence=confidence), of="pairs"),
+            baseline=baseline,
+            baseline_name="chance",
+            detail=f"{text}; {median}",
         )
-    result = np.array([codes[name] for name in names], dtype=np.int64)
-    if len(np.unique(result)) < 2:
-        raise ParameterError("private_authors must be at least two people: an interval over people needs them")
-    return result
+        for measure, hits, baseline in measures
+    ]
+    if public is None:
+        return scores
+    before = secret_ranks(public, names, secrets, kinds=kinds, left_out=left_out, seed=seed)
+    both = known & before.known
+    if both.sum() >= 2:
+        earlier = before.among_words[both]
+        bits = np.log2(earlier / result.among_words[both])
+        detail = f"{both.sum():,} pairs that public vectors know too, whose secret is word {int(np.median(earlier)):,} "
+        nearer = AttackScore(
+            attack=attack,
+            measure="bits nearer than before",
+            score=replace(mean_over_runs(bits, confidence=confidence), of="pairs"),
+            baseline=0.0,
+            baseline_name="public vectors",
+            detail=f"{detail}there in the median",
+        )
+        scores.append(nearer)
+    return scores
 
 
-def _centroids(left: Any, codes: Ids, people: int, right: Any) -> Pairs:
-    sparse = optional("scipy.sparse")
-    members = sparse.csr_matrix((np.ones(codes.size), (codes, np.arange(codes.size))), shape=(people, codes.size))
-    return similarities(members @ unit_rows(left), right)[0]
+def nearest_secrets_known(vectors: npt.ArrayLike, names: Sequence[int] | Ids, secrets: Sequence[int] | Ids) -> Floats:
+    """Return the same vectors, each secret moved to its name: the positive control of `nearest_secrets`.
+
+    If the attack does not succeed there, there are too few pairs to see anything.
+
+    >>> nearest_secrets_known([[1, 0, 0], [0, 1, 0], [0, 0, 1]], names=[0], secrets=[2]).round(2).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.89, 0.0, 0.45]]
+    """
+    points, name, secret = _points_and_pairs(vectors, names, secrets)
+    present = (name != NO_ROW) & (secret != NO_ROW)
+    points[secret[present]] = unit_rows(points[name[present]] + points[secret[present]] / 2)
+    return points
 
 
-def _linear(left: Any, codes: Ids, right: Any, bits: RandomBits) -> Pairs:
-    result = Learner("linear", random_state(bits)).fit(left, codes).confidences(right)
-    return lambda start, stop: result[start:stop]
-
-
-def _blind(counts: Ids, true: Ids, k: int) -> float:
-    """How often the author is among the k with the most known rows, ties broken at random."""
-    ahead = (counts[None, :] > counts[:, None]).sum(axis=1)
-    equal = (counts[None, :] == counts[:, None]).sum(axis=1)
-    return float(np.clip((k - ahead[true]) / equal[true], 0.0, 1.0).mean())
+def _points_and_pairs(vectors: npt.ArrayLike, names: npt.ArrayLike, secrets: npt.ArrayLike) -> tuple[Floats, Ids, Ids]:
+    rows = as_rows("vectors", vectors)
+    if hasattr(rows, "tocsr") or len(rows) < 3:
+        raise ParameterError("vectors must be a dense matrix of at least three words, got something else")
+    points = np.array(unit_rows(rows))
+    name, secret = (
+        as_ids(label, ids, len(points), minimum=NO_ROW) for label, ids in (("names", names), ("secrets", secrets))
+    )
+    return points, name, secret

@@ -33,11 +33,9 @@ class Ceiling:
 
 
 def gaussian_ceiling(sigma: float, *, sensitivity: float = 1.0) -> Ceiling:
-    """The ceiling of all membership attacks on a sum that moves by at most ``sensitivity`` (in Euclidean length) with a
-    person, released once with N(0, sigma^2) on every number.
+    """Return the limit of all membership attacks on one sum with N(0, sigma^2) on every number.
 
-    Raises:
-        ParameterError: sigma or sensitivity is not above 0.
+    The sum moves by at most ``sensitivity`` (in Euclidean length) with a person.
 
     >>> found = gaussian_ceiling(1.0)
     >>> print(f"{found.auc:.3f} {found.accuracy:.3f} {found.at_1_percent:.3f} {found.at_01_percent:.4f}")
@@ -57,7 +55,7 @@ def sum_membership(
     guess: npt.ArrayLike | None = None,
     attack: str = "membership in the sum",
 ) -> Membership:
-    """Score people by (ratio), and measure how well the members are found.
+    """Score people by the likelihood ratio of a noisy sum with and without them, and measure how members are found.
 
     Args:
         released: the noisy sum, of any shape.
@@ -69,9 +67,7 @@ def sum_membership(
     Raises:
         ParameterError: arrays of another shape, or not finite; as `dptext.attacks.score_membership`.
 
-    >>> import numpy as np
-    >>> people = np.eye(40)
-    >>> members = np.arange(40) < 20
+    >>> people, members = np.eye(40), np.arange(40) < 20
     >>> print(sum_membership(people[members].sum(axis=0), people, members).auc)
     membership in the sum: AUC 1.000 [0.832, 1.000] against 0.500 (chance)
     """
@@ -203,10 +199,9 @@ def sequence_likelihoods(
     def pairs(start: int, stop: int) -> npt.NDArray[Any]:
         result = np.full((stop - start, lengths.size), -np.inf)
         for place, row in enumerate(codes[1][start:stop]):
-            position, inside = stacked.get(
-                row.size, (np.empty(0, dtype=np.int64), np.empty((0, row.size), dtype=np.int64))
-            )
-            result[place, position] = table[inside, row].sum(axis=1)
+            if row.size in stacked:
+                position, inside = stacked[row.size]
+                result[place, position] = table[inside, row].sum(axis=1)
         return result
 
     return pairs, (len(codes[1]), lengths.size)
@@ -365,11 +360,10 @@ def shadow_membership(
 
     Args:
         shadow_outputs: (m, classes) the shadow's probabilities for m texts.
-        shadow_members: (m,) whether the shadow was trained on each.
+        shadow_members: (m,) True if the shadow was trained on it.
         outputs: (n, classes) the target's probabilities for n texts.
-        members: (n,) whether it was trained on each: the truth that the attack is measured against.
-        shadow_labels, labels: (m,), (n,) the true classes 0 .. classes - 1, where the attacker uses them; the paper's
-            does not.
+        members: (n,) True if the target was trained on it: the truth that the attack is measured against.
+        shadow_labels, labels: (m,), (n,) the true classes 0 .. classes - 1, if the attacker uses them.
         logits: the outputs are logits, not probabilities.
         hidden, epochs, seed: of the attack model.
 
@@ -391,7 +385,15 @@ def shadow_membership(
         classes = np.eye(known.shape[1])
         known = np.hstack([known, classes[_labels("shadow_labels", shadow_labels, *known.shape)]])
         requested = np.hstack([requested, classes[_labels("labels", labels, *requested.shape)]])
-    result = _network(known, inside, requested, hidden, epochs, RandomBits(seed))
+    network = optional("sklearn.neural_network").MLPClassifier(
+        hidden_layer_sizes=hidden,
+        batch_size=min(64, len(known)),
+        max_iter=epochs,
+        random_state=int(RandomBits(seed).integers(1)[0] >> np.uint64(32)),
+    )
+    scaler = optional("sklearn.preprocessing").StandardScaler()
+    model = quiet_fit(optional("sklearn.pipeline").make_pipeline(scaler, network), known, inside)
+    result: Floats = model.predict_proba(requested)[:, 1]
     right = int(((result >= 0.5) == truth).sum())
     return _measured("shadow model", result, truth, share(right, truth.size), "its own threshold, learnt on the shadow")
 
@@ -441,8 +443,7 @@ def likelihood_ratio_membership(
         outputs: (n, classes) what the target says about them.
         labels: (n,) true classes 0 .. classes - 1.
         members: (n,) whether the target was trained on each.
-        online: use the shadows that were trained on a text, too. Offline the attacker can make all shadows before it
-            is known which texts are asked about.
+        online: use the shadows that were trained on a text, too.
         logits: the outputs are logits, not probabilities.
 
     Raises:
@@ -501,21 +502,6 @@ def _normal(values: Floats, mask: Mask) -> tuple[Floats, Floats]:
     else:
         variance = np.full(counts.size, squares.sum() / (counts - 1).sum())
     return middle, np.maximum(variance, _TINY)
-
-
-def _network(
-    known: Floats, inside: Mask, queries: Floats, hidden: tuple[int, ...], epochs: int, bits: RandomBits
-) -> Floats:
-    network = optional("sklearn.neural_network").MLPClassifier(
-        hidden_layer_sizes=hidden,
-        batch_size=min(64, len(known)),
-        max_iter=epochs,
-        random_state=int(bits.integers(1)[0] >> np.uint64(32)),
-    )
-    scaler = optional("sklearn.preprocessing").StandardScaler()
-    model = quiet_fit(optional("sklearn.pipeline").make_pipeline(scaler, network), known, inside)
-    result: Floats = model.predict_proba(queries)[:, 1]
-    return result
 
 
 def _log_probabilities(name: str, outputs: npt.ArrayLike, logits: bool) -> Floats:

@@ -53,10 +53,9 @@ def expected_recovery(channel: Channel, prior: npt.ArrayLike, *, log: bool = Fal
     than word frequencies (the context) does better.
 
     Args:
-        channel: (inputs, outputs) P(output | input), what the mechanism really draws from; or a function from
-            (k,) input ids to (k, outputs).
+        channel: (inputs, outputs) P(output | input), or a function from (k,) input ids to (k, outputs).
         prior: (inputs,) public frequencies, scaled to sum 1.
-        log: whether the channel holds natural logarithms.
+        log: True if the channel holds natural logarithms.
 
     Raises:
         ParameterError: rows that are no distributions, frequencies that are none; the argument is named.
@@ -89,16 +88,15 @@ def bayes_recovery(
     people: Iterable[Hashable] | None = None,
     confidence: float = CONFIDENCE,
 ) -> AttackScore:
-    """The best attacker's answers to outputs that were really drawn, held against the truth.
+    """Return how often the best attacker is right about outputs that were really drawn.
 
     Args:
         channel, prior, log: as in `expected_recovery`.
         true: (n,) ids of the inputs.
         observed: (n,) ids of the outputs, place by place.
-        people: (n,) whose word each is: words of one text or author are alike, and an interval over words would be
-            too narrow. None: every word stands alone.
-        confidence: of the interval. On output that says nothing the attacker names the most frequent word, as the
-            baseline does: no false alarm.
+        people: (n,) whose word each is, because words of one author are alike; None: every word stands alone.
+        confidence: of the interval. On output that says nothing there is no false alarm: the attacker names the most
+            frequent word, as the baseline does.
 
     Raises:
         ParameterError: as `expected_recovery`; ids out of range, other numbers of them.
@@ -133,8 +131,8 @@ def nearest_recovery(
 ) -> AttackScore:
     """Name the k words whose public vectors are nearest (Euclidean) to each private point.
 
-    Against a mechanism that answers with words, a word's own vector is the point: the attacker who takes every output
-    at its word.
+    For a mechanism that answers with words, a word's own vector is the point: the attacker takes every output at its
+    word.
 
     Args:
         points: (n, d) private vectors.
@@ -149,8 +147,7 @@ def nearest_recovery(
     Raises:
         ParameterError: NaN, no row, other lengths, k out of range; the argument is named.
 
-    >>> words = [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]
-    >>> nearest_recovery([[0.1, 0.2], [8.0, 7.0]], words, [0, 2]).score.value
+    >>> nearest_recovery([[0.1, 0.2], [8.0, 7.0]], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]], [0, 2]).score.value
     1.0
     """
     pairs, (rows, words) = similarities(
@@ -200,7 +197,7 @@ def cross_corpus_recovery(
     confidence: float = CONFIDENCE,
     seed: int | None = None,
 ) -> AttackScore:
-    """How many of a victim's words an attacker recovers from their vectors with another model.
+    """Return how many of a victim's words an attacker recovers from their vectors with another model.
 
     A word that the attacker's model does not know counts as not recovered, as in the study.
 
@@ -208,10 +205,9 @@ def cross_corpus_recovery(
         victim: (words, matrix) of the model whose vectors were sent.
         attacker: (words, matrix) of the attacker's model, of the same dimension.
         k: how many words the attacker may name.
-        anchors: how many pairs (word, vector of the victim) the attacker knows: the most frequent of the victim's words
-            that both models have, such as "the" and "of". From them, and from words that are then each other's nearest,
-            the rotation between the spaces is learnt; they are left out of the score. 0: the spaces are compared as
-            they are.
+        anchors: how many pairs (word, vector of the victim) the attacker knows: the most frequent words that both
+            models have. From them, and from words that are then each other's nearest, the rotation between the spaces
+            is learnt; they are left out of the score. 0: the spaces are compared as they are.
         confidence: of the interval (words taken as independent, an approximation).
         seed: of ties.
 
@@ -231,9 +227,7 @@ def cross_corpus_recovery(
     k = check_int("k", k, minimum=1, maximum=len(known) - 1)
     row_of = {word: row for row, word in enumerate(known)}
     shared = np.array([row for row, word in enumerate(words) if word in row_of], dtype=np.int64)
-    anchors = check_int(
-        "anchors", anchors, minimum=0, maximum=max(shared.size, 1) - 1
-    )  # some shared word is to be recovered
+    anchors = check_int("anchors", anchors, minimum=0, maximum=max(shared.size, 1) - 1)  # one word is to be recovered
     points, candidates = unit_rows(points), unit_rows(candidates)
     anchor_rows = np.array([row_of[words[row]] for row in shared], dtype=np.int64)
     if anchors:
@@ -322,8 +316,7 @@ def bag_inversion(
     """Learn on public pairs to name the words behind a vector, and try it on private vectors.
 
     Args:
-        public_vectors: (n, d) vectors of public texts, from the same encoder *and mechanism* as the private ones: an
-            attacker knows both.
+        public_vectors: (n, d) vectors of public texts, from the same encoder *and mechanism* as the private ones.
         public_bags: n texts or bags of words; or (n, words) counts, dense or sparse.
         vectors: (m, d) the private vectors.
         bags: the bags of words behind the vectors; words that no public bag holds cannot be named. Empty bags are
@@ -332,8 +325,7 @@ def bag_inversion(
             pairs) or ``"logistic"`` (a logistic regression for every word).
         top: how many words the attacker names for each vector.
         people: (m,) whose vector each is; None: everybody has one.
-        confidence: of the intervals, over people. On vectors that say nothing, `AttackScore.succeeded` is a false
-            alarm with a probability of about (1 - confidence) / 2 for each score.
+        confidence: of the intervals, over people; false alarms as in `dptext.attacks.attribute_inference`.
         seed: of training.
 
     Returns:
@@ -361,10 +353,13 @@ def bag_inversion(
     if decoder == "ridge":
         chances = _ridge(learnt, visible, private, top)
     else:
-        chances = _logistic(learnt, visible, private, random_state(bits))
+        network = optional("sklearn.neural_network").MLPClassifier
+        # without a hidden layer it is one logistic regression a word, all trained together
+        model = network(hidden_layer_sizes=(), max_iter=200, learning_rate_init=0.01, random_state=random_state(bits))
+        chances = np.asarray(quiet_fit(model, learnt, visible.toarray().astype(np.int64)).predict_proba(private))
     frequent = np.argsort(-np.asarray(visible.sum(axis=0)).ravel(), kind="stable")[:top]
-    hits = _hits(_likeliest(chances, top), hidden[requested])
-    blind = _hits(np.tile(frequent, (requested.size, 1)), hidden[requested])
+    hits = _hits(chances, top, hidden[requested])
+    blind = np.asarray(hidden[requested][:, frequent].sum(axis=1), dtype=np.float64).ravel()
     detail = f"{requested.size:,} vectors, {len(learnt):,} public pairs, {visible.shape[1]:,} words, {top} named"
     return [
         AttackScore(
@@ -407,16 +402,12 @@ def _bags(public: Rows, private: Rows, rows: tuple[int, int]) -> tuple[Any, Any,
 def _ridge(learnt: Floats, features: Any, private: Floats, top: int) -> Floats:
     """(m, words) how likely each word is, linear in the vector; the penalty that does best on a fifth held back."""
     validation = np.arange(len(learnt)) % 5 == 4  # every fifth: the pairs may be sorted
-    precision = {
-        penalty: float(
-            _hits(
-                _likeliest(_linear(learnt[~validation], features[~validation], learnt[validation], penalty), top),
-                features[validation],
-            ).mean()
-        )
-        for penalty in _PENALTIES
-    }
-    return _linear(learnt, features, private, max(precision, key=lambda strength: precision[strength]))
+
+    def mean_hits(penalty: float) -> float:
+        chances = _linear(learnt[~validation], features[~validation], learnt[validation], penalty)
+        return float(_hits(chances, top, features[validation]).mean())
+
+    return _linear(learnt, features, private, max(_PENALTIES, key=mean_hits))
 
 
 def _linear(learnt: Floats, features: Any, queries: Floats, penalty: float) -> Floats:
@@ -428,19 +419,9 @@ def _linear(learnt: Floats, features: Any, queries: Floats, penalty: float) -> F
     return chances
 
 
-def _logistic(learnt: Floats, features: Any, private: Floats, seed: int) -> Floats:
-    network = optional("sklearn.neural_network").MLPClassifier
-    # without a hidden layer it is one logistic regression a word, all trained together
-    model = network(hidden_layer_sizes=(), max_iter=200, learning_rate_init=0.01, random_state=seed)
-    return np.asarray(quiet_fit(model, learnt, features.toarray().astype(np.int64)).predict_proba(private))
-
-
-def _likeliest(chances: Floats, top: int) -> npt.NDArray[np.int64]:
-    result: npt.NDArray[np.int64] = np.argpartition(-chances, top - 1, axis=1)[:, :top]
-    return result
-
-
-def _hits(named: npt.NDArray[np.int64], bags: Any) -> Floats:
+def _hits(chances: Floats, top: int, bags: Any) -> Floats:
+    """(n,) how many of the ``top`` likeliest words are in the bag."""
+    named = np.argpartition(-chances, top - 1, axis=1)[:, :top]
     result = np.empty(len(named))
     for start in range(0, len(named), _NAMED_AT_ONCE):
         position = slice(start, start + _NAMED_AT_ONCE)

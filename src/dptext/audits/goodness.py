@@ -64,12 +64,25 @@ def compare_draws(
     inputs = _inputs(len(log_probabilities), samples // 2, closely, bits)
     once, repeated = (_drawn(sampler, inputs, bits) for _ in range(2))
     every, draws = np.concatenate([inputs, inputs]), np.concatenate([once, repeated])
-    called = _Names(names, outputs)
-    result = _impossible(log_probabilities, every, draws, called)
+
+    def output_name(output: int) -> str:
+        return f"output {output}" if outputs is None else f"the output {outputs[output]!r}"
+
+    result = _impossible(log_probabilities, every, draws, names, output_name)
     if not result:
-        rows = _compared(log_probabilities, every, draws)
+        parts = np.split(
+            draws[np.argsort(every, kind="stable")],
+            np.searchsorted(np.sort(every, kind="stable"), np.arange(1, len(log_probabilities))),
+        )
+        by_row: dict[int, _Compared] = {}
+
+        def compare(row: int) -> None:
+            by_row[row] = _compared_row(log_probabilities[row], parts[row])
+
+        for_each_block(compare, range(len(log_probabilities)))
+        rows = [by_row[row] for row in range(len(log_probabilities))]
         share = math.log(error / _TESTS)
-        result = _off(rows, share, called) or _leaning(rows, share) or _repeated(rows, inputs, once, repeated, share)
+        result = _off(rows, share, names, output_name) or _repeated(rows, inputs, once, repeated, share)
     return DrawTest(agree=not result, draws=draws.size, inputs=len(log_probabilities), error=error, witness=result)
 
 
@@ -121,16 +134,9 @@ def _drawn(sampler: Sampler, inputs: Rows, bits: RandomBits) -> Rows:
     return draws.astype(np.int64)
 
 
-@dataclass(frozen=True)
-class _Names:
-    inputs: Sequence[str]
-    outputs: Sequence[str] | None
-
-    def output(self, output: int) -> str:
-        return f"output {output}" if self.outputs is None else f"the output {self.outputs[output]!r}"
-
-
-def _impossible(logs: Floats, inputs: Rows, sample: Rows, called: _Names) -> str:
+def _impossible(
+    logs: Floats, inputs: Rows, sample: Rows, names: Sequence[str], output_name: Callable[[int], str]
+) -> str:
     is_known = (sample >= 0) & (sample < logs.shape[1])
     chances = np.zeros(sample.size)
     chances[is_known] = np.exp(logs[inputs[is_known], sample[is_known]])
@@ -138,9 +144,9 @@ def _impossible(logs: Floats, inputs: Rows, sample: Rows, called: _Names) -> str
     if not places.size:
         return ""
     first = places[0]
-    text = called.output(sample[first]) if is_known[first] else "an output that it does not have"
+    text = output_name(sample[first]) if is_known[first] else "an output that it does not have"
     return (
-        f"under {called.inputs[inputs[first]]!r} {text} was drawn, whose probability is 0; so it was for "
+        f"under {names[inputs[first]]!r} {text} was drawn, whose probability is 0; so it was for "
         f"{places.size:,} of {sample.size:,} draws"
     )
 
@@ -149,37 +155,19 @@ def _impossible(logs: Floats, inputs: Rows, sample: Rows, called: _Names) -> str
 class _Compared:
     """Draws of one input compared with its probabilities: statistics G and K, and the worst group of outputs."""
 
-    row: int
     draws: int
     distance: float
     freedom: int
-    likeliest: int
-    """How often the likeliest output came."""
-    highest: float
-    """Its chance."""
-    equal: float
-    """The chance that two draws are equal."""
-    output: int
-    """One of the group that is farthest off."""
-    size: int
-    """How many outputs are in this group."""
+    likeliest: int  # count of the likeliest output
+    highest: float  # its probability
+    equal: float  # probability that two draws are equal
+    output: int  # one of the worst group
+    size: int  # number of outputs in this group
     count: int
     expected: float
 
 
-def _compared(logs: Floats, inputs: Rows, sample: Rows) -> list[_Compared]:
-    order = np.argsort(inputs, kind="stable")
-    parts = np.split(sample[order], np.searchsorted(inputs[order], np.arange(1, len(logs))))
-    result: list[_Compared] = []
-
-    def compare(row: int) -> None:
-        result.append(_compared_row(row, logs[row], parts[row]))
-
-    for_each_block(compare, range(len(logs)))
-    return sorted(result, key=lambda comparison: comparison.row)
-
-
-def _compared_row(row: int, logs: Floats, sample: Rows) -> _Compared:
+def _compared_row(logs: Floats, sample: Rows) -> _Compared:
     chances = np.exp(logs)
     chances /= chances.sum()
     order = np.argsort(-chances, kind="stable")
@@ -190,7 +178,6 @@ def _compared_row(row: int, logs: Floats, sample: Rows) -> _Compared:
         terms = np.where(counts > 0, counts * np.log(counts / expected), 0.0)
     worst = int(np.argmax(terms - counts + expected))
     return _Compared(
-        row=row,
         draws=sample.size,
         likeliest=int((sample == order[0]).sum()),
         highest=float(chances[order[0]]),
@@ -223,18 +210,16 @@ def _log_tail(distance: float, freedom: int) -> float:
     return freedom - distance + (freedom * math.log(distance / freedom) if freedom else 0.0)
 
 
-def _off(rows: Sequence[_Compared], log_error: float, called: _Names) -> str:
-    worst = min(rows, key=lambda comparison: _log_tail(comparison.distance, comparison.freedom))
-    alone = _log_tail(worst.distance, worst.freedom)
+def _off(rows: Sequence[_Compared], log_error: float, names: Sequence[str], output_name: Callable[[int], str]) -> str:
+    """Describe a group of outputs that came too often or too rarely, or a surplus of likeliest outputs, if any."""
+    tails = [_log_tail(row.distance, row.freedom) for row in rows]
+    place = int(np.argmin(tails))
     together = _log_tail(sum(row.distance for row in rows), sum(row.freedom for row in rows))
-    if alone > log_error - math.log(len(rows)) and together > log_error:
-        return ""
-    text = called.output(worst.output) if worst.size == 1 else f"one of a group of {worst.size:,} outputs"
-    came = f"{text} came {worst.count:,} times, where {worst.expected:,.1f} are expected"
-    return f"under {called.inputs[worst.row]!r} {came}"
-
-
-def _leaning(rows: Sequence[_Compared], log_error: float) -> str:
+    if tails[place] <= log_error - math.log(len(rows)) or together <= log_error:
+        worst = rows[place]
+        text = output_name(worst.output) if worst.size == 1 else f"one of a group of {worst.size:,} outputs"
+        came = f"{text} came {worst.count:,} times, where {worst.expected:,.1f} are expected"
+        return f"under {names[place]!r} {came}"
     draws = sum(row.draws for row in rows)
     share = sum(row.likeliest for row in rows) / draws
     mean = sum(row.draws * row.highest for row in rows) / draws
@@ -291,9 +276,6 @@ def distance_from(draws: npt.ArrayLike, cdf: Callable[[Floats], npt.ArrayLike]) 
 
     Raises:
         ParameterError: no draws.
-
-    >>> distance_from([0.1, 0.4, 0.8], lambda numbers: numbers)[0].__round__(3)
-    0.267
     """
     ordered = np.sort(np.asarray(draws, dtype=np.float64))
     if ordered.ndim != 1 or ordered.size == 0:
@@ -493,8 +475,7 @@ def compare_vectors(
 
 
 def _share_up_to(ordered: Floats, numbers: Floats) -> Floats:
-    shares: Floats = np.searchsorted(ordered, numbers, side="right") / ordered.size
-    return shares
+    return np.asarray(np.searchsorted(ordered, numbers, side="right") / ordered.size)
 
 
 def _statistics(draw: Draw, noise: StatedNoise, rows: int, bits: RandomBits) -> dict[str, Floats]:
@@ -506,25 +487,19 @@ def _statistics(draw: Draw, noise: StatedNoise, rows: int, bits: RandomBits) -> 
         kinds, vectors = _test_vectors(noise, of_a_call, bits)
         outputs = np.asarray(draw(vectors.copy(), bits), dtype=np.float32)
         parts.append((kinds, vectors, outputs.astype(np.float64) - vectors))
-    kinds, lengths, along = (
-        np.concatenate(entry)
-        for entry in zip(
-            *((of, _lengths(moved), _cosines(moved, x) * _lengths(moved)) for of, x, moved in parts), strict=True
-        )
-    )
+    measured = [(of, lengths_of(moved), _cosines(moved, x) * lengths_of(moved)) for of, x, moved in parts]
+    kinds, lengths, along = map(np.concatenate, zip(*measured, strict=True))
     statistics = {"the length of the noise": lengths, "the projection of the noise on the input": along}
     for kind, name in enumerate(_KINDS):
         statistics |= {
             f"{statistic} ({name} vectors)": values[kinds == kind] for statistic, values in [*statistics.items()][:2]
         }
     moves = [moved for _, _, moved in parts]
-    statistics["the cosine of the noise of neighbouring rows"] = np.concatenate(
-        [_cosines(moved[::2], moved[1::2]) for moved in moves]
-    )
-    statistics["the cosine of the noise of one row in two calls"] = np.concatenate(
-        [_cosines(one, other) for one, other in zip(moves[::2], moves[1::2], strict=True)]
-    )
-    return statistics
+    pairs = {
+        "the cosine of the noise of neighbouring rows": [(moved[::2], moved[1::2]) for moved in moves],
+        "the cosine of the noise of one row in two calls": list(zip(moves[::2], moves[1::2], strict=True)),
+    }
+    return statistics | {name: np.concatenate([_cosines(*pair) for pair in rows]) for name, rows in pairs.items()}
 
 
 def _test_vectors(noise: StatedNoise, rows: int, bits: RandomBits) -> tuple[npt.NDArray[np.int64], Floats]:
@@ -543,19 +518,21 @@ def _test_vectors(noise: StatedNoise, rows: int, bits: RandomBits) -> tuple[npt.
     pairs[np.arange(rows), one] = pairs[np.arange(rows), other] = 1.0
     every = kinds[:, None]
     vectors = np.select([every == 0, every == 1, every == 3], [axes * signs, signs, pairs * normal], normal)
-    vectors /= np.abs(vectors).max(axis=1, keepdims=True) if noise.domain == "unit cube" else _lengths(vectors)[:, None]
+    vectors /= (
+        np.abs(vectors).max(axis=1, keepdims=True) if noise.domain == "unit cube" else lengths_of(vectors)[:, None]
+    )
     if noise.domain != "unit sphere":  # half of the short ones are zero
         vectors[kinds == 4] *= np.maximum(0.0, 2 * bits.uniform(rows, 1)[kinds == 4] - 1)
     return kinds, vectors
 
 
-def _lengths(vectors: Floats) -> Floats:
+def lengths_of(vectors: Floats) -> Floats:
     lengths: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     return lengths
 
 
 def _directions(vectors: Floats) -> Floats:
-    return vectors / np.maximum(_lengths(vectors), 1e-300)[:, None]
+    return vectors / np.maximum(lengths_of(vectors), 1e-300)[:, None]
 
 
 def _cosines(first: Floats, second: Floats) -> Floats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -153,7 +154,7 @@ def _best_threshold(
     thresholds = np.unique(np.concatenate([ordered_one[-ranks], ordered_other[-ranks]]))
     # the event just above a value of the other side leaves that value out
     thresholds = np.unique(np.concatenate([thresholds, np.nextafter(thresholds, np.inf)]))
-    low, _ = clopper_pearson(_count_above(ordered_one, thresholds), len(one), error / 2)
+    low, _ = clopper_pearson(len(one) - np.searchsorted(ordered_one, thresholds), len(one), error / 2)
     _, high = clopper_pearson(_expected_above(ordered_other, thresholds), len(other), error / 2)
     with np.errstate(divide="ignore"):
         bounds = np.where(low > delta, np.log(np.maximum(low - delta, 0.0)) - np.log(high), -np.inf)
@@ -161,14 +162,9 @@ def _best_threshold(
     return float(bounds[place]), _middle_of_gap(float(thresholds[place]), ordered_one, ordered_other)
 
 
-def _count_above(ordered: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
-    counts: npt.NDArray[Any] = len(ordered) - np.searchsorted(ordered, thresholds)
-    return counts
-
-
 def _expected_above(ordered: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
-    """How many of as many fresh samples to expect at or above each threshold."""
-    counts = _count_above(ordered, thresholds).astype(np.float64)
+    """Return how many of as many fresh samples to expect at or above each threshold."""
+    counts = (len(ordered) - np.searchsorted(ordered, thresholds)).astype(np.float64)
     start = ordered[-_TAIL] if len(ordered) >= 4 * _TAIL else math.inf
     spread = float(np.mean(ordered[-_TAIL:] - start)) if math.isfinite(start) else 0.0
     if spread > 0.0:
@@ -179,15 +175,10 @@ def _expected_above(ordered: npt.NDArray[np.float64], thresholds: npt.NDArray[np
 
 def _middle_of_gap(threshold: float, *ordered: npt.NDArray[np.float64]) -> float:
     """The same event on these samples, its threshold as far from all of them as can be: new samples rarely equal it."""
-    places = [int(np.searchsorted(entry, threshold)) for entry in ordered]
-    below = max(
-        (float(entry[position - 1]) for entry, position in zip(ordered, places, strict=True) if position > 0),
-        default=-math.inf,
-    )
-    above = min(
-        (float(entry[position]) for entry, position in zip(ordered, places, strict=True) if position < len(entry)),
-        default=math.inf,
-    )
+    padded = [np.concatenate([[-np.inf], entry, [np.inf]]) for entry in ordered]
+    places = [int(np.searchsorted(entry, threshold)) for entry in padded]  # a threshold is finite
+    below = max(float(entry[place - 1]) for entry, place in zip(padded, places, strict=True))
+    above = min(float(entry[place]) for entry, place in zip(padded, places, strict=True))
     middle = below + (above - below) / 2
     return middle if math.isfinite(middle) and below < middle <= above else threshold
 
@@ -233,36 +224,29 @@ class _CheckedDraw:
 def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
     """The log-odds that a trained classifier gives for "first": logistic or boosted, the better of the two."""
     if first.ndim == 1 and first.dtype.kind in "iu":
-        return _histogram_score(first, second)
+        size = int(max(first.max(), second.max())) + 2  # one more for categories never seen
+        counts = [np.bincount(entry, minlength=size) + 0.5 for entry in (first, second)]
+        ratios = np.log(counts[0]) - np.log(counts[1])
+        return lambda outputs: ratios[np.minimum(outputs, size - 1)]
+    scikit_learn = partial(extra, name="audit", purpose="a learnt score")
     half = len(first) // 2
     features = np.concatenate([_flat(first), _flat(second)])
     labels = np.repeat([1, 0], [len(first), len(second)])
     trained = np.concatenate([np.arange(half), len(first) + np.arange(half)])
     held_out = np.setdiff1d(np.arange(len(labels)), trained)
-    linear = _scikit_learn("linear_model").LogisticRegression(C=10.0, max_iter=200)
+    linear = scikit_learn("sklearn.linear_model").LogisticRegression(C=10.0, max_iter=200)
     models = [
-        _scikit_learn("pipeline").make_pipeline(_scikit_learn("preprocessing").StandardScaler(), linear),
-        _scikit_learn("ensemble").HistGradientBoostingClassifier(max_iter=60, random_state=0),
+        scikit_learn("sklearn.pipeline").make_pipeline(scikit_learn("sklearn.preprocessing").StandardScaler(), linear),
+        scikit_learn("sklearn.ensemble").HistGradientBoostingClassifier(max_iter=60, random_state=0),
     ]
     fitted = [model.fit(features[trained], labels[trained]) for model in models]
-    log_loss = _scikit_learn("metrics").log_loss
+    log_loss = scikit_learn("sklearn.metrics").log_loss
     best = min(fitted, key=lambda model: log_loss(labels[held_out], model.predict_proba(features[held_out])[:, 1]))
     return lambda outputs: np.asarray(best.decision_function(_flat(outputs)), dtype=np.float64)
 
 
-def _histogram_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
-    size = int(max(first.max(), second.max())) + 2  # one more for categories never seen
-    counts = [np.bincount(entry, minlength=size) + 0.5 for entry in (first, second)]
-    ratios = np.log(counts[0]) - np.log(counts[1])
-    return lambda outputs: ratios[np.minimum(outputs, size - 1)]
-
-
 def _flat(outputs: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return outputs.reshape(len(outputs), -1).astype(np.float64)
-
-
-def _scikit_learn(module: str) -> Any:
-    return extra(f"sklearn.{module}", "audit", "a learnt score")
 
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -329,10 +313,8 @@ def density_loss(log_densities: npt.ArrayLike, *, allowed: Allowed) -> ExactLoss
     Raises:
         ParameterError: fewer than two inputs, or a density that is NaN or infinite.
 
-    >>> import numpy as np
     >>> inputs, outputs = np.array([0.0, 1.0]), np.array([-3.0, 0.5, 4.0])
-    >>> laplace = -np.abs(outputs - inputs[:, None])
-    >>> density_loss(laplace, allowed=1.0).loss
+    >>> density_loss(-np.abs(outputs - inputs[:, None]), allowed=1.0).loss  # Laplace
     1.0
     """
     logs = _table(log_densities)
@@ -347,7 +329,6 @@ def _worst_pair(logs: Floats, allowed: Allowed) -> ExactLoss:
     extremes: list[tuple[float, float]] = []
 
     def row(i: int) -> None:
-        result = []
         for start in range(i + 1, size, _ROWS):
             others = slice(start, min(start + _ROWS, size))
             loss = _losses(logs, i, others)
@@ -355,11 +336,8 @@ def _worst_pair(logs: Floats, allowed: Allowed) -> ExactLoss:
             with np.errstate(divide="ignore", invalid="ignore"):
                 extremes.append((float(loss.max()), float(np.nanmax(np.where(loss > 0, loss / bound, 0.0)))))
             place = int(np.argmax(loss - bound))
-            result.append(
-                (float(loss[place] - bound[place]), float(loss[place]), float(bound[place]), i, start + place)
-            )
-        if result:
-            best.append(max(result))
+            excess, worst, limit = ((loss - bound)[place], loss[place], bound[place])
+            best.append((float(excess), float(worst), float(limit), i, start + place))
 
     for_each_block(row, range(size - 1))
     _, loss, bound, i, j = max(best)
@@ -367,16 +345,9 @@ def _worst_pair(logs: Floats, allowed: Allowed) -> ExactLoss:
     output = int(np.argmax(np.abs(difference)))
     first, second = (i, j) if difference[output] >= 0 else (j, i)
     largest, ratio = (max(entry) for entry in zip(*extremes, strict=True))
-    return ExactLoss(
-        loss=_or_infinite(loss),
-        allowed=bound,
-        first=first,
-        second=second,
-        output=output,
-        pairs=size * (size - 1) // 2,
-        largest=_or_infinite(largest),
-        ratio=_or_infinite(ratio),
-    )
+    loss, largest, ratio = (math.inf if value > _INFINITE / 1e9 else value for value in (loss, largest, ratio))
+    pairs = size * (size - 1) // 2
+    return ExactLoss(loss, bound, first, second, output, pairs, largest, ratio)
 
 
 def exact_delta(log_probabilities: npt.ArrayLike, *, epsilon: float) -> tuple[float, int, int]:
@@ -400,10 +371,6 @@ def exact_delta(log_probabilities: npt.ArrayLike, *, epsilon: float) -> tuple[fl
 
     for_each_block(row, range(len(shares)))
     return max(best)
-
-
-def _or_infinite(loss: float) -> float:
-    return math.inf if loss > _INFINITE / 1e9 else loss
 
 
 def _losses(logs: Floats, i: int, others: slice) -> Floats:
@@ -514,10 +481,5 @@ def canary_loss(
     order = np.lexsort((bits.uniform(canaries), scores))  # ties fall at random
     lowest, highest = guesses // 2, guesses - guesses // 2
     correct = int((~included[order[:lowest]]).sum() + included[order[canaries - highest :]].sum())
-    counts = {"guesses": guesses, "canaries": canaries}
-    return CanaryBound(
-        loss=one_run_bound(correct, **counts, delta=delta, error=error),
-        strongest=one_run_bound(guesses, **counts, delta=delta, error=error),
-        correct=correct,
-        **counts,
-    )
+    bound = partial(one_run_bound, guesses=guesses, canaries=canaries, delta=delta, error=error)
+    return CanaryBound(bound(correct), bound(guesses), correct, guesses, canaries)

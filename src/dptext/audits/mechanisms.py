@@ -6,13 +6,14 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.audits.goodness import Release, Rows, Sampler, compare_releases
-from dptext.audits.losses import Draw, sampled_loss
+from dptext.audits.losses import LossBound, sampled_loss
 from dptext.audits.vectors import Pair, VectorScore, audit_vectors
 from dptext.audits.verdict import (
     Verdict,
@@ -69,8 +70,8 @@ def audit(
     Otherwise sampled as a black box, for the pair of words with the smallest allowed loss.
 
     Sentence replacement: exact, over every pair of the audited texts and every text of the bank; then draws are
-    compared with that distribution. Draws for the two texts whose distributions differ most also bound the loss from
-    below, as a black box.
+    compared with that distribution, and those of the two texts whose distributions differ most bound the loss from
+    below.
 
     Randomizer of vectors (`dptext.audits.audit_vectors`): sampled, at the two most distant vectors of its domain.
 
@@ -82,15 +83,13 @@ def audit(
             (a random half and their nearest neighbours, including the unknown word).
         texts: for a `BankRewriter`: the public texts whose pairs are audited; None: the empty text and random texts of
             the bank, as many as fit into 2^24 probabilities (600 at most).
-        distance: for a claim in a caller-defined metric: its function, ((n, d), (m, d)) float64 -> (n, m). It is a
-            separate argument because a mechanism must not supply its own measure.
+        distance: for a claim in a caller-defined metric: its function, ((n, d), (m, d)) float64 -> (n, m). A mechanism
+            must not supply its own measure.
         labels: for a claim about words of one group of a public partition: the group of each word of the vocabulary.
-            Pairs from two groups are not audited.
         dimension: for a randomizer: the dimension of the vectors.
         pair: for vectors: the audited pair; None: chosen automatically.
         score: for vectors: the score that ranks the outputs; None: chosen automatically; ``"learnt"``: a classifier.
-        samples: for a sampled bound: outputs per input; for an exact audit: the number of draws that are compared with
-            the distribution.
+        samples: for a sampled bound: outputs per input; for an exact audit: the number of compared draws.
         error: the probability of refuting a true claim.
         seed: seed of the chosen inputs and of the draws; None for fresh randomness.
         progress: show a progress bar, see `dptext.display`.
@@ -183,12 +182,13 @@ def _audit_words(
         groups=None if groups is None else groups[rows],
     )
     sampler = _sampler_of(mechanism, chosen, vectors.words, seeded=seed is not None)
-    logs = _log_distribution(mechanism, chosen)
-    if logs is None:
+    if hasattr(mechanism, "distributions"):
+        shares = mechanism.distributions(chosen)
+    elif hasattr(mechanism, "probabilities"):
+        shares = np.stack([np.asarray(mechanism.probabilities(word), dtype=np.float64) for word in chosen])
+    else:
         first, second = allowed.tightest_pair()
-        bound = sampled_loss(
-            _draw_of(sampler, first), _draw_of(sampler, second), samples=samples, error=error, seed=seed
-        )
+        bound = _bound(sampler, first, second, samples=samples, error=error, seed=seed)
         return judge_sample(
             claim,
             bound,
@@ -197,6 +197,8 @@ def _audit_words(
             witness=f"{chosen[first]!r} against {chosen[second]!r}, {bound.event}",
             coverage=f"the pair of {len(chosen):,} words with the smallest allowed loss, {samples:,} samples each",
         )
+    with np.errstate(divide="ignore"):
+        logs = np.log(shares)
     coverage = f"{'all' if len(chosen) == len(vectors.words) else 'the'} pairs of {len(chosen):,} words"
     if claim.condition.has(OneGroup):
         coverage += ", counting pairs of one group"
@@ -216,9 +218,9 @@ def _audit_words(
     )
     if release is None or verdict.refuted:
         return verdict
-    shares = {word: np.exp(logs[chosen.index(word)]) for word in lowercase}
-    expected = _expected(str.split, lambda words: [shares[word] for word in words], vectors.words)
-    copies = _copies(mechanism)
+    share_of = {word: np.exp(logs[chosen.index(word)]) for word in lowercase}
+    expected = _expected(str.split, lambda words: [share_of[word] for word in words], vectors.words)
+    copies = min(_COPIES, getattr(mechanism, "longest_document", None) or _COPIES)
     draws = compare_releases(release, expected, lowercase, copies=copies, error=error / 2, bits=RandomBits(seed))
     return add_release_draws(verdict, draws, error=error)
 
@@ -272,7 +274,7 @@ def _audit_texts(
     release = _release_of(mechanism, seed)
     if release is not None and not verdict.refuted:
         expected = _expected(mechanism.parts, mechanism.distributions, bank)
-        some, copies = texts[:_RELEASED], _copies(mechanism)
+        some, copies = texts[:_RELEASED], min(_COPIES, mechanism.longest_document or _COPIES)
         draws = compare_releases(release, expected, some, copies=copies, error=error / 3, bits=bits)
         verdict = add_release_draws(verdict, draws, error=error)
     if verdict.refuted:
@@ -280,15 +282,8 @@ def _audit_texts(
     second = int(np.abs(shares - shares[0]).sum(axis=1).argmax())
     # an output that is likely under neither text has no weight
     ratio = np.append(np.where(np.isfinite(logs[0] - logs[second]), logs[0] - logs[second], 0.0), 0.0)
-    bound = sampled_loss(
-        _draw_of(sampler, 0),
-        _draw_of(sampler, second),
-        samples=max(_MIN_SAMPLES, samples // 4),
-        error=error / 3,
-        delta=delta_of(claim),
-        score=lambda outputs: ratio[outputs],
-        seed=seed,
-    )
+    terms: dict[str, Any] = {"samples": max(_MIN_SAMPLES, samples // 4), "error": error / 3, "seed": seed}
+    bound = _bound(sampler, 0, second, delta=delta_of(claim), score=lambda outputs: ratio[outputs], **terms)
     if bound.loss > allowed:
         witness = f"{names[0]} against {names[second]}, {bound.event}"
         coverage = "the two texts whose distributions differ most"
@@ -363,18 +358,6 @@ def _chosen_words(vectors: Any, bits: RandomBits, groups: Rows | None) -> list[s
     return [words[row] for row in dict.fromkeys([*unknown, *picked.tolist(), *near])]
 
 
-def _log_distribution(mechanism: Any, words: list[str]) -> Points | None:
-    if hasattr(mechanism, "distributions"):
-        shares = mechanism.distributions(words)
-    elif hasattr(mechanism, "probabilities"):
-        shares = np.stack([np.asarray(mechanism.probabilities(word), dtype=np.float64) for word in words])
-    else:
-        return None
-    with np.errstate(divide="ignore"):
-        logs: Points = np.log(shares)
-    return logs
-
-
 def _sampler_of(mechanism: Any, inputs: Sequence[str], outputs: Sequence[str], *, seeded: bool) -> Sampler:
     """Return a sampler on indices; an unknown output gets the index after the last output."""
     output_index = {output: index for index, output in enumerate(outputs)}
@@ -395,9 +378,11 @@ def _release_of(mechanism: Any, seed: int | None) -> Release | None:
     return lambda documents, bits: mechanism.replacing()(documents, RandomBits(None) if seed is None else bits)[0]
 
 
-def _copies(mechanism: Any) -> int:
-    """Return the number of equal parts per document: three, or the maximum of the mechanism if that is smaller."""
-    return min(_COPIES, getattr(mechanism, "longest_document", None) or _COPIES)
+def _bound(sampler: Sampler, first: int, second: int, **terms: Any) -> LossBound:
+    draws = [
+        partial(lambda row, count, bits: np.asarray(sampler(np.full(count, row), bits)), row) for row in (first, second)
+    ]
+    return sampled_loss(*draws, **terms)
 
 
 def _expected(
@@ -419,10 +404,6 @@ def _expected(
     return draw
 
 
-def _draw_of(sampler: Sampler, index: int) -> Draw:
-    return lambda count, bits: np.asarray(sampler(np.full(count, index), bits))
-
-
 def distance_named(
     metric: str, distance: Distance | None, vocabulary: npt.NDArray[np.floating[Any]] | None = None
 ) -> Distance:
@@ -435,7 +416,7 @@ def distance_named(
     if known is not None and distance is not None:
         raise ParameterError(f"the claim is in {name} distance, which is computed here: leave distance= out")
     if known is not None:
-        return known
+        return lambda rows, matrix: np.stack([known(row, matrix) for row in rows])
     if distance is None:
         reason = "is a function of its caller" if name.startswith(_CALLERS) else "is not known here"
         raise ParameterError(
@@ -445,14 +426,15 @@ def distance_named(
     return distance
 
 
-def _angular(rows: Points, matrix: Points) -> Points:
+Distances: TypeAlias = Callable[[Points, Points], Points]
+"""(d,) and (m, d) points -> (m,) distances."""
+
+
+def _angular(row: Points, matrix: Points) -> Points:
     """Radians; a row of zeros lies on the first axis. An arc cosine would be wrong by 1e-8 near 0."""
-    ends = _directions(matrix)
-    results = [
-        np.arctan2(np.sqrt(((ends - start) ** 2).sum(axis=1)), np.sqrt(((ends + start) ** 2).sum(axis=1)))
-        for start in _directions(rows)
-    ]
-    return 2.0 * np.stack(results)
+    start, end = _directions(row[None]), _directions(matrix)
+    halves = np.arctan2(np.sqrt(((end - start) ** 2).sum(axis=1)), np.sqrt(((end + start) ** 2).sum(axis=1)))
+    return np.asarray(2.0 * halves)
 
 
 def _directions(points: Points) -> Points:
@@ -462,33 +444,31 @@ def _directions(points: Points) -> Points:
     return directions
 
 
-def _poincare(rows: Points, matrix: Points) -> Points:
+def _poincare(row: Points, matrix: Points) -> Points:
     """In the form with arsinh: arcosh(1 + 2 q) = 2 arsinh(sqrt(q)) without its cancellation."""
-    ends = 1.0 - (matrix**2).sum(axis=1)
-    results = [
-        2.0 * np.arcsinh(np.sqrt(((matrix - row) ** 2).sum(axis=1) / ((1.0 - (row**2).sum()) * ends))) for row in rows
-    ]
-    return np.stack(results)
+    inside = (1.0 - (row**2).sum()) * (1.0 - (matrix**2).sum(axis=1))
+    return np.asarray(2.0 * np.arcsinh(np.sqrt(((matrix - row) ** 2).sum(axis=1) / inside)))
 
 
-def _mahalanobis(vocabulary: npt.NDArray[np.floating[Any]], lambda_: float) -> Distance:
+def _mahalanobis(vocabulary: npt.NDArray[np.floating[Any]], lambda_: float) -> Distances:
     """Solve with lambda S + (1 - lambda) I, where S is the covariance of all words over its mean variance."""
     points = vocabulary.astype(np.float64)
     covariance = np.atleast_2d(np.cov(points, rowvar=False, bias=True))
     variance = np.diag(covariance).mean()
     identity = np.eye(points.shape[1])
     shape = lambda_ * (covariance / variance if variance > 0 else identity) + (1 - lambda_) * identity
-    return _rowwise(lambda differences: np.sqrt((differences.T * np.linalg.solve(shape, differences.T)).sum(axis=0)))
+
+    def distances(row: Points, matrix: Points) -> Points:
+        difference = (matrix - row).T
+        return np.asarray(np.sqrt((difference * np.linalg.solve(shape, difference)).sum(axis=0)))
+
+    return distances
 
 
-def _rowwise(norm: Callable[[Points], Points]) -> Distance:
-    return lambda rows, matrix: np.stack([norm(matrix - row) for row in rows])
-
-
-_KNOWN: dict[str, Distance] = {
-    "euclidean": _rowwise(lambda differences: np.sqrt((differences**2).sum(axis=1))),
+_KNOWN: dict[str, Distances] = {
+    "euclidean": lambda row, matrix: np.sqrt(((matrix - row) ** 2).sum(axis=1)),
     "angular": _angular,
-    "manhattan": _rowwise(lambda differences: np.abs(differences).sum(axis=1)),
-    "chebyshev": _rowwise(lambda differences: np.abs(differences).max(axis=1)),
+    "manhattan": lambda row, matrix: np.abs(matrix - row).sum(axis=1),
+    "chebyshev": lambda row, matrix: np.abs(matrix - row).max(axis=1),
     "poincare": _poincare,
 }

@@ -4,13 +4,14 @@ best."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.audits.goodness import Draw, Floats, compare_vectors, stated_noise
+from dptext.audits.goodness import Draw, Floats, compare_vectors, lengths_of, stated_noise
 from dptext.audits.losses import learn_score, loss_bound
 from dptext.audits.verdict import Verdict, add_stated_noise, as_approx, check_claim, delta_of, judge_sample
 from dptext.errors import ParameterError
@@ -31,18 +32,12 @@ _REPEATED = 40  # outputs that come again in their own call alone: by chance wit
 
 
 class ChannelLike(Protocol):
-    """A randomizer for vectors of one dimension."""
+    """A randomizer of vectors of one dimension; domain: ``unit sphere``, ``unit ball``, ``unit cube``, ``one-hot``."""
 
     @property
-    def domain(self) -> str:
-        """Which vectors come in: ``unit sphere``, ``unit ball``, ``unit cube`` or ``one-hot``."""
-        ...
-
+    def domain(self) -> str: ...
     @property
-    def dimension(self) -> int:
-        """d, of the vectors that come in."""
-        ...
-
+    def dimension(self) -> int: ...
     def sample(self, vectors: Any, bits: RandomBits) -> Any:
         """(n, d) vectors -> (n, k) private ones."""
         ...
@@ -66,8 +61,7 @@ def audit_vectors(
         pair: two (d,) vectors; None: the pair of `extreme_pairs` with the larger sampled loss.
         score: ranks the outputs; None: the built-in score with the largest sampled loss; ``"learnt"``: a classifier
             (the default if outputs and inputs differ in width).
-        samples: outputs of each vector that test the bound; as many more choose the event. They are drawn in blocks
-            of a few million numbers.
+        samples: outputs of each vector that test the bound; as many more choose the event.
         error: the probability of refuting a true claim.
         seed: None for fresh randomness.
 
@@ -84,7 +78,12 @@ def audit_vectors(
         )
     draw: Draw = mechanism.sample if hasattr(mechanism, "sample") else mechanism
     if pair is not None:
-        pairs = {"the two given vectors": _check_pair(pair)}
+        first, second = np.empty(0), np.empty(0)
+        with suppress(TypeError, ValueError):
+            first, second = (np.asarray(entry, dtype=np.float64) for entry in pair)
+        if first.ndim != 1 or first.shape != second.shape or first.size == 0 or np.array_equal(first, second):
+            raise ParameterError("pair must hold two different vectors of numbers of the same length")
+        pairs = {"the two given vectors": (first, second)}
     elif not callable(mechanism):
         pairs = extreme_pairs(str(mechanism.domain), int(mechanism.dimension))
     else:
@@ -99,10 +98,11 @@ def audit_vectors(
     few = min(samples, _CHOICE_SAMPLES)
     if score == "learnt" or (score is None and not comparable):
         (name, *_), used = pairs, "a learnt score"
-        ranking = _ranking_of(learn_score(*(_outputs(draw, vector, few, bits) for vector in pairs[name])))
+        learnt = learn_score(*(_outputs(draw, vector, few, bits) for vector in pairs[name]))
+        ranking: Ranking = lambda outputs, _first, _second: learnt(outputs)  # noqa: E731
     else:
-        fields = None if score is None else {"the given score": _ranking_of(score)}
-        name, used, ranking = _best_pair_and_ranking(draw, pairs, fields, few, error_of_bound, delta, bits)
+        given = None if score is None else {"the given score": lambda outputs, _first, _second: score(outputs)}
+        name, used, ranking = _best_pair_and_ranking(draw, pairs, given, few, error_of_bound, delta, bits)
     pair = pairs[name]
     # draws that nothing was chosen on
     scores = [_outputs(draw, vector, 2 * samples, bits, lambda outputs: ranking(outputs, *pair)) for vector in pair]
@@ -156,33 +156,15 @@ Ranking: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
 """(n, k) outputs and the two vectors -> (n,) scores."""
 
 
-def _projection(outputs: Floats, first: Floats, second: Floats) -> Floats:
-    return outputs @ (first - second)
-
-
-def _nearer(outputs: Floats, first: Floats, second: Floats) -> Floats:
-    return _length(outputs - second) - _length(outputs - first)
-
-
-def _nearer_by_coordinates(outputs: Floats, first: Floats, second: Floats) -> Floats:
-    nearer: Floats = np.abs(outputs - second).sum(axis=1) - np.abs(outputs - first).sum(axis=1)
-    return nearer
-
-
-def _length(vectors: Floats) -> Floats:
-    length: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    return length
-
-
 _RANKINGS: dict[str, Ranking] = {
-    "the projection on their difference": _projection,
-    "how much nearer it is to the first": _nearer,
-    "how much nearer it is to the first, coordinate by coordinate": _nearer_by_coordinates,
+    "the projection on their difference": lambda outputs, first, second: outputs @ (first - second),
+    "how much nearer it is to the first": lambda outputs, first, second: (
+        lengths_of(outputs - second) - lengths_of(outputs - first)
+    ),
+    "how much nearer it is to the first, coordinate by coordinate": lambda outputs, first, second: (
+        np.abs(outputs - second).sum(axis=1) - np.abs(outputs - first).sum(axis=1)
+    ),
 }
-
-
-def _ranking_of(score: Callable[[Floats], Floats]) -> Ranking:
-    return lambda outputs, _first, _second: score(outputs)
 
 
 def _discriminant(draw: Draw, pair: tuple[Floats, Floats], count: int, bits: RandomBits) -> Ranking:
@@ -286,13 +268,3 @@ def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits
     if len(widths) > 1:
         raise ParameterError("the mechanism returns outputs of several widths: their width tells the vectors apart")
     return widths.pop()
-
-
-def _check_pair(pair: Pair) -> tuple[Floats, Floats]:
-    try:
-        first, second = (np.asarray(entry, dtype=np.float64) for entry in pair)
-    except (TypeError, ValueError):
-        raise ParameterError("pair must hold two vectors of numbers, got something else") from None
-    if first.ndim != 1 or first.shape != second.shape or first.size == 0 or np.array_equal(first, second):
-        raise ParameterError("pair must hold two different vectors of the same length, got something else")
-    return first, second

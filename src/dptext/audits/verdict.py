@@ -128,14 +128,15 @@ class Verdict(ReprMixin):
         return self.draws is not None and not self.draws.agree
 
     def _details(self) -> list[tuple[str, str]]:
-        loss, limit = _format_loss(self.loss), f"(allowed: {_format_loss(self.allowed)})"
+        values = (self.loss, self.allowed, self.strongest)
+        loss, allowed, strongest = ("infinite" if v == math.inf else f"{max(v, 0.0):.5g}" for v in values)
+        limit = f"(allowed: {allowed})"
         if self._draws_differ:
             measured = f"unknown, because the draws differ {limit}."
         elif self.outcome is Outcome.EXACT or (self.refuted and self.error == 0.0):
             measured = f"{loss} {limit}."
         else:
             measured = f"at least {loss} {limit}."
-            strongest = _format_loss(self.strongest)
             if self.draws is not None:
                 measured += f" The stated noise shows {strongest} with this score and sample."
             elif not self.refuted:
@@ -195,10 +196,6 @@ def _json_value(value: object) -> object:
     if isinstance(value, float) and math.isinf(value):
         return "infinity" if value > 0 else "-infinity"
     return value
-
-
-def _format_loss(value: float) -> str:
-    return "infinite" if value == math.inf else f"{max(value, 0.0):.5g}"
 
 
 def check_claim(claim: object) -> PrivacyStatement:
@@ -289,13 +286,13 @@ def judge_exact(
     verdict = replace(verdict, draws=draws, error=draws.error)
     if draws.agree:
         return replace(verdict, method=f"{verdict.method}; in agreement with {compared}")
-    return _refute_draws(replace(verdict, method=f"{compared} against the distribution that the mechanism reports"))
+    method = f"{compared} against the distribution that the mechanism reports"
+    return replace(verdict, method=method, **_refuted(draws))
 
 
-def _refute_draws(verdict: Verdict) -> Verdict:
-    """Refute a verdict by its draws, which differ from the distribution or noise; the loss is unknown then."""
-    assert verdict.draws is not None
-    return replace(verdict, outcome=Outcome.REFUTED, loss=0.0, witness=verdict.draws.witness)
+def _refuted(draws: DrawTest) -> dict[str, Any]:
+    """Return the changes of a verdict by draws that differ from the distribution or noise; the loss is unknown."""
+    return {"outcome": Outcome.REFUTED, "loss": 0.0, "witness": draws.witness, "draws": draws}
 
 
 def judge_sample(
@@ -320,14 +317,11 @@ def add_release_draws(verdict: Verdict, draws: DrawTest, *, error: float) -> Ver
     """Add the comparison of released documents to an exact verdict; ``error`` covers both."""
     method = f"{verdict.method}, and {draws.draws:,} documents of a release (equal parts)"
     verdict = replace(verdict, error=error, method=method)
-    return verdict if draws.agree else _refute_draws(replace(verdict, draws=draws))
+    return verdict if draws.agree else replace(verdict, **_refuted(draws))
 
 
 def add_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_show: float, error: float) -> Verdict:
-    """Add the exact loss of the stated noise, and its comparison with draws, to a sampled verdict.
-
-    ``error`` covers all of them.
-    """
+    """Add the exact loss of the stated noise, and its comparison with draws, to a verdict; ``error`` covers all."""
     if loss > verdict.allowed * (1 + _ROUNDING):
         method = "exact, from the noise that the statement names"
         return replace(verdict, outcome=Outcome.REFUTED, loss=loss, error=0.0, method=method)
@@ -339,7 +333,7 @@ def add_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_sh
         strongest=max(could_show, verdict.loss),
         method=f"{verdict.method}; {draws.draws:,} draws {compared}",
     )
-    return verdict if draws.agree else _refute_draws(verdict)
+    return verdict if draws.agree else replace(verdict, **_refuted(draws))
 
 
 def judge_canaries(claim: PrivacyStatement, bound: CanaryBound, *, error: float, coverage: str) -> Verdict:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -21,11 +21,12 @@ from dptext.calibration.deniability import (
     WordSample,
     check_weights,
     deniability,
+    distances_from,
+    distributions_of,
     kept_and_support,
     sample_words,
     weighted_quantile,
 )
-from dptext.calibration.outcomes import distances_from, distributions_of
 from dptext.calibration.reidentification import DIGITS, UnreachableError, crossing, fresh_seed, log_odds
 from dptext.display import Fields, ReprMixin, progress_bar
 from dptext.errors import ParameterError
@@ -80,8 +81,13 @@ class Family:
         return self._build(self.vectors, epsilon=epsilon, **self._options, **more)
 
     def start(self) -> float:
-        """Return the first epsilon of a search; smaller if the mechanism refuses the usual one."""
-        usual, of_a_choice = usual_epsilon(self.vectors), 2 * math.log(len(self.vectors))
+        """Return the first epsilon of a search: 2 ln V over the median distance to the nearest other word, or less."""
+        vectors, of_a_choice = self.vectors, 2 * math.log(len(self.vectors))
+        probes = np.unique(np.linspace(0, len(vectors) - 1, _PROBE).astype(np.int64))
+        distance = distances_from(ExactDistances(vectors.matrix), probes)
+        nearest = np.where(distance > 0, distance, np.inf).min(axis=1)
+        nearest = nearest[np.isfinite(nearest)]
+        usual = of_a_choice / float(np.median(nearest)) if nearest.size else 1.0
         if usual > of_a_choice:
             try:
                 self(usual)
@@ -92,16 +98,10 @@ class Family:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(ReprMixin):
-    """Result of `calibrate`: an epsilon, its target and the reached value.
+    """Result of `calibrate`: an epsilon (four digits, rounded towards more privacy), its target and the reached value.
 
-    Attributes:
-        epsilon: four digits, rounded towards more privacy.
-        target: ``"keep_rate"`` or ``"support"``.
-        goal, reached: the requested value of the target, and its value at ``epsilon``.
-        error: half the width of a 95% interval around ``reached`` for a keep rate; NaN for a support, whose intervals
-            are in ``deniability``.
-        deniability: all other measures at ``epsilon``.
-        mechanism: the mechanism at ``epsilon``.
+    ``error`` is half the width of a 95% interval around ``reached`` for a keep rate; NaN for a support, whose intervals
+    are in ``deniability``, with all other measures.
     """
 
     epsilon: float
@@ -155,9 +155,8 @@ def calibrate(
 ) -> Calibration | BankCalibration:
     """Find the epsilon for a keep rate or support of words, or for a re-identification rate of texts.
 
-    **Words.** Exact on the sampled words for mechanisms with ``distributions``; sampled, with the same
-    random bits for every epsilon, for the others. A target on the support of a sampled mechanism is met cautiously:
-    draws underestimate the number of words.
+    **Words.** Exact on the sampled words for mechanisms with ``distributions``; sampled, with the same random bits for
+    every epsilon, for the others (draws underestimate the support, so such a target is met cautiously).
 
     **Texts of a bank.** The target is how often an adversary names the right one of several people, whose texts they
     know and find equally likely beforehand (`dptext.calibration.reidentification`). The bound is proved for any texts;
@@ -171,10 +170,10 @@ def calibrate(
         keep_rate: the mean of N_w over running text, between 0 and 1.
         support: the median of S_w over running text; at ``epsilon`` it is at least this.
         weights, rows, eta, draws, seed: see `dptext.calibration.deniability.deniability`.
-        progress: a bar, as `dptext.display` says.
+        progress: show a progress bar, see `dptext.display`.
         relinking: of a bank, how often they may be right, between 1 / people and 1.
         people: of a bank, how many.
-        texts: of a bank, at least as many public texts, one a person (one sentence, or a document).
+        texts: of a bank, at least as many public texts, one per person (one sentence, or a document).
 
     Raises:
         ParameterError: not exactly one target; a target out of range, or out of this mechanism's reach.
@@ -188,10 +187,25 @@ def calibrate(
         if isinstance(vectors, str | os.PathLike):
             vectors = word_vectors(vectors)
         if not isinstance(vectors, WordVectors):
-            fields: dict[str, Any] = {"keep_rate": keep_rate, "support": support, "pure_epsilon": pure_epsilon}
-            fields |= {"weights": weights, "mechanism": None if mechanism == "tem" else mechanism}
-            requested: dict[str, Any] = {"relinking": relinking, "people": people, "texts": texts, "seed": seed}
-            return _calibrate_bank(vectors, fields, **requested, **options)
+            from dptext.calibration.reidentification import calibrate_bank  # loads the encoders, not needed for words
+            from dptext.sentences.bank import TextBank
+
+            if not isinstance(vectors, TextBank):
+                raise ParameterError(
+                    f"vectors must be WordVectors, or a TextBank in their place, got {type(vectors).__name__}"
+                )
+            given: dict[str, Any] = {
+                "keep_rate": keep_rate,
+                "support": support,
+                "pure_epsilon": pure_epsilon,
+                "weights": weights,
+            }
+            given["mechanism"] = None if mechanism == "tem" else mechanism
+            if foreign := [name for name, value in given.items() if value is not None]:
+                raise ParameterError(f"a bank has no {', '.join(foreign)}: leave it out (its target is relinking)")
+            if relinking is None:
+                raise ParameterError("give the target of a bank: relinking, a probability, and people")
+            return calibrate_bank(vectors, relinking=relinking, people=people, texts=texts, seed=seed, **options)
         if relinking is not None or texts is not None:
             raise ParameterError("relinking is a target of texts of a bank: give a TextBank in place of vectors")
         family = Family(vectors, mechanism, pure_epsilon=pure_epsilon, **options)
@@ -211,32 +225,6 @@ def calibrate(
         result = deniability(built, **settings)
         error = math.nan if keep_rate is None else result.error("keep")
         return Calibration(epsilon, target.name, target.goal, target.value(result), error, result, built)
-
-
-def _calibrate_bank(bank: Any, of_words: Mapping[str, Any], **target: Any) -> BankCalibration:
-    from dptext.calibration.reidentification import (
-        calibrate_bank,  # loads the encoders, which words do not need
-    )
-    from dptext.sentences.bank import TextBank
-
-    if not isinstance(bank, TextBank):
-        raise ParameterError(f"vectors must be WordVectors, or a TextBank in their place, got {type(bank).__name__}")
-    foreign = [name for name, value in of_words.items() if value is not None]
-    if foreign:
-        raise ParameterError(f"a bank has no {', '.join(foreign)}: leave it out (its target is relinking)")
-    if target["relinking"] is None:
-        raise ParameterError("give the target of a bank: relinking, a probability, and people")
-    return calibrate_bank(bank, **target)
-
-
-def usual_epsilon(vectors: WordVectors) -> float:
-    """Return a first epsilon: 2 ln V over the median distance to the nearest other word."""
-    distance = distances_from(
-        ExactDistances(vectors.matrix), np.unique(np.linspace(0, len(vectors) - 1, _PROBE).astype(np.int64))
-    )
-    nearest = np.where(distance > 0, distance, np.inf).min(axis=1)
-    nearest = nearest[np.isfinite(nearest)]
-    return 2 * math.log(len(vectors)) / float(np.median(nearest)) if nearest.size else 1.0
 
 
 @dataclass(frozen=True)

@@ -1,59 +1,34 @@
 """Deniability of words: how often a word stays, how many words it may become, and their distances.
 
 Derivation: docs/understand/epsilon.md#calibration-deniability
+Derivation: docs/understand/epsilon.md#calibration-outcomes
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.calibration.outcomes import (
-    Floats,
-    Rows,
-    batch_for,
-    distributions_of,
-    outcomes,
-    reach_of_masses,
-    smallest_support,
-)
 from dptext.display import Fields, ReprMixin, progress_bar
 from dptext.errors import ParameterError
+from dptext.noise.selection import DistanceTable
 from dptext.plotting import get_axes, grey, label_axes, next_style
 from dptext.privacy.randomness import RandomBits
+from dptext.threads import for_each_block
 from dptext.validation import check_float, check_int
 from dptext.vectors.formats import VectorsLike
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import word_mechanism
 
+Floats: TypeAlias = npt.NDArray[np.float64]
+Rows: TypeAlias = npt.NDArray[np.int64]
+
 _BINS = 8
-
-
-def draw_keep(axes: Any, name: str, measured: Sequence[Deniability]) -> None:
-    """The keep rate over epsilon: a line of means, and a band for most of text."""
-    style, epsilons = next_style(axes), [entry.epsilon for entry in measured]
-    low, high = ([entry.quantile("keep", share) for entry in measured] for share in (0.05, 0.95))
-    axes.fill_between(epsilons, low, high, color=style["color"], alpha=0.15, linewidth=0)
-    axes.plot(epsilons, [entry.mean("keep") for entry in measured], label=name, markersize=4, **style)
-    label_axes(axes, "epsilon", "probability to stay\n(mean; band: 5% to 95% of text)", "How often a word stays")
-    axes.set_ylim(-0.02, 1.02)
-
-
-def draw_support(axes: Any, name: str, measured: Sequence[Deniability]) -> None:
-    """How many words one could become, over epsilon."""
-    style, epsilons = next_style(axes), [entry.epsilon for entry in measured]
-    low, middle, high = ([entry.quantile("support", share) for entry in measured] for share in (0.25, 0.5, 0.75))
-    draws = measured[0].draws if measured else None
-    label = name if draws is None else f"{name} (at least: {draws:,} draws a word)"
-    axes.fill_between(epsilons, low, high, color=style["color"], alpha=0.15, linewidth=0)
-    axes.plot(epsilons, middle, label=label, markersize=4, **style)
-    label_axes(axes, "epsilon", "words\n(median; band: 25% to 75% of text)", "How many words it could become")
-    axes.set_yscale("log")
 
 
 def draw_density(axes: Any, measured: Deniability) -> None:
@@ -72,16 +47,11 @@ def draw_density(axes: Any, measured: Deniability) -> None:
     if x.size:
         axes.axline((x.mean(), x.mean()), slope=1, color=grey(axes, 0.3), linewidth=0.8, zorder=0, label=_DIAGONAL)
     axes.margins(y=0.2)  # space above the words for the legend
-    neighbour = f"distance to the {_ordinal(measured.neighbours)} neighbour (dense to sparse)"
+    neighbour = f"distance to neighbour {measured.neighbours} (dense to sparse)"
     label_axes(axes, neighbour, "mean distance of a replacement", "How far a replacement goes")
 
 
 _DIAGONAL = "as far as that neighbour"
-
-
-def _ordinal(number: int) -> str:
-    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
-    return f"{number}{last}"
 
 
 _PUBLIC_SEED = 1949
@@ -138,7 +108,12 @@ def sample_words(weights: Floats, maximum: int) -> WordSample:
     if possible.size <= maximum:
         nothing = np.empty((0, 2), dtype=np.int64)
         return WordSample(possible, weights[possible], nothing, np.empty(0))
-    sure = _sure_words(weights, maximum)
+    sure = np.zeros(weights.size, dtype=np.bool_)  # words whose weight is at least an even share of what is left
+    while (room := maximum - int(sure.sum())) > 2:
+        more = ~sure & (weights * room >= float(weights[~sure].sum()))
+        if not more.any() or int((sure | more).sum()) > maximum - 2:
+            break
+        sure |= more
     rest = np.where(sure, 0.0, weights)
     count = (maximum - int(sure.sum())) // 2
     edges = np.cumsum(rest)
@@ -154,20 +129,8 @@ def sample_words(weights: Floats, maximum: int) -> WordSample:
     return WordSample(rows, shares, pairs, strata)
 
 
-def _sure_words(weights: Floats, maximum: int) -> npt.NDArray[np.bool_]:
-    """Words whose weight is at least an even share of what is left for the rest of the sample."""
-    sure = np.zeros(weights.size, dtype=np.bool_)
-    while True:
-        left = float(weights[~sure].sum())
-        room = maximum - int(sure.sum())
-        more = ~sure & (weights * room >= left) if room > 2 else np.zeros_like(sure)
-        if not more.any() or int((sure | more).sum()) > maximum - 2:
-            return sure
-        sure |= more
-
-
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-MEASURES = ("keep", "support", "likely", "distance", "replacement_distance", "rank", "median_rank", "neighbourhood")
+MEASURES = ("keep", "support", "distance", "replacement_distance", "median_rank", "neighbourhood")
 _BOUNDS = ("keep_low", "keep_high", "support_low", "support_high")
 _NORMAL_95 = 1.96
 
@@ -176,22 +139,18 @@ _NORMAL_95 = 1.96
 class Deniability(ReprMixin):
     """Effect of a mechanism on each of n words, and on the words of running text.
 
-    Arrays are (n,) float64, one entry a word. Measures of a replacement are conditional on the word not staying,
+    Arrays are (n,) float64, one entry per word. Measures of a replacement are conditional on the word not staying,
     and NaN if it always stayed.
 
     Attributes:
         mechanism, epsilon: the measured mechanism.
         words: the n words.
         weights: the share of running text that each stands for; their sum is 1.
-        keep: N_w, the probability that the word stays.
-        keep_low, keep_high: an interval for it, wrong for a word with probability at most 5%.
-        support: S_w, the size of the smallest set of outputs that holds a probability of at least 1 - eta.
-        support_low, support_high: an interval for it, wrong for a word with probability at most 5%.
-        likely: the number of outputs with a probability above eta (another definition of S_w in the literature;
-            never more than 1 / eta, so it says little where a word scatters).
-        distance: mean distance from the word to its output, 0 where it stays, in the metric that epsilon counts.
-        rank: mean rank of a replacement among the neighbours of the word (1: the nearest).
-        median_rank: the median of that rank.
+        keep, keep_low, keep_high: N_w, the probability that the word stays, and a 95% interval for it.
+        support, support_low, support_high: S_w, the size of the smallest set of outputs that holds a probability of at
+            least 1 - eta, and a 95% interval for it.
+            distance: mean distance from the word to its output, 0 where it stays, in the metric that epsilon counts.
+        median_rank: median rank of a replacement among the neighbours of the word (1: the nearest).
         neighbourhood: distance to the ``neighbours``-th nearest other word: small where the region is dense.
         eta, neighbours: as above.
         draws: how many draws of each word the numbers come from; None: exact, from the integers of the sampler.
@@ -207,9 +166,7 @@ class Deniability(ReprMixin):
     support: Floats
     support_low: Floats
     support_high: Floats
-    likely: Floats
     distance: Floats
-    rank: Floats
     median_rank: Floats
     neighbourhood: Floats
     eta: float
@@ -238,9 +195,6 @@ class Deniability(ReprMixin):
         """Half the width of a 95% interval around the mean of ``keep`` or ``distance`` (normal approximation).
 
         It covers the choice of the words and, where there are draws, the draws; 0 where both are exhaustive.
-
-        Raises:
-            ParameterError: another measure.
         """
         if name not in ("keep", "distance"):
             raise ParameterError(f"the error is known for 'keep' and 'distance', got {name!r}")
@@ -266,7 +220,10 @@ class Deniability(ReprMixin):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the measures for JSON; NaN becomes null."""
-        means = {name: _number(self.mean(name)) for name in MEASURES}
+
+        def number(value: float) -> float | None:
+            return value if math.isfinite(value) else None
+
         return {
             "mechanism": self.mechanism,
             "epsilon": self.epsilon,
@@ -274,10 +231,10 @@ class Deniability(ReprMixin):
             "draws": self.draws,
             "eta": self.eta,
             "neighbours": self.neighbours,
-            "mean": means,
-            "error": {name: _number(self.error(name)) for name in ("keep", "distance")},
+            "mean": {name: number(self.mean(name)) for name in MEASURES},
+            "error": {name: number(self.error(name)) for name in ("keep", "distance")},
             "shares": list(QUANTILES),
-            "quantiles": {name: [_number(entry) for entry in result] for name, result in self.quantiles().items()},
+            "quantiles": {name: list(map(number, values)) for name, values in self.quantiles().items()},
             "quantile_error": self.quantile_error,
         }
 
@@ -303,10 +260,7 @@ class Deniability(ReprMixin):
         yield "computed", "exactly" if self.draws is None else f"from {self.draws:,} draws of each word"
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw how far replacements go where words lie close together and where they do not: a dot a word.
-
-        Returns the axes of matplotlib: those given, which may show other mechanisms, or new ones (extra ``report``).
-        """
+        """Draw how far replacements go where words lie close together and where they do not: a dot per word."""
         axes = get_axes(axes)
         draw_density(axes, self)
         return axes
@@ -336,14 +290,13 @@ def deniability(
         epsilon, vectors: of one that is given by name: see `dptext.words.registry.word_mechanism`.
         words: the words to measure; None: a public sample of at most ``rows`` words, the whole vocabulary where it
             is no larger. A word outside the vocabulary counts as ``"<unk>"``.
-        weights: (V,) public frequencies of the vocabulary; None: 1 / rank (an assumption: see
-            `dptext.calibration.deniability`).
+        weights: (V,) public frequencies of the vocabulary; None: 1 / rank, an assumption.
         rows: how many words to sample.
         eta: S_w leaves out a probability of at most this.
         neighbours: which neighbour measures the density of a region.
         draws: draws of each word. An upper bound on S_w below the vocabulary's size needs about 4 / eta^2.
         seed: of the draws. The sampled words are public, so a seed reveals nothing.
-        progress: a bar, as `dptext.display` says.
+        progress: show a progress bar, see `dptext.display`.
 
     Raises:
         ParameterError: a number out of range; no words.
@@ -360,7 +313,7 @@ def deniability(
         neighbours, draws = check_int("neighbours", neighbours, minimum=1), check_int("draws", draws, minimum=1)
         names, sample, position = _select_words(measured, words, check_weights(weights, len(measured.vectors)), rows)
         result = outcomes(measured, position, RandomBits(seed), draws=draws, eta=eta, neighbours=neighbours)
-        arrays = vars(result) | {"weights": sample.weights}
+        arrays = result | {"weights": sample.weights}
         for array in arrays.values():
             array.setflags(write=False)
         return Deniability(
@@ -373,6 +326,151 @@ def deniability(
             sample=sample,
             **arrays,
         )
+
+
+_ENTRIES = 1 << 20  # probabilities in memory at a time, about
+_LEAST_BATCH = 32
+_TILE = 4096
+_SIDE = 0.025  # error of each side of an interval
+_ROUNDING = 1e-12  # shares are sums of float64
+
+
+def distributions_of(mechanism: WordMechanism) -> Callable[[list[str]], Floats] | None:
+    """The mechanism's exact output distributions, (n words) -> (n, V); None where it can only be sampled."""
+    value: Callable[[list[str]], Floats] | None = getattr(mechanism, "distributions", None)
+    return value
+
+
+def outcomes(
+    mechanism: WordMechanism, rows: Rows, bits: RandomBits, *, draws: int, eta: float, neighbours: int
+) -> dict[str, Floats]:
+    """Return the measures of some words: from their distributions if there are any, else from ``draws`` draws each."""
+    result = {name: np.zeros(rows.size) for name in (*MEASURES, *_BOUNDS, "distance_variance")}
+    words, table, distributions = mechanism.vectors.words, mechanism.distance_table(), distributions_of(mechanism)
+    numbers = _outcome_from_draws if distributions is None else _outcome_from_distribution
+    at_a_time = batch_for(len(table))
+    for start in range(0, rows.size, at_a_time):
+        batch = rows[start : start + at_a_time]
+        if distributions is None:
+            seen: Any = mechanism.sample_rows(np.repeat(batch, draws), bits).reshape(batch.size, draws)
+        else:
+            seen = distributions([words[row] for row in batch])
+        distance = distances_from(table, batch)
+
+        def measure(
+            index: int, start: int = start, batch: Rows = batch, seen: Any = seen, distances: Any = distance
+        ) -> None:
+            row = int(batch[index])
+            for name, value in numbers(seen[index], distances[index], row, eta=eta, neighbours=neighbours).items():
+                result[name][start + index] = value
+
+        for_each_block(measure, range(batch.size))
+    if distributions is None:
+        kept = np.rint(result["keep"] * draws)
+        result["keep_low"], result["keep_high"] = probability_interval(kept, draws, 2 * _SIDE)
+    del result["replacement_distance"]  # follows from the distance
+    return result
+
+
+def distances_from(table: DistanceTable, rows: Rows) -> npt.NDArray[np.float32]:
+    """(n, V) public distances from some rows to all."""
+    distance = np.empty((rows.size, len(table)), dtype=np.float32)
+    left = table.rows(rows)
+    for start in range(0, len(table), _TILE):
+        stop = min(start + _TILE, len(table))
+        distance[:, start:stop] = table.distances(left, table.columns(start, stop), math.inf)
+    distance *= np.float32(table.step)
+    return distance
+
+
+def reach_of_masses(draws: int) -> float:
+    """h of the module's docstring: no mass of nested sets is further below its true one, with probability 97.5%."""
+    return math.sqrt(math.log(1 / _SIDE) / (2 * draws))
+
+
+def batch_for(size: int) -> int:
+    """Return how many rows of a vocabulary's size are worked on at a time: a few MiB."""
+    return max(_LEAST_BATCH, _ENTRIES // size)
+
+
+def smallest_support(shares: Floats, eta: float) -> float:
+    """The size of the smallest set of outputs that holds a probability of at least 1 - eta; shares sum to 1."""
+    return float(np.searchsorted(np.cumsum(np.sort(shares)[::-1]), 1 - eta - _ROUNDING) + 1)
+
+
+def probability_interval(successes: npt.ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
+    """(low, high) around k / n: each side is wrong with probability at most error / 2 (Chernoff 1952)."""
+    share: Floats = np.asarray(successes, dtype=np.float64) / trials
+    maximum = math.log(2 / error) / trials
+    inner_low, inner_high = np.zeros_like(share), share.copy()
+    outer_low, outer_high = share.copy(), np.ones_like(share)
+    for _ in range(50):
+        low, high = (inner_low + inner_high) / 2, (outer_low + outer_high) / 2
+        too_far = _relative_entropy(share, low) > maximum
+        inner_low, inner_high = np.where(too_far, low, inner_low), np.where(too_far, inner_high, low)
+        too_far = _relative_entropy(share, high) > maximum
+        outer_low, outer_high = np.where(too_far, outer_low, high), np.where(too_far, high, outer_high)
+    return np.where(share > 0, inner_low, 0.0), np.where(share < 1, outer_high, 1.0)
+
+
+def _relative_entropy(share: Floats, other: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one = np.where(share > 0, share * np.log(share / other), 0.0)
+        rest = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - other)), 0.0)
+    total: Floats = one + rest
+    return np.where(np.isnan(total), np.inf, total)
+
+
+def _outcome_from_distribution(
+    shares: Floats, distances: npt.NDArray[np.float32], row: int, *, eta: float, neighbours: int
+) -> dict[str, float]:
+    order = np.argsort(np.where(np.arange(distances.size) == row, -1.0, distances), kind="stable")  # itself first
+    summed = np.cumsum(shares[order[1:]])
+    leaves = float(summed[-1])
+    support = smallest_support(shares, eta)
+    return {
+        "keep": float(shares[row]),
+        "keep_low": float(shares[row]),
+        "keep_high": float(shares[row]),
+        "support": support,
+        "support_low": support,
+        "support_high": support,
+        "distance": float(shares @ distances),
+        "median_rank": float(np.searchsorted(summed, leaves / 2) + 1) if leaves > 0 else math.nan,
+        "neighbourhood": float(distances[order[min(neighbours, shares.size - 1)]]),
+    }
+
+
+def _outcome_from_draws(
+    draws: Rows, distances: npt.NDArray[np.float32], row: int, *, eta: float, neighbours: int
+) -> dict[str, float]:
+    order = np.argsort(np.where(np.arange(distances.size) == row, -1.0, distances), kind="stable")  # itself first
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.arange(order.size)
+    lengths = distances[draws].astype(np.float64)
+    replaced = rank[draws[draws != row]]
+    counts = np.sort(np.unique(draws, return_counts=True)[1])[::-1]
+    shares = counts / draws.size
+    reach = reach_of_masses(draws.size)
+    # an upper bound: half of the draws rank the outputs, the other half tests how many of them suffice
+    half, support_high = draws.size // 2, float(rank.size)
+    tested = draws[half:]
+    needed = math.ceil((1 - eta + reach_of_masses(tested.size)) * tested.size)
+    if half > 0 and needed <= tested.size:
+        seen, times = np.unique(draws[:half], return_counts=True)
+        place = rank + seen.size  # ranked after the seen words
+        place[seen[np.argsort(-times, kind="stable")]] = np.arange(seen.size)
+        support_high = float(min(int(np.sort(place[tested])[needed - 1]) + 1, rank.size))
+    return {
+        "keep": float((draws == row).mean()),
+        "support": smallest_support(shares, eta),
+        "support_low": smallest_support(shares, eta + reach),
+        "support_high": support_high,
+        "distance": float(lengths.mean()),
+        "distance_variance": float(lengths.var(ddof=1) / draws.size) if draws.size > 1 else math.inf,
+        "median_rank": float(np.sort(replaced)[(replaced.size - 1) // 2]) if replaced.size else math.nan,
+        "neighbourhood": float(distances[order[min(neighbours, order.size - 1)]]),
+    }
 
 
 @dataclass(frozen=True)
@@ -447,10 +545,6 @@ def _select_words(
     shares = weights[position] if weights[position].sum() > 0 else np.ones(position.size)
     nothing = np.empty((0, 2), dtype=np.int64)
     return names, WordSample(position, shares / shares.sum(), nothing, np.empty(0)), position
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 @dataclass(frozen=True, repr=False)

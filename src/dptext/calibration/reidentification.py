@@ -20,7 +20,7 @@ from dptext.noise.subset_selection import Profile
 from dptext.plotting import get_axes, grey, label_axes, next_style
 from dptext.privacy.guarantee import epsilon_at_most, rate_at_most, rounded_down
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.wording import calibrated_bank
+from dptext.privacy.wording import paragraphs
 from dptext.release.privatize import privatize
 from dptext.sentences.bank import TextBank
 from dptext.sentences.origins import Likelihoods
@@ -40,7 +40,7 @@ class UnreachableError(Exception):
     """No crossing was found: the last epsilon of the search, and its direction."""
 
     def __init__(self, epsilon: float, upwards: bool) -> None:
-        super().__init__(f"no crossing up to {epsilon:g}" if upwards else f"no crossing down to {epsilon:g}")
+        super().__init__(f"no crossing {'up' if upwards else 'down'} to {epsilon:g}")
         self.epsilon, self.upwards = epsilon, upwards
 
 
@@ -70,15 +70,8 @@ def crossing(excess: Callable[[float], float], *, start: float, tolerance: float
             break
     if not at_low <= 0 < at_high:
         raise UnreachableError(high if upwards else low, upwards)
-    return _refined(excess, (low, at_low), (high, at_high), tolerance)
-
-
-def _refined(
-    excess: Callable[[float], float], below: tuple[float, float], above: tuple[float, float], tolerance: float
-) -> float:
-    """False position (Illinois: an end that stays twice counts half), bisection where that does not move."""
-    low, at_low = math.log(below[0]), below[1]
-    high, at_high = math.log(above[0]), above[1]
+    # false position (Illinois: an end that stays twice counts half), bisection where that does not move
+    low, high = math.log(low), math.log(high)
     weight_low, weight_high = at_low, at_high
     side = 0
     for step in range(_STEPS):
@@ -92,13 +85,11 @@ def _refined(
             middle = low + min(max(share, 0.02), 0.98) * (high - low)
         value = excess(math.exp(middle))
         if value <= 0:
-            low = middle
-            at_low = weight_low = value
+            low, at_low, weight_low = middle, value, value
             weight_high = weight_high / 2 if side < 0 else at_high
             side = -1
         else:
-            high = middle
-            at_high = weight_high = value
+            high, at_high, weight_high = middle, value, value
             weight_low = weight_low / 2 if side > 0 else at_low
             side = 1
     return math.exp(low)
@@ -158,7 +149,7 @@ class BankCalibration(ReprMixin):
         yield "public", self.public
 
     def _html_fields(self) -> Fields:
-        yield from (("meaning", entry) for entry in calibrated_bank(self))
+        yield from (("meaning", entry) for entry in paragraphs("privacy/templates/calibrated_bank.txt", found=self))
 
     def plot(self, axes: Any = None) -> Any:
         """Draw how often a text is traced back, at most, over epsilon: for this bank, and under any mechanism."""

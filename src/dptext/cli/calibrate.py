@@ -18,7 +18,7 @@ from dptext.cli.console import print_paragraph, print_table
 from dptext.cli.options import method_option, privacy_option, run_option
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
-from dptext.privacy.wording import calibrated_bank, measured, percent_at_most
+from dptext.privacy.wording import paragraphs, percent_at_most
 from dptext.validation import check_choice
 from dptext.vectors.formats import load_vectors
 from dptext.words.registry import MECHANISMS
@@ -131,7 +131,8 @@ def _calibrate_words(words: WordOptions, epsilons: Sequence[float], output: opti
                 f"Use --epsilon {target.epsilon:.4g}: on average {target.reached:.3f}{error} of the words of running "
                 "text stay."
             )
-            print_paragraph(measured(target.epsilon, target.mechanism.statement))
+            values = {"epsilon": target.epsilon, "statement": target.mechanism.statement}
+            print_paragraph(*paragraphs("privacy/templates/measured.txt", **values))
 
     output.print_result(as_dict, show)
 
@@ -214,7 +215,7 @@ def _calibrate_bank(texts: BankOptions, epsilons: Sequence[float], output: optio
             f"{round(rows[0].similarity[1], 2) + 0.0:.2f}. Of 10, 100, ...: the largest chance with which an adversary "
             "who knows the texts of that many people, all equally likely before, names the right one."
         )
-        for paragraph in [] if target is None else calibrated_bank(target):
+        for paragraph in [] if target is None else paragraphs("privacy/templates/calibrated_bank.txt", found=target):
             print_paragraph(paragraph)
 
     output.print_result(

@@ -25,7 +25,7 @@ from dptext.io.documents import DocumentReader, find_files, read_documents
 from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.guarantee import ApproxDP, at_most, compose
 from dptext.privacy.statement import new_release_id
-from dptext.privacy.wording import before_embedding, cautioned_of
+from dptext.privacy.wording import cautioned_of, render
 from dptext.release.run import Charges, charged
 from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabulary
 from dptext.vectors.formats import load_vectors
@@ -136,9 +136,8 @@ def embed(
     new_words = protection.word_budget
     levels = total_guarantees(plan, new_words, seeded=run.seed is not None)
     title, *details = describe_plan(plan, public)
-    guarantee = before_embedding(
-        head=title, further=details, unit=protection.unit, user=protection.user, promises=levels, more=new_words
-    )
+    owner = {"unit": protection.unit, "user": protection.user}
+    guarantee = render("before_embedding", head=title, further=details, promises=levels, more=new_words, **owner)
     statements = (
         plan.statement(level, seeded=False).replace(guarantee=ApproxDP(total.epsilon, total.delta))
         for level, total in levels.items()

@@ -20,7 +20,7 @@ from dptext.errors import ParameterError, RefusedError
 from dptext.io.atomic import check_folder_around
 from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import read_documents
-from dptext.privacy.wording import before_people, before_vectors, cautioned_of
+from dptext.privacy.wording import before_vectors, cautioned_of, render
 from dptext.release.run import is_released
 from dptext.representations.device import check_output_columns, encode_file
 from dptext.representations.published.protocols import Published
@@ -121,7 +121,7 @@ def encode(
             forget_training(encoding.save)
     caution = cautioned_of([device.statement], source=shell_argument(rows.sources[0]))
     asks = not all(place.is_begun(run) for place in places)
-    guarantee = [before_vectors(device), *([] if charge.user is None else [before_people(charge.user)])]
+    guarantee = [before_vectors(device), *([] if charge.user is None else [render("before_people", user=charge.user)])]
     announce("\n".join(guarantee), caution, yes=yes, asks=asks, output=output)
     settings = asdict(run) | asdict(charge)
     release_all(

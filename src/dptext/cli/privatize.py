@@ -18,6 +18,7 @@ from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import DocumentWriter
 from dptext.io.formats import file_format
 from dptext.privacy import wording
+from dptext.privacy.guarantee import MetricDP
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize_file
 from dptext.release.release import promise_to
@@ -219,9 +220,13 @@ def _announce(
 
     inner = getattr(mechanism, "mechanism", mechanism)  # behind a redaction
     effect = in_short(inner) if isinstance(inner, WordMechanism) else None
-    lines = [mechanism.promise_before_start(), *([] if effect is None else [wording.in_running_text(effect)])]
-    lines += [] if charge.user is None else [wording.before_people(charge.user)]
-    lines += [] if charge.ledger is None else filter(None, [wording.before_ledger(mechanism.statement.guarantee)])
+    lines = [
+        mechanism.promise_before_start(),
+        *([] if effect is None else [wording.render("in_running_text", found=effect)]),
+    ]
+    lines += [] if charge.user is None else [wording.render("before_people", user=charge.user)]
+    if charge.ledger is not None and isinstance(mechanism.statement.guarantee, MetricDP):
+        lines.append(wording.render("before_ledger"))
     caution = wording.cautioned(
         first=wording.unprotected_from(mechanism),
         most_stay=effect is not None and effect.most_stay,

@@ -125,7 +125,11 @@ class Ledger(ReprMixin):
             StorageError: the file exists or cannot be written.
         """
         limits = Limits(epsilon=epsilon, delta=delta, releases=releases)
-        row = {"secret": RandomBits().take(32), "created": _now(), **asdict(limits)}
+        row = {
+            "secret": RandomBits().take(32),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            **asdict(limits),
+        }
         store.create_store(Path(path), row, _PATIENCE)
         return cls(path)
 
@@ -184,7 +188,14 @@ class Ledger(ReprMixin):
                 resumed = self._check_release(connection, release_id, terms)
                 (units,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
                 if resumed is None:
-                    row = (release_id, _now(), PENDING, units, documents, about)
+                    row = (
+                        release_id,
+                        datetime.now(UTC).isoformat(timespec="seconds"),
+                        PENDING,
+                        units,
+                        documents,
+                        about,
+                    )
                     number = store.add_release(connection, row)
                     self._set_prices(connection)
                     over = store.overspent(connection, number, ceiling)
@@ -192,7 +203,7 @@ class Ledger(ReprMixin):
                         others = "SELECT count(*) FROM release WHERE state = ? AND number <> ?"
                         (pending,) = connection.execute(others, (PENDING, number)).fetchone()
                         raise _overspent(over, units, ceiling, terms, pending=pending)
-                    store.charge(connection, number)
+                    connection.execute("INSERT INTO charge SELECT unit, ?, documents FROM temp.fresh", (number,))
                 elif resumed != about or not store.same_units(connection, release_id):
                     raise refusal(
                         f"the release {release_id} is reserved for other rows or another guarantee; void it, or take a "
@@ -214,8 +225,7 @@ class Ledger(ReprMixin):
     def void(self, release_id: str) -> None:
         """Delete a pending release and return its budget.
 
-        Only the owner can decide this, and only if no output of the release was kept or shown to others. dptext never
-        does it automatically.
+        Only the owner can decide this, and only if no output was kept or shown to others; dptext never does it itself.
 
         Raises:
             RefusedError: the release is settled.
@@ -227,7 +237,9 @@ class Ledger(ReprMixin):
                 raise RefusedError(
                     f"the release {release_id} is out and cannot be voided: its readers have seen the output"
                 )
-            store.remove_release(connection, release_id)
+            charges = "DELETE FROM charge WHERE release = (SELECT number FROM release WHERE id = ?)"
+            for sql in (charges, "DELETE FROM release WHERE id = ?"):
+                connection.execute(sql, (release_id,))
 
     def state(self, release_id: str) -> str | None:
         """Return ``pending``, ``released``, or None if the ledger has no such release."""
@@ -324,21 +336,24 @@ class Ledger(ReprMixin):
 
     def _releases(self, connection: store.Connection, condition: str = "") -> list[ChargedRelease]:
         rows = connection.execute(f"SELECT id, at, state, about, units, documents FROM release {condition}")  # noqa: S608
+        releases = []
         with self._damage():
-            return [_release(*row) for row in rows]
+            for release_id, reserved_at, state, about, units, documents in rows:
+                data = json.loads(about)
+                guarantee, by, name = guarantee_from_dict(data["guarantee"]), data["by"], data["mechanism"]
+                terms = terms_of(guarantee, unit=Unit(data["unit"]), relation=Relation(data["relation"]), by=by)
+                row = (release_id, reserved_at, state, name, guarantee, terms, units, documents)
+                releases.append(ChargedRelease(*row))
+        return releases
 
     def _set_prices(self, connection: store.Connection) -> None:
         """Compute the prices of all releases, per number of documents of a unit, from their guarantees."""
-        rows = connection.execute("SELECT number, about, counts FROM release")
+        charges = []
         with self._damage():
-            promises = [
-                (number, guarantee_from_dict(json.loads(about)["guarantee"]), json.loads(counts))
-                for number, about, counts in rows
-            ]
-        store.set_prices(
-            connection,
-            ((number, count, *price(promise, count)) for number, promise, counts in promises for count in counts),
-        )
+            for number, about, counts in connection.execute("SELECT number, about, counts FROM release"):
+                guarantee = guarantee_from_dict(json.loads(about)["guarantee"])
+                charges += [(number, count, guarantee) for count in json.loads(counts)]
+        store.set_prices(connection, ((number, count, *price(of, count)) for number, count, of in charges))
 
     @contextmanager
     def _damage(self) -> Iterator[None]:
@@ -416,28 +431,15 @@ def _described(
         if promise.condition.for_some_only is not None:
             problem = "the ledger counts guarantees for all units only"
             raise refusal(problem, f" a guarantee {promise.condition.for_some_only}")
-        guarantee, unit, relation, mechanism = promise.guarantee, promise.unit, promise.relation, promise.mechanism
+        unit, relation, mechanism, promise = promise.unit, promise.relation, promise.mechanism, promise.guarantee
     elif not isinstance(promise, Guarantee):
         raise ParameterError(f"the argument promise must be a statement or a guarantee, got {type(promise).__name__}")
-    elif unit is None or relation is None:
+    if unit is None or relation is None:
         raise ParameterError("a guarantee alone has no privacy unit: give unit and relation as well")
-    else:
-        guarantee, unit, relation = (
-            promise,
-            check_choice("unit", unit, Unit),
-            check_choice("relation", relation, Relation),
-        )
-    terms = terms_of(guarantee, unit=unit, relation=relation, by=by)
-    about = {"guarantee": guarantee_to_dict(guarantee), "unit": unit, "relation": relation, "by": by}
-    return guarantee, terms, json.dumps({**about, "mechanism": mechanism})
-
-
-def _release(release_id: str, reserved_at: str, state: str, about: str, units: int, documents: int) -> ChargedRelease:
-    """Build a release from its row; raise ValueError, TypeError or KeyError if ``about`` is damaged."""
-    data = json.loads(about)
-    guarantee = guarantee_from_dict(data["guarantee"])
-    terms = terms_of(guarantee, unit=Unit(data["unit"]), relation=Relation(data["relation"]), by=data["by"])
-    return ChargedRelease(release_id, reserved_at, state, data["mechanism"], guarantee, terms, units, documents)
+    unit, relation = check_choice("unit", unit, Unit), check_choice("relation", relation, Relation)
+    terms = terms_of(promise, unit=unit, relation=relation, by=by)
+    about = {"guarantee": guarantee_to_dict(promise), "unit": unit, "relation": relation, "by": by}
+    return promise, terms, json.dumps({**about, "mechanism": mechanism})
 
 
 def _overspent(over: Mapping[str, Any], units: int, ceiling: Ceiling, terms: Terms, *, pending: int) -> RefusedError:
@@ -448,20 +450,17 @@ def _overspent(over: Mapping[str, Any], units: int, ceiling: Ceiling, terms: Ter
     elif over["by_delta"]:
         label, limit, spent, cost = "delta", ceiling.delta, over["delta_spent"], over["delta"]
     left = in_digits_at_least(remaining(limit, spent) or 0.0)
-    problem = (
+    problem = refusal(
         f"{over['units']:,} of {units:,} {terms.units} would be overspent (limit: {label} "
         f"{in_digits_at_least(limit)}, already spent: at most {in_digits(spent)}, this release costs "
         f"{'at most ' if over['prices'] > 1 else ''}{in_digits(cost)}, so {left} is left for some)"
     )
-    also = (
-        f" ({pending:,} pending: a release that was started stays charged until it is settled or you void it; see "
-        "dptext ledger show)"
+    if not pending:
+        return problem
+    return RefusedError(
+        f"{problem} ({pending:,} pending: a release that was started stays charged until it is settled or you void it; "
+        "see dptext ledger show)"
     )
-    return RefusedError(f"{refusal(problem)}{also if pending else ''}")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _hashed(keys: Iterable[str], secret: bytes, by: str) -> Iterator[tuple[bytes]]:

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -107,18 +107,13 @@ def price(guarantee: Guarantee, documents: int) -> tuple[float, float]:
     """Return the cost of a release for a unit with this many of its documents: (in the currency, in delta)."""
     if isinstance(guarantee, MetricDP):
         cost, delta = guarantee.epsilon, 0.0  # the distances of the documents are summed; the factor stays the same
+    elif isinstance(group := for_group(guarantee, documents), ZCDP):
+        cost, delta = group.rho, 0.0
     else:
-        group = for_group(guarantee, documents)
-        if isinstance(group, ZCDP):
-            cost, delta = group.rho, 0.0
-        else:
-            both = as_approx(group)
-            cost, delta = both.epsilon, both.delta
+        cost, delta = astuple(as_approx(group))
     if not math.isfinite(cost):
-        raise refusal(
-            "it has no guarantee",
-            f" a release that costs infinitely much for {documents:,} documents of one unit",
-        )
+        cause = f" a release that costs infinitely much for {documents:,} documents of one unit"
+        raise refusal("it has no guarantee", cause)
     return float(cost), float(delta)
 
 
@@ -167,10 +162,13 @@ class Limits:
                 raise refusal(
                     "zCDP has an epsilon only at a delta, and this ledger was made without one; make one with --delta"
                 )
-            return Ceiling(_largest_rho(self.epsilon, self.delta), math.inf, releases)
-        if currency is Currency.DISTANCE:
-            return Ceiling(self.epsilon, math.inf, releases)
-        return Ceiling(self.epsilon, self.delta or 0.0, releases)
+            low, high = 0.0, self.epsilon  # of rho, whose epsilon at this delta grows with it
+            while (middle := (low + high) / 2) not in (low, high):
+                fits = approx_from_zcdp(ZCDP(middle), delta=self.delta).epsilon <= self.epsilon
+                low, high = (middle, high) if fits else (low, middle)
+            return Ceiling(low, math.inf, releases)
+        delta = math.inf if currency is Currency.DISTANCE else self.delta or 0.0
+        return Ceiling(self.epsilon, delta, releases)
 
     def check(self, guarantee: Guarantee) -> None:
         """Raise a RefusedError if the guarantee has a delta and the ledger none."""
@@ -193,15 +191,9 @@ class Balance:
     @classmethod
     def under(cls, ceiling: Ceiling, spent: float, delta: float, releases: int) -> Balance:
         """Return the balance of a unit that has spent these amounts."""
-        left_releases = remaining(ceiling.releases, releases)
-        return cls(
-            spent,
-            delta,
-            releases,
-            remaining(ceiling.cost, spent),
-            remaining(ceiling.delta, delta),
-            None if left_releases is None else int(left_releases),
-        )
+        left, delta_left = remaining(ceiling.cost, spent), remaining(ceiling.delta, delta)
+        releases_left = remaining(ceiling.releases, releases)
+        return cls(spent, delta, releases, left, delta_left, None if releases_left is None else int(releases_left))
 
     @property
     def exhausted(self) -> bool:
@@ -225,17 +217,6 @@ def in_digits(value: float) -> str:
 def in_digits_at_least(value: float) -> str:
     """Format a remaining amount to 4 digits, never rounded up."""
     return at_most(-value * (1 + TOLERANCE), 4).removeprefix("-")
-
-
-def _largest_rho(epsilon: float, delta: float) -> float:
-    """The largest rho whose epsilon at this delta is within the limit (the conversion grows with rho)."""
-    low, high = 0.0, epsilon
-    while (middle := (low + high) / 2) not in (low, high):
-        if approx_from_zcdp(ZCDP(middle), delta=delta).epsilon <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 SCHEMA_VERSION = 2
@@ -291,7 +272,7 @@ class Connection(sqlite3.Connection):
                 return super().execute(*arguments)
             except sqlite3.OperationalError as error:
                 waited = time.monotonic() - start
-                if _code(error) != sqlite3.SQLITE_BUSY:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     raise
             if waited >= self.patience:
                 raise StorageError(
@@ -411,10 +392,6 @@ def overspent(connection: Connection, number: int, ceiling: Ceiling) -> dict[str
     return {name: value or 0 for (name, *_), value in zip(cursor.description, cursor.fetchone(), strict=True)}
 
 
-def charge(connection: Connection, number: int) -> None:
-    connection.execute("INSERT INTO charge SELECT unit, ?, documents FROM temp.fresh", (number,))
-
-
 def same_units(connection: Connection, release_id: str) -> bool:
     """True if a release charged exactly the units in ``temp.fresh``, each for as many documents."""
     number, units = connection.execute("SELECT number, units FROM release WHERE id = ?", (release_id,)).fetchone()
@@ -425,12 +402,6 @@ def same_units(connection: Connection, release_id: str) -> bool:
         (number,),
     ).fetchone()
     return bool(units == fresh == both)
-
-
-def remove_release(connection: Connection, release_id: str) -> None:
-    (number,) = connection.execute("SELECT number FROM release WHERE id = ?", (release_id,)).fetchone()
-    connection.execute("DELETE FROM charge WHERE release = ?", (number,))
-    connection.execute("DELETE FROM release WHERE number = ?", (number,))
 
 
 def sums(connection: Connection) -> Iterator[tuple[float, float, int, int]]:
@@ -498,12 +469,8 @@ def _check_kind(connection: Connection) -> None:
         )
 
 
-def _code(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-
-
 def _problem(error: sqlite3.Error, path: Path) -> BaseException:
-    code = _code(error)
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_INTERRUPT:
         return KeyboardInterrupt()
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):

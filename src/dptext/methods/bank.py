@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dptext.attacks import AttackScore, linkage, linkage_of_scores
 from dptext.attacks.base import as_people
 from dptext.audits.mechanisms import audit
-from dptext.calibration.outcomes import Floats
+from dptext.calibration.deniability import Floats
 from dptext.calibration.reidentification import bank_epsilon
 from dptext.errors import DataError, ParameterError
 from dptext.evaluation.utility import Predictions, predictions

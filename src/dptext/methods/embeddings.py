@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dptext.attacks import AttackScore, nearest_secrets, nearest_secrets_known
+from dptext.attacks.linkage import NO_ROW
 from dptext.attacks.membership import gaussian_ceiling
-from dptext.attacks.neighbours import NO_ROW
 from dptext.audits.verdict import Verdict, judge_gaussian, judge_sampled_gaussian
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.plan import ExpectedVectors, expected_vectors

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from dptext.calibration.outcomes import Floats, probability_interval
+from dptext.calibration.deniability import Floats, probability_interval
 from dptext.methods.data import utterances
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength, filled, paragraphs, strength_in_brief, table_cells

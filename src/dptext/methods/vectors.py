@@ -12,7 +12,7 @@ import numpy as np
 
 from dptext.audits.mechanisms import audit
 from dptext.audits.verdict import Verdict
-from dptext.calibration.outcomes import Floats
+from dptext.calibration.deniability import Floats
 from dptext.errors import DataError
 from dptext.io.artifacts import announced_format
 from dptext.methods.attacks import Attack, infer_attribute

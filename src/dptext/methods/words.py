@@ -19,8 +19,7 @@ from dptext.attacks import (
     nearest_recovery,
 )
 from dptext.audits.mechanisms import audit
-from dptext.calibration.deniability import deniability, zipf_weights
-from dptext.calibration.outcomes import Floats, distributions_of
+from dptext.calibration.deniability import Floats, deniability, distributions_of, zipf_weights
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import read_documents
 from dptext.methods.attacks import (

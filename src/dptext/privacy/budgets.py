@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -26,18 +26,14 @@ class DeltaWarning(UserWarning):
 
 
 def delta_too_large(delta: float, *, public_users: int | None = None) -> str | None:
-    """Why delta is too large for this many users, in a sentence; None where it is not."""
+    """Return why delta is too large for this many users, in a sentence; None if it is not."""
     delta = check_float("delta", delta, above=0, below=1)
-    users = (
-        ASSUMED_USERS if public_users is None else check_int("public_users", public_users, minimum=1, maximum=10**18)
-    )
+    users, text = ASSUMED_USERS, "the bound that is taken where none is stated (give public_users= if fewer is known)"
+    if public_users is not None:
+        users = check_int("public_users", public_users, minimum=1, maximum=10**18)
+        text = "the public bound on the number of users"
     if delta * users < 1:
         return None
-    text = (
-        "the public bound on the number of users"
-        if public_users is not None
-        else "the bound that is taken where none is stated (give public_users= if fewer is publicly known)"
-    )
     return (
         f"delta {delta:g} is not below 1 / {users:,}, {text}: such a guarantee would allow publishing all texts of "
         "one user; use a tenth of it or less"
@@ -58,7 +54,6 @@ At delta 1e-6 a level needs `BudgetLevel.users_to_match_noise` users who all say
 standard deviation of the noise, in the one direction they agree on: 70 at epsilon 0.05, and about 4 / epsilon below 1.
 For smaller values, leave those users out instead, which reveals nothing about them.
 """
-_ONLY = "everyone"
 _DIGITS = 6  # of sigma and of the clipping norms, as printed and as used
 
 
@@ -82,37 +77,24 @@ class PersonalBudgets:
 
         C_l = sigma / sigma_1(epsilon_l, delta), so C = 1 for the largest epsilon                          (norms)
 
-    **Guarantee** (unit: user; trust: central). A user of level l, whose vector has norm at most C_l, has
+    **Guarantee** (unit: user; trust: central; proof: docs/understand/accounting.md#privacy-personal-budgets). A user of
+    level l, whose vector has norm at most C_l, has
 
     - under add/remove: (epsilon_l, delta), for any texts and any levels of the others;
     - under substitution, with another text of their own or by another user of level l: delta and the exact epsilon
       at sensitivity 2 C_l;
     - under substitution by a user of level m, or by the same user at level m: the exact epsilon at C_l + C_m.
 
-    *Proof.* Let f be the sum of the vectors. With and without the user it differs by their vector and nothing else,
-    since every other vector is made of its own user's text and public numbers. So f moves by at most C_l, in one
-    direction, and the two outputs are N(f, sigma^2 I) and N(f', sigma^2 I) with |f - f'| / sigma <= C_l / sigma <=
-    1 / sigma_1(epsilon_l, delta): (epsilon_l, delta) by Theorem 8 of Balle and Wang, in both orders. The sum over the
-    others cancels in f - f', so nothing was said of them. Replacing a vector of norm at most C_l by one of norm at
-    most C_m moves f by at most C_l + C_m, attained by opposite vectors. The rounding is harmless: sigma is rounded up
-    before, C_l down. |
-
-    **Assumptions.** (1) Levels are *public* and do not depend on any text. A level derived from a person's text would
-    make their clipping, and so their epsilon, depend on the text: only the largest epsilon would hold, and the level
-    itself would be unprotected. A level predicted from the texts of *others* is worse: removing one of them would
-    change this vector too, and the proof fails for everybody.
+    **Assumptions.** (1) Levels are *public* and depend on nobody's texts: with a level derived from a text only the
+    largest epsilon would hold, and with levels predicted from the texts of others the proof fails for everybody.
     (2) A vector depends on its own user's text and on public numbers: no norm, weight or vocabulary from all texts.
     (3) sigma and the norms follow from the offered levels, not from the users' choices or their number.
-    (4) The noise is normal; the sampler states the effect of finite precision: a rounding
-    of the vectors to a grid lengthens them, so clip to C_l less that rounding.
-
-    Several releases of the same users: `release` is the release for one level; split it
-    (`GaussianRelease.split`) or compose it with others, level by level. The norms stay the same for every part.
+    (4) The noise is normal; the sampler states the effect of finite precision (rounding to a grid lengthens vectors, so
+    clip to C_l less that rounding).
 
     Args:
         levels: public names and their epsilons; or one number, which is one level, "everyone".
-        delta: of all levels. (An own delta for a level would be lost as soon as a user is compared with one of
-            another level.)
+        delta: of all levels.
         default: the level of users who declared none; None: the one with the least epsilon.
         floor: the smallest allowed epsilon of a level (`DEFAULT_FLOOR`); 0 allows all.
 
@@ -120,15 +102,8 @@ class PersonalBudgets:
         ParameterError: no levels, a number out of range, an epsilon below the floor, a default that is no level.
 
     >>> budgets = PersonalBudgets({"strict": 1.0, "standard": 4.0, "open": 8.0}, delta=1e-6, default="standard")
-    >>> print(budgets.table())
-    level     epsilon  clipping norm  epsilon under substitution  users to match the noise
-    strict          1       0.154552                       2.123                         5
-    standard        4       0.547068                       8.898                         2
-    open            8              1                       18.66                         1
-    >>> budgets.guarantee("strict")
-    ApproxDP(epsilon=1.0, delta=1e-06)
-    >>> budgets.guarantee("strict", relation=Relation.SUBSTITUTION, other="open").epsilon < 9.5
-    True
+    >>> budgets.clipping_norm("strict"), budgets.guarantee("strict")
+    (0.154552, ApproxDP(epsilon=1.0, delta=1e-06))
     """
 
     levels: Mapping[str, float]
@@ -144,7 +119,7 @@ class PersonalBudgets:
         default: str | None = None,
         floor: float = DEFAULT_FLOOR,
     ) -> None:
-        fields = levels if isinstance(levels, Mapping) else {_ONLY: levels}
+        fields = levels if isinstance(levels, Mapping) else {"everyone": levels}
         delta = check_float("delta", delta, above=0, below=1)
         floor = check_float("floor", floor, minimum=0)
         if not fields:
@@ -156,10 +131,9 @@ class PersonalBudgets:
             default = min(checked, key=checked.__getitem__)
         if not isinstance(default, str) or default not in checked:
             raise ParameterError(f"default must be one of {format_names(checked)}, got {display_value(default)}")
-        object.__setattr__(self, "levels", MappingProxyType(checked))
-        object.__setattr__(self, "delta", delta)
-        object.__setattr__(self, "default", default)
-        object.__setattr__(self, "floor", floor)
+        values = {"levels": MappingProxyType(checked), "delta": delta, "default": default, "floor": floor}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
         if not 0 < self.sigma < 2.0**1000 or not all(self._norms.values()):
             raise ParameterError("no float holds the noise or a clipping norm for these levels: take larger epsilons")
 
@@ -170,20 +144,19 @@ class PersonalBudgets:
 
     @cached_property
     def _norms(self) -> dict[str, float]:
-        return {
-            name: 1.0 if epsilon == self.cap else self._norm(epsilon)  # sigma is enough for the cap at 1
-            for name, epsilon in self.levels.items()
-        }
-
-    def _norm(self, epsilon: float) -> float:
-        needed = gaussian_sigma(epsilon=epsilon, delta=self.delta, sensitivity=1.0)
-        return rounded_down(self.sigma / needed * (1 - 1e-15), _DIGITS)  # (norms)
+        norms = dict.fromkeys(self.levels, 1.0)  # sigma is enough for the cap at 1
+        for name, epsilon in self.levels.items():
+            if epsilon < self.cap:
+                needed = gaussian_sigma(epsilon=epsilon, delta=self.delta, sensitivity=1.0)
+                norms[name] = rounded_down(self.sigma / needed * (1 - 1e-15), _DIGITS)  # (norms)
+        return norms
 
     def __hash__(self) -> int:
         return hash((frozenset(self.levels.items()), self.delta, self.default, self.floor))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (dict(self.levels), self.delta, self.default, self.floor))
+        build = partial(PersonalBudgets, delta=self.delta, default=self.default, floor=self.floor)
+        return (build, (dict(self.levels),))
 
     @property
     def cap(self) -> float:
@@ -191,11 +164,7 @@ class PersonalBudgets:
         return max(self.levels.values())
 
     def level(self, declared: str | None) -> str:
-        """Return the declared level of a user, or the default for None.
-
-        Raises:
-            ParameterError: an unknown level. (Levels are public, so the message reveals no text.)
-        """
+        """Return the declared level of a user, or the default for None. (Levels are public: errors reveal nothing.)"""
         if declared is None:
             return self.default
         if not isinstance(declared, str) or declared not in self.levels:
@@ -215,9 +184,6 @@ class PersonalBudgets:
             level: their level (None: the default one).
             relation: add/remove of them, or substitution.
             other: under substitution, the level of who or what replaces them; None: their own.
-
-        Raises:
-            ParameterError: no such level; another level under add/remove.
         """
         norm = self.clipping_norm(level)
         if check_choice("relation", relation, Relation) is Relation.SUBSTITUTION:
@@ -257,22 +223,10 @@ class PersonalBudgets:
         head = ("level", "epsilon", "clipping norm", "epsilon under substitution", "users to match the noise")
         cells = [head]
         for row in self.rows():
-            epsilons = at_most(row.epsilon, 4), at_most(row.substitution_epsilon, 4)
-            cells.append(
-                (row.level, epsilons[0], f"{row.clipping_norm:g}", epsilons[1], f"{row.users_to_match_noise:,}")
-            )
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if place == 0 else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in cells
-        )
-
-
-def _restored(levels: dict[str, float], delta: float, default: str, floor: float) -> PersonalBudgets:
-    return PersonalBudgets(levels, delta=delta, default=default, floor=floor)
+            epsilon, substituted = at_most(row.epsilon, 4), at_most(row.substitution_epsilon, 4)
+            cells.append((row.level, epsilon, f"{row.clipping_norm:g}", substituted, f"{row.users_to_match_noise:,}"))
+        width, *others = (max(map(len, column)) for column in zip(*cells, strict=True))
+        return "\n".join("  ".join([first.ljust(width), *map(str.rjust, rest, others)]) for first, *rest in cells)
 
 
 def _check_level(place: str, name: Any, epsilon: Any, delta: float, floor: float) -> float:

@@ -6,39 +6,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib import import_module
-from typing import Any
 
-from dptext.errors import MissingExtraError, ParameterError, RefusedError
-from dptext.privacy.guarantee import (
-    ZCDP,
-    ApproxDP,
-    Relation,
-    approx_from_zcdp,
-    product_upwards,
-    rounded_down,
-    rounded_up,
-)
+from dptext.errors import ParameterError, RefusedError, extra
+from dptext.privacy.guarantee import ZCDP, ApproxDP, Relation, product_upwards, rounded_down, rounded_up
 from dptext.validation import check_choice, check_float, check_int
 
 _MARGIN = 1e-6  # of delta, kept back: it is computed to 1e-8
 
 
 def gaussian_delta(sigma: float, *, epsilon: float, sensitivity: float) -> float:
-    """The delta that noise of standard deviation ``sigma`` has at ``epsilon``; relative error below 1e-6, upwards.
-
-    >>> f"{gaussian_delta(1.0, epsilon=1.0, sensitivity=1.0):.4f}"
-    '0.1269'
-    """
+    """Return the delta of noise of standard deviation ``sigma`` at ``epsilon``; relative error below 1e-6, upwards."""
     return min(1.0, math.exp(_log_delta(sigma / sensitivity, epsilon)) * (1 + _MARGIN))
 
 
 def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float:
-    """The least sigma that is (epsilon, delta)-DP, rounded up by less than 1e-5 of it; infinite if beyond 2^200.
-
-    >>> round(gaussian_sigma(epsilon=4.0, delta=1e-5, sensitivity=2.0), 4)
-    2.1623
-    """
+    """Return the least sigma that is (epsilon, delta)-DP, rounded up by less than 1e-5 of it; infinite beyond 2^200."""
     target = math.log(delta) - _MARGIN
     high = 1.0
     while _log_delta(high, epsilon) > target:
@@ -48,20 +30,11 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float
     low = high / 2
     while _log_delta(low, epsilon) <= target:
         low, high = low / 2, low
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if _log_delta(middle, epsilon) <= target else (middle, high)
-    return high * (1 + 1e-12) * sensitivity
+    return _least(low, high, lambda sigma: _log_delta(sigma, epsilon) <= target) * sensitivity
 
 
 def gaussian_epsilon(sigma: float, *, delta: float, sensitivity: float) -> float:
-    """The least epsilon at which ``sigma`` is (epsilon, delta)-DP, rounded up; infinite if no float holds it.
-
-    Noise so strong that delta alone covers it has epsilon 0.
-
-    >>> round(gaussian_epsilon(1.0, delta=1e-6, sensitivity=1.0), 3)
-    4.887
-    """
+    """Return the least epsilon at which ``sigma`` is (epsilon, delta)-DP, rounded up; infinite if no float holds it."""
     target = math.log(delta) - _MARGIN
     multiplier = sigma / sensitivity
     if multiplier == 0.0:
@@ -73,10 +46,14 @@ def gaussian_epsilon(sigma: float, *, delta: float, sensitivity: float) -> float
         high *= 2
         if math.isinf(high):
             return math.inf
-    low = high / 2 if high > 1.0 else 0.0
+    return _least(high / 2 if high > 1.0 else 0.0, high, lambda epsilon: _log_delta(multiplier, epsilon) <= target)
+
+
+def _least(low: float, high: float, is_enough: Callable[[float], bool]) -> float:
+    """Return the least number between two that is enough, by bisection; a little more than it."""
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if _log_delta(multiplier, middle) <= target else (middle, high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high * (1 + 1e-12)
 
 
@@ -112,39 +89,18 @@ _UP = 1 + 1e-15  # covers the rounding of a few float operations
 
 
 def l2_sensitivity(norm: float, relation: Relation) -> float:
-    """How far a sum moves when every unit adds a vector of Euclidean norm at most ``norm``.
-
-    Under add/remove by one such vector; under substitution by the difference of two.
-
-    >>> l2_sensitivity(1.0, Relation.ADD_REMOVE), l2_sensitivity(1.0, Relation.SUBSTITUTION)
-    (1.0, 2.0)
-    """
+    """Return how far a sum of one vector per unit, each of norm at most ``norm``, moves between neighbours."""
     norm = check_float("norm", norm, above=0)
     return norm if check_choice("relation", relation, Relation) is Relation.ADD_REMOVE else 2 * norm
 
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianRelease:
-    """One release f(data) + N(0, sigma^2 I), as accounting sees it; or several that add up to it.
+    """One release f(data) + N(0, sigma^2 I), or several that add up to it; f moves by at most ``sensitivity``.
 
-    **Guarantee** (unit and trust as for the bound of f; the given relation): for every delta the epsilon of
-    `epsilon`, and it is the least one (Balle and Wang 2018, Theorem 8). Assumptions: f moves by at most
-    ``sensitivity`` between neighbours, and the noise is normal (what a sampler of finite precision adds to that is
-    the sampler's to state).
-
-    Attributes:
-        sigma: standard deviation of the noise on every coordinate.
-        sensitivity: the largest Euclidean distance of f between neighbours (see `l2_sensitivity`).
-        relation: which neighbours that holds for.
-
-    Raises:
-        ParameterError: a number is not finite and above 0, or the relation is unknown.
-
-    >>> release = GaussianRelease.calibrated(epsilon=8.0, delta=1e-6)
-    >>> round(release.sigma, 4), release.guarantee(delta=1e-6).delta
-    (0.6529, 1e-06)
-    >>> round(replace(release, sensitivity=2.0, relation=Relation.SUBSTITUTION).epsilon(delta=1e-6), 2)
-    18.65
+    **Guarantee** (unit and trust as for the bound of f; the given relation): for every delta the epsilon of `epsilon`,
+    and it is the least one (Balle and Wang 2018, Theorem 8). Assumption: the noise is normal (what a sampler of finite
+    precision adds to that is the sampler's to state).
     """
 
     sigma: float
@@ -164,11 +120,7 @@ class GaussianRelease:
     def calibrated(
         cls, *, epsilon: float, delta: float, sensitivity: float = 1.0, relation: Relation = Relation.ADD_REMOVE
     ) -> GaussianRelease:
-        """The release with the least noise that is (epsilon, delta)-DP; sigma is rounded up by less than 1e-5 of it.
-
-        Raises:
-            ParameterError: an argument is out of range, or so small that no float holds the noise.
-        """
+        """Return the release with the least noise that is (epsilon, delta)-DP; sigma is rounded up by at most 1e-5."""
         epsilon, delta = check_float("epsilon", epsilon, above=0), check_float("delta", delta, above=0, below=1)
         sensitivity = check_float("sensitivity", sensitivity, above=0)
         sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
@@ -207,18 +159,7 @@ class GaussianRelease:
         return ZCDP(product_upwards(self.mu, self.mu, _UP, 0.5))
 
     def split(self, shares: Sequence[float]) -> tuple[GaussianRelease, ...]:
-        """Several releases of the same sensitivity that together cost what this one does (Corollary 3.3).
-
-        Args:
-            shares: public, above 0, of sum 1 at most: the part of mu^2 that each release gets.
-
-        Raises:
-            ParameterError: shares are none, not above 0, or more than 1 together.
-
-        >>> parts = GaussianRelease(sigma=1.0).split([0.2, 0.8])
-        >>> [round(part.sigma, 3) for part in parts], round(compose_gaussians(*parts).sigma, 9)
-        ([2.236, 1.118], 1.0)
-        """
+        """Return releases that together cost what this one does, one per share of mu^2 (public, of sum 1 at most)."""
         values = [check_float("a share", share, above=0) for share in shares]
         if not values or math.fsum(values) > 1 + 1e-12:  # thirds add up to a little more than 1
             raise ParameterError("shares must be at least one number above 0, and at most 1 together")
@@ -227,18 +168,7 @@ class GaussianRelease:
 
 
 def compose_gaussians(*releases: GaussianRelease) -> GaussianRelease:
-    """Several releases about the same units as one: adaptive, and exact (see the module).
-
-    Each release may use the outputs of those before it; each has noise of its own. The result is scaled to
-    sensitivity 1.
-
-    Raises:
-        ParameterError: no release.
-        RefusedError: the relations differ.
-
-    >>> compose_gaussians(GaussianRelease(sigma=5.0), GaussianRelease(sigma=2.5, sensitivity=2.0)).mu < 0.825
-    True
-    """
+    """Return adaptive releases about the same units as one (Dong, Roth and Su 2022, Corollary 3.3)."""
     if not releases:
         raise ParameterError("compose_gaussians needs at least one release, got none")
     relations = {release.relation for release in releases}
@@ -246,60 +176,17 @@ def compose_gaussians(*releases: GaussianRelease) -> GaussianRelease:
         raise RefusedError(
             "composition needs one relation, got add/remove and substitution: state every sensitivity for the same one"
         )
-    mu = math.hypot(*(release.mu for release in releases)) * _UP  # Dong, Roth and Su 2022, Corollary 3.3
+    mu = math.hypot(*(release.mu for release in releases)) * _UP
     if not _FARTHEST**-1 < mu < _FARTHEST:
         raise ParameterError("the noise of these releases is beyond what a float holds: scale sigma and sensitivity")
     return GaussianRelease(sigma=1 / (mu * _UP), relation=relations.pop())
-
-
-def tighter_approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
-    """rho-zCDP as (epsilon, delta), through the best order of its Renyi divergences.
-
-    **Guarantee.** rho-zCDP bounds the divergence of every order a > 1 by a rho, hence (Canonne, Kamath and Steinke
-    2020, Proposition 12 at order a) the mechanism is (epsilon, delta)-DP for
-
-        epsilon = a rho + ln(1 - 1/a) + (ln(1/delta) - ln a) / (a - 1)                          (Proposition 12)
-
-    Any order proves it, so the search for the least value takes nothing from the proof. Never above
-    `dptext.privacy.guarantee.approx_from_zcdp`. Where all noise is Gaussian, `compose_gaussians` is exact and better.
-
-    Raises:
-        ParameterError: delta is outside (0, 1).
-
-    >>> round(tighter_approx_from_zcdp(ZCDP(0.5), delta=1e-6).epsilon, 3)
-    5.222
-    """
-    delta = check_float("delta", delta, above=0, below=1)
-    simple = approx_from_zcdp(guarantee, delta=delta)
-    rho = float(guarantee.rho)
-    if rho == 0.0 or math.isinf(rho):
-        return simple
-    log_inverse = -math.log(delta)
-
-    def release_for(log_excess: float) -> float:
-        excess = math.exp(log_excess)  # a - 1
-        log_order = math.log1p(excess)
-        return rho * (1 + excess) + log_excess - log_order + (log_inverse - log_order) / excess  # Proposition 12
-
-    # The least value lies near sqrt(ln(1/delta) / rho), where the simple bound takes its order; a grid first, because
-    # nothing says that there is one valley only, then golden sections around its best point.
-    centre = (math.log(log_inverse) - math.log(rho)) / 2
-    step = 0.25
-    best = min((centre + step * place for place in range(-40, 41)), key=release_for)
-    low, high = best - step, best + step
-    ratio = (math.sqrt(5) - 1) / 2
-    for _ in range(60):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        low, high = (low, right) if release_for(left) <= release_for(right) else (left, high)
-    epsilon = min(release_for(low), release_for(high), release_for(best))
-    return ApproxDP(min(simple.epsilon, max(0.0, epsilon + 1e-12 * (1 + abs(epsilon)))), delta)
 
 
 _DIGITS = 4  # of a noise multiplier or a rate that a search returns
 _MOST_LINES = 8  # secant steps before bisection
 _KEPT_BACK = 1e-15  # of delta, a step
 _MOST_STEPS = 10**6
-_LEAST_NOISE = 0.1
+_LEAST_NOISE = 0.1  # smaller noise does not protect
 _LEAST_RATE = 1e-9
 _MOST_LOSS = 1_000.0  # mean loss in nats; above it the epsilon is reported as infinite
 _NEIGHBOURS = {Relation.ADD_REMOVE: "ADD_OR_REMOVE_ONE", Relation.SUBSTITUTION: "REPLACE_ONE"}
@@ -315,15 +202,14 @@ class SampledGaussian:
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        # smaller noise does not protect
-        object.__setattr__(
-            self, "noise_multiplier", check_float("noise_multiplier", self.noise_multiplier, minimum=_LEAST_NOISE)
-        )
-        object.__setattr__(
-            self, "sampling_rate", check_float("sampling_rate", self.sampling_rate, minimum=_LEAST_RATE, maximum=1)
-        )
-        object.__setattr__(self, "steps", check_int("steps", self.steps, minimum=1, maximum=_MOST_STEPS))
-        object.__setattr__(self, "relation", check_choice("relation", self.relation, Relation))
+        checked = {
+            "noise_multiplier": check_float("noise_multiplier", self.noise_multiplier, minimum=_LEAST_NOISE),
+            "sampling_rate": check_float("sampling_rate", self.sampling_rate, minimum=_LEAST_RATE, maximum=1),
+            "steps": check_int("steps", self.steps, minimum=1, maximum=_MOST_STEPS),
+            "relation": check_choice("relation", self.relation, Relation),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     def epsilon(self, *, delta: float) -> float:
         """The epsilon that is reported; infinite where the loss is in the thousands of nats."""
@@ -446,29 +332,16 @@ def _epsilon(account: SampledGaussian, delta: float, coarse: bool = False) -> fl
         )
     if steps * rate / (2 * noise**2) > _MOST_LOSS:
         return math.inf
-    distribution = _library().pld.privacy_loss_distribution.from_gaussian_mechanism(
+    library = extra("dp_accounting", "accounting", "accounting of Poisson samples")
+    # a coarser grid would exaggerate the loss of a step that is as small as this, about
+    grid = 1e-4 if rate * math.sqrt(math.expm1(1 / noise**2)) >= 1e-4 else 1e-5
+    distribution = library.pld.privacy_loss_distribution.from_gaussian_mechanism(
         standard_deviation=noise,
-        value_discretization_interval=_grid(account) * (10 if coarse else 1),
+        value_discretization_interval=grid * (10 if coarse else 1),
         sampling_prob=rate,
         pessimistic_estimate=True,
-        neighboring_relation=getattr(_library().NeighboringRelation, _NEIGHBOURS[account.relation]),
+        neighboring_relation=getattr(library.NeighboringRelation, _NEIGHBOURS[account.relation]),
     )
     if steps > 1:
         distribution = distribution.self_compose(steps)
     return float(distribution.get_epsilon_for_delta(left))
-
-
-def _grid(account: SampledGaussian) -> float:
-    """1e-4, or 1e-5 where the loss of one step is so small that the grid would exaggerate it."""
-    spread = account.sampling_rate * math.sqrt(math.expm1(1 / account.noise_multiplier**2))  # of that loss, about
-    return 1e-4 if spread >= 1e-4 else 1e-5
-
-
-def _library() -> Any:
-    try:
-        return import_module("dp_accounting")
-    except ImportError:
-        raise MissingExtraError(
-            "accounting of Poisson samples needs the package 'dp-accounting'; install it with: "
-            'pip install "dptext[accounting]"'
-        ) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from dataclasses import fields as dataclass_fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
@@ -56,23 +56,7 @@ _WHOLE = re.compile(r"(-?[1-9][0-9]*|-?0)\.0+")
 
 
 def canonical_id(value: object) -> str | None:
-    """Return the canonical form of a user id, by which mechanisms, counters and ledgers tell users apart.
-
-    Whitespace around it is removed, whole numbers are written without a fraction, and Unicode is normalised (NFC).
-
-    Args:
-        value: a text or a whole number.
-
-    Returns:
-        The id; None if the value is missing, blank, or neither a text nor a whole number.
-
-    >>> [canonical_id(value) for value in (7, 7.0, "7", " 7", "7.0", "Ann ", "", None, 7.5)]
-    ['7', '7', '7', '7', '7', 'Ann', None, None, None]
-    >>> [canonical_id(value) for value in ("0.0", "-7.0", -7.0, "1234567890123456.0")]
-    ['0', '-7', '-7', '1234567890123456']
-    >>> canonical_id("Jose\N{COMBINING ACUTE ACCENT}") == canonical_id("José")
-    True
-    """
+    """Return the form of a user id that mechanisms, counters and ledgers compare; None for anything that is no id."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
@@ -90,33 +74,19 @@ _UP = 1 + 2.0**-49  # covers the rounding of a few float operations
 
 
 def check_amount(guarantee: object, name: str, *, maximum: float | None = None, infinite: bool = True) -> None:
-    """Check an amount that a frozen dataclass holds, and keep it as Python has it.
-
-    An integer stays an integer, because statements show it.
-    """
+    """Check an amount of a frozen dataclass; an integer stays an integer, because statements show it."""
     value = getattr(guarantee, name)
     number = check_float(name, value, minimum=0, maximum=maximum, infinite=infinite)
     object.__setattr__(guarantee, name, value if type(value) is int and value == number else number)
 
 
 def rounded_up(value: float, digits: int) -> float:
-    """Round ``value`` up to a number of significant digits.
-
-    Noise and epsilon are rounded up, clipping norms and sampling rates down, *before* they are used: the number that a
-    statement prints is then the very number that the mechanism used.
-
-    >>> rounded_up(1.0401, 3), rounded_up(2.5, 3)
-    (1.05, 2.5)
-    """
+    """Round up to a number of significant digits, before use: what a statement prints is what the mechanism used."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
 def rounded_down(value: float, digits: int) -> float:
-    """Round ``value`` down to a number of significant digits.
-
-    >>> rounded_down(0.12349, 3), rounded_down(0.5, 3)
-    (0.123, 0.5)
-    """
+    """Round down to a number of significant digits."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 
@@ -128,11 +98,7 @@ def _rounded(value: float, digits: int, side: str) -> float:
 
 
 def at_most(value: float, digits: int) -> str:
-    """A number in few digits for a sentence, never rounded down.
-
-    >>> at_most(1.04e-4, 1), at_most(0.12349, 3)
-    ('0.0002', '0.124')
-    """
+    """A number in few digits for a sentence, never rounded down."""
     return f"{rounded_up(value, digits):.{digits}g}"
 
 
@@ -240,20 +206,11 @@ _KINDS: dict[str, type[Guarantee]] = {c.kind: c for c in (PureDP, ApproxDP, ZCDP
 def compose(*guarantees: Guarantee) -> Guarantee:
     """Return the guarantee of several mechanisms on the same unit (adaptive, basic composition).
 
-    Pure guarantees add their epsilons; pure counts as (epsilon, 0) with an approximate one and as epsilon^2 / 2 with
-    zCDP. Metric guarantees add up if they have the same metric and space; otherwise a metric guarantee counts with
-    its pure epsilon. If one part has no guarantee, the whole has none.
+    Pure counts as (epsilon, 0) with an approximate guarantee and as epsilon^2 / 2 with zCDP; metric guarantees of
+    different metrics or spaces count with their pure epsilon. If one part has no guarantee, the whole has none.
 
     Raises:
-        RefusedError: the sum has no proof without a choice that is the caller's (a delta for zCDP, a diameter
-            for an unbounded metric guarantee).
-
-    >>> compose(PureDP(1.0), PureDP(0.5))
-    PureDP(epsilon=1.5)
-    >>> compose(MetricDP(2.0, "euclidean", 3.0), MetricDP(1.0, "euclidean", 5.0))
-    MetricDP(epsilon=3.0, metric='euclidean', max_distance=5.0, space=None)
-    >>> compose(MetricDP(2.0, "euclidean", 3.0, "GloVe"), MetricDP(1.0, "euclidean", 5.0, "fastText"))
-    PureDP(epsilon=11.0)
+        RefusedError: the sum needs a choice of the caller: a delta for zCDP, a diameter for an unbounded metric.
     """
     if not guarantees:
         raise ParameterError("compose needs at least one guarantee, got none")
@@ -293,37 +250,23 @@ def _compose_two(first: Guarantee, second: Guarantee) -> Guarantee:
 
 
 def compose_parallel(*guarantees: Guarantee, relation: Relation) -> Guarantee:
-    """Return the guarantee of mechanisms on disjoint, publicly chosen parts of the data: the weakest one.
-
-    Holds under add/remove, where one unit lies in one part. Under substitution the unit may leave one part and
-    enter another, so two parts count.
-
-    Raises:
-        RefusedError: under substitution, or when the parts carry different kinds of guarantee.
-    """
+    """Return the guarantee of mechanisms on disjoint, publicly chosen parts of the data (add/remove): the weakest."""
     if relation is not Relation.ADD_REMOVE:
         raise RefusedError(
             "parallel composition does not hold under substitution: the record may move from one part to another, "
             "so two parts count; compose the two largest instead"
         )
-    pure = [g for g in guarantees if isinstance(g, PureDP)]
-    zcdp = [g for g in guarantees if isinstance(g, ZCDP)]
-    if guarantees and len(pure) == len(guarantees):
-        return PureDP(max(g.epsilon for g in pure))
-    if guarantees and len(zcdp) == len(guarantees):
-        return ZCDP(max(g.rho for g in zcdp))
-    approx = [as_approx(g) for g in guarantees if isinstance(g, PureDP | ApproxDP)]
-    if not guarantees or len(approx) != len(guarantees):
+    kinds = {type(guarantee) for guarantee in guarantees}
+    if kinds in ({PureDP}, {ZCDP}):
+        return max(guarantees, key=astuple)
+    if not kinds or not kinds <= {PureDP, ApproxDP}:
         raise RefusedError("parallel composition needs guarantees of one kind: convert them first")
-    return ApproxDP(max(g.epsilon for g in approx), max(g.delta for g in approx))
+    parts = list(map(as_approx, guarantees))
+    return ApproxDP(max(part.epsilon for part in parts), max(part.delta for part in parts))
 
 
 def as_approx(guarantee: Guarantee) -> ApproxDP:
-    """Return a pure guarantee as (epsilon, 0), and an approximate one unchanged.
-
-    Raises:
-        RefusedError: for kinds whose conversion needs a choice (a delta, a diameter) or does not exist.
-    """
+    """Return a guarantee as (epsilon, delta); raise RefusedError if that needs a choice or does not exist."""
     match guarantee:
         case ApproxDP():
             return guarantee
@@ -338,14 +281,7 @@ def as_approx(guarantee: Guarantee) -> ApproxDP:
 
 
 def pure_from_metric(guarantee: MetricDP) -> PureDP:
-    """Metric DP over a domain of public diameter D is epsilon * D pure DP for substituting the value.
-
-    Raises:
-        RefusedError: when no bound on the distance is known.
-
-    >>> pure_from_metric(MetricDP(5.0, "euclidean", 7.1))
-    PureDP(epsilon=35.5)
-    """
+    """Return the pure epsilon of a metric guarantee over a bounded domain: epsilon times its diameter."""
     if guarantee.max_distance is None:
         raise RefusedError(
             "a metric guarantee without max_distance has no pure epsilon: the loss grows with the distance; "
@@ -373,14 +309,8 @@ def approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
 def for_group(guarantee: Guarantee, size: int) -> Guarantee:
     """Return the guarantee for a group of ``size`` units (for example k documents of one user).
 
-    Pure: k epsilon. Approximate: (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)). zCDP: k^2 rho.
-
-    Raises:
-        ParameterError: size below 1.
-        RefusedError: for a metric guarantee without a bound, whose distance for a group is a matter of the metric.
-
-    >>> for_group(PureDP(0.5), 4)
-    PureDP(epsilon=2.0)
+    Pure: k epsilon. Approximate: (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)). zCDP: k^2 rho. A metric
+    guarantee without a bound has none: its distance for a group is a matter of the metric.
     """
     size = check_int("size", size, minimum=1)
     if size == 1 and not isinstance(guarantee, MetricDP):
@@ -402,16 +332,9 @@ def for_group(guarantee: Guarantee, size: int) -> Guarantee:
 
 
 def substitution_from_add_remove(guarantee: Guarantee) -> Guarantee:
-    """A guarantee under add/remove, restated for substitution: removing one unit and adding another.
+    """Return a guarantee under add/remove, restated for substitution: removing one unit and adding another.
 
-    Pure: 2 epsilon. Approximate: (2 epsilon, (1 + e^epsilon) delta). zCDP: 4 rho. There is no way back:
-    a mechanism that protects against substitution may publish the number of units.
-
-    Raises:
-        RefusedError: for a metric guarantee, which already covers substitution.
-
-    >>> substitution_from_add_remove(PureDP(1.0))
-    PureDP(epsilon=2.0)
+    There is no way back: a mechanism that protects against substitution may publish the number of units.
     """
     if isinstance(guarantee, MetricDP):
         raise RefusedError("a metric guarantee already covers substitution: no conversion is needed")
@@ -419,16 +342,12 @@ def substitution_from_add_remove(guarantee: Guarantee) -> Guarantee:
 
 
 def sum_upwards(*numbers: float) -> float:
-    """The least float that is not below the sum of numbers, none of them negative.
-
-    >>> sum_upwards(1.0, 1e-300) > 1.0, sum_upwards(0.1, 0.2), sum_upwards(1, 2)
-    (True, 0.30000000000000004, 3.0)
-    """
+    """Return the least float that is not below the sum of numbers, none of them negative."""
     return math.inf if math.inf in numbers else _upwards(sum(map(Fraction, numbers)))
 
 
 def product_upwards(*numbers: float) -> float:
-    """The least float that is not below the product of numbers, none of them negative; 0 times infinity is 0."""
+    """Return the least float that is not below the product of numbers >= 0; 0 times infinity is 0."""
     if 0 in numbers:
         return 0.0
     return math.inf if math.inf in numbers else _upwards(math.prod(map(Fraction, numbers)))
@@ -452,16 +371,12 @@ def _expm1_ratio(numerator: float, denominator: float) -> float:
 
 
 def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:
-    """The guarantee as plain data, its kind first."""
+    """Return the guarantee as plain data, its kind first."""
     return {"kind": guarantee.kind, **asdict(guarantee)}
 
 
 def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
-    """The inverse of `guarantee_to_dict`.
-
-    Raises:
-        ParameterError: an unknown kind, a missing or an unknown number.
-    """
+    """Return the guarantee of `guarantee_to_dict`; raise ParameterError for another kind or other fields."""
     fields = dict(data)
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
@@ -515,9 +430,8 @@ def best_guesses(blocks: Iterable[Floats], prior: Floats) -> BestGuesses:
 
 def rate_at_most(epsilon: float, inputs: int, delta: float = 0.0) -> float:
     """Upper bound on G for n equally likely inputs, any two of which are neighbours under (epsilon, delta)-DP."""
-    others = (check_int("inputs", inputs, minimum=1) - 1) * math.exp(
-        -check_float("epsilon", epsilon, minimum=0, infinite=True)
-    )
+    epsilon = check_float("epsilon", epsilon, minimum=0, infinite=True)
+    others = (check_int("inputs", inputs, minimum=1) - 1) * math.exp(-epsilon)
     return (1 + others * check_float("delta", delta, minimum=0, maximum=1)) / (1 + others)
 
 

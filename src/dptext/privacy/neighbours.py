@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import Relation, Unit
@@ -157,9 +157,8 @@ _REDACTABLE: dict[str, type[Requirement]] = {
     entry.kind: entry for entry in (SameLayout, SameSentenceCount, OneGroup, WordsChanged, Stated)
 }
 _KINDS = {kind.kind: kind for kind in Requirement.__subclasses__()}  # in this order, statements list them
-_JSON_NAMES = {"maximum": "most"}  # of a field whose name in statements differs
-_FIELD_NAMES = {"most": "maximum"}
 _ORDER = {kind: place for place, kind in enumerate(_KINDS)}
+_Kind = TypeVar("_Kind", bound=Requirement)
 About = Literal["vectors", "collections", "pairs"]
 # every text has a vector and every person a collection of texts, but not the other way round; pairs are the least
 _WITHIN: dict[str | None, tuple[str | None, ...]] = {
@@ -244,12 +243,9 @@ class Condition:
         if one.has(WordsChanged) or two.has(WordsChanged):
             one, two = one.for_unit(unit), two.for_unit(unit)
         about = one.about if one.about == two.about else None
-        if "pairs" in (one.about, two.about):
-            about = "pairs"  # the more specific term
-        notes = dict.fromkeys(entry for entry in (one.note, two.note) if entry)
-        return Condition(
-            requirements=(*one.requirements, *two.requirements), about=about, note="; ".join(notes) or None
-        )
+        about = "pairs" if "pairs" in (one.about, two.about) else about  # the more specific term
+        note = "; ".join(dict.fromkeys(entry for entry in (one.note, two.note) if entry)) or None
+        return Condition(requirements=(*one.requirements, *two.requirements), about=about, note=note)
 
     def and_(self, *requirements: Requirement) -> Condition:
         """This condition with more requirements: tighter, or the same."""
@@ -262,45 +258,37 @@ class Condition:
     @property
     def redacted(self) -> Condition:
         """Return the requirements on the redacted texts as a condition."""
-        requested = (requirement.inner for requirement in self.requirements if isinstance(requirement, AfterRedaction))
-        return Condition(requirements=tuple(entry for entry in requested if entry is not None))
+        inner = (requirement.inner for requirement in self._of_kind(AfterRedaction))
+        return Condition(requirements=tuple(entry for entry in inner if entry is not None))
 
     @property
     def _differs_once_redacted(self) -> bool:
         """Return whether neighbours differ in a unit of the redacted text."""
         return AfterRedaction("unit") in self.requirements
 
-    def _asks(self, kind: type[Requirement]) -> bool:
-        """Return whether a requirement on the original texts has one of these kinds."""
-        return any(isinstance(requirement, kind) for requirement in self.requirements)
+    def _of_kind(self, kind: type[_Kind]) -> list[_Kind]:
+        """Return the requirements of a kind on the original texts."""
+        return [requirement for requirement in self.requirements if isinstance(requirement, kind)]
 
     @property
     def most_texts(self) -> int | None:
         """Return the largest number of texts per person, or None."""
-        return min(
-            (requirement.maximum for requirement in self.requirements if isinstance(requirement, TextsOfOne)),
-            default=None,
-        )
+        return min((requirement.maximum for requirement in self._of_kind(TextsOfOne)), default=None)
 
     @property
     def for_some_only(self) -> str | None:
         """Return the reason why the guarantee covers only some units, or None."""
-        if self.has(OneGroup):
-            return f"for words of {ONE_GROUP} only"
-        if self.has(OfLevel):
-            return "for users of one level only"
-        if self.has(WordsChanged):
-            return "for texts that differ in some words only"
-        return None
+        reasons = {
+            OneGroup: f"for words of {ONE_GROUP} only",
+            OfLevel: "for users of one level only",
+            WordsChanged: "for texts that differ in some words only",
+        }
+        return next((reason for kind, reason in reasons.items() if self.has(kind)), None)
 
     def describe(self, unit: Unit, relation: Relation) -> str:
         """Describe the neighbours of a unit under a relation."""
-        expected = [requirement.words for requirement in self.requirements if isinstance(requirement, Stated)]
-        if self._asks(AfterRedaction):
-            repeated = [
-                requirement.words for requirement in self.redacted.requirements if isinstance(requirement, Stated)
-            ]
-            expected += [f"{entry}, once redacted" for entry in repeated]
+        expected = [requirement.words for requirement in self._of_kind(Stated)]
+        expected += [f"{requirement.words}, once redacted" for requirement in self.redacted._of_kind(Stated)]
         if len(expected) == len(self.requirements) > 0:
             text = expected[0] if len(expected) == 1 else f"both hold: {'; and '.join(expected)}"
         else:
@@ -316,12 +304,11 @@ class Condition:
             text = _ABOUT[unit, self.about]
         elif unit is Unit.WORD and not changed and self.has(OneGroup):
             text = f"any two words of {self._group() or self.redacted._group()}"
-        if self._asks(AfterRedaction) and unit in (Unit.WORD, Unit.SENTENCE) and not changed:
+        if self._of_kind(AfterRedaction) and unit in (Unit.WORD, Unit.SENTENCE) and not changed:
             text += ", once it is redacted"
         text += self._level_text()
-        for requirement in self.requirements:
-            if isinstance(requirement, TextsOfOne):
-                text += f" with equally many texts, at most {requirement.maximum:,}"
+        for requirement in self._of_kind(TextsOfOne):
+            text += f" with equally many texts, at most {requirement.maximum:,}"
         if of_texts:
             joined = " and ".join(of_texts)
             text += f", each paired with one that has {joined}" if unit is Unit.USER else f" with {joined}"
@@ -331,94 +318,72 @@ class Condition:
         return text + self._world_text()
 
     def _changed(self) -> str:
-        counts = [requirement.words for requirement in self.requirements if isinstance(requirement, WordsChanged)]
+        counts = [requirement.words for requirement in self._of_kind(WordsChanged)]
         text = "" if not counts else "one word" if counts == [1] else f"{counts[0]} words, each in its place,"
-        if self._asks(AfterRedaction) and self.redacted._changed():
-            repeated = f"{self.redacted._changed()} once they are redacted"
-            text = f"{text} and in {repeated}" if text else repeated
+        if self._of_kind(AfterRedaction) and (changed := self.redacted._changed()):
+            text += f"{' and in ' if text else ''}{changed} once they are redacted"
         return text
 
     def _text_lines(self) -> list[str]:
-        lines = []
-        if self._asks(SameLayout):
-            lines.append("the same number of words and the same layout")
-        if self._asks(SameSentenceCount):
-            lines.append("the same number of sentences")
-        group = self._group()
-        if group:
-            lines.append(f"words of {group} at each place")
-        if self._asks(AfterRedaction) and (repeated := self.redacted._text_lines()):
+        lines = ["the same number of words and the same layout"] if self._of_kind(SameLayout) else []
+        lines += ["the same number of sentences"] if self._of_kind(SameSentenceCount) else []
+        lines += [f"words of {self._group()} at each place"] if self._group() else []
+        if self._of_kind(AfterRedaction) and (repeated := self.redacted._text_lines()):
             lines.append(f"{' and '.join(repeated)} once they are redacted")
         return lines
 
     def _group(self) -> str:
-        groups = [requirement.partition for requirement in self.requirements if isinstance(requirement, OneGroup)]
+        groups = [requirement.partition for requirement in self._of_kind(OneGroup)]
         return f"{ONE_GROUP} ({'; and of '.join(groups)})" if groups else ""
 
     def _one_more(self, unit: Unit) -> str:
-        value = _PAIRS_OF_WORDS if self.about == "pairs" else _ONE_MORE.get(unit)
-        value = value or f"two collections, one of which holds one more {unit}"
-        value += self._level_text()
-        texts = [requirement.maximum for requirement in self.requirements if isinstance(requirement, TextsOfOne)]
-        if texts:
-            value += f", at most {texts[0]:,} of them"
+        value = _ONE_MORE.get(unit, f"two collections, one of which holds one more {unit}")
+        value = (_PAIRS_OF_WORDS if self.about == "pairs" else value) + self._level_text()
+        if texts := self._of_kind(TextsOfOne):
+            value += f", at most {texts[0].maximum:,} of them"
         of_texts = self._text_lines()
         value += f", and what is there in both differs in {self._changed()} at most" if self._changed() else ""
         return value + (f"; of texts with {' and '.join(of_texts)}" if of_texts else "") + self._world_text()
 
     def _level_text(self) -> str:
-        text = ""
-        for requirement in self.requirements:
-            match requirement:
-                case OfLevel(level, "declaration"):
-                    text += f" who declared the level {level!r} themselves"
-                case OfLevel(level, "device"):
-                    text += f" whose device sent the level {level!r}, or who declared it"
-                case OfLevel(level):
-                    text += f" of the level {level!r}"
-        return text
+        texts = {
+            "declaration": " who declared the level {!r} themselves",
+            "device": " whose device sent the level {!r}, or who declared it",
+            "level": " of the level {!r}",
+        }
+        return "".join(texts[requirement.known_by].format(requirement.level) for requirement in self._of_kind(OfLevel))
 
     def _world_text(self) -> str:
-        text = ""
-        if self.has(LevelIsSent):
-            text += "; their device sends a level with and without them"
-        if self.has(EncoderStays):
-            text += ", the trained encoder staying the same"
-        return text
+        text = "; their device sends a level with and without them" if self.has(LevelIsSent) else ""
+        return text + (", the trained encoder staying the same" if self.has(EncoderStays) else "")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
-        return {
-            "about": self.about,
-            "note": self.note,
-            "requirements": [
-                {"kind": requirement.kind}
-                | {_JSON_NAMES.get(name, name): value for name, value in vars(requirement).items()}
-                for requirement in self.requirements
-            ],
-        }
+        """Return plain data for JSON, where ``maximum`` is called ``most``."""
+        requirements = [
+            {"kind": entry.kind} | {"most" if name == "maximum" else name: value for name, value in vars(entry).items()}
+            for entry in self.requirements
+        ]
+        return {"about": self.about, "note": self.note, "requirements": requirements}
 
     @classmethod
     def from_dict(cls, data: Any) -> Condition:
-        """The inverse of `to_dict`."""
+        """Return the condition of `to_dict`."""
         if not isinstance(data, Mapping) or data.keys() != {"about", "note", "requirements"}:
             raise ParameterError("condition must be an object with about, note and requirements")
         if not isinstance(data["requirements"], list):
             raise ParameterError("requirements of a condition must be a list")
-        read = tuple(map(_requirement, data["requirements"]))
-        return cls(requirements=read, about=data["about"], note=data["note"])
-
-
-def _requirement(data: Any) -> Requirement:
-    fields = dict(data) if isinstance(data, Mapping) else {}
-    fields = {_FIELD_NAMES.get(name, name): value for name, value in fields.items()}
-    kind = fields.pop("kind", None)
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ParameterError(f"a requirement of a condition must be one of {', '.join(_KINDS)}, got another")
-    try:
-        return _KINDS[kind](**fields)
-    except TypeError:
-        raise ParameterError(f"the requirement {kind!r} of a condition has other fields than those given") from None
+        requirements = []
+        for entry in data["requirements"]:
+            items = entry.items() if isinstance(entry, Mapping) else ()
+            fields = {"maximum" if name == "most" else name: value for name, value in items}
+            kind = fields.pop("kind", None)
+            if not isinstance(kind, str) or kind not in _KINDS:
+                raise ParameterError(f"a requirement of a condition must be one of {', '.join(_KINDS)}, got another")
+            try:
+                requirements.append(_KINDS[kind](**fields))
+            except TypeError:
+                raise ParameterError(f"the condition {kind!r} has other fields than those given") from None
+        return cls(requirements=tuple(requirements), about=data["about"], note=data["note"])
 
 
 def _strongest(conditions: Iterable[Requirement]) -> tuple[Requirement, ...]:

@@ -24,21 +24,15 @@ _ZEROS = memoryview(bytes(_CHUNK_BYTES))
 
 
 def seed_bytes(purpose: bytes, seed: object) -> bytes:
-    """32 bytes that a seed stands for; another purpose, other bytes.
-
-    Raises:
-        ParameterError: the seed is not an integer.
-    """
+    """Return the 32 bytes that a seed stands for; another purpose, other bytes."""
     return hashlib.sha256(purpose + b"\0" + str(check_int("seed", seed)).encode()).digest()
 
 
 class RandomBits:
-    """A stream of random bits. Threads may share one; for repeatable results give each its own (`spawn`).
-
-    ``RandomBits()`` takes its key from the operating system; ``RandomBits(seed=7)`` from the seed.
+    """Stream of random bits, from the operating system or from a seed; threads may share one, or `spawn` their own.
 
     It cannot be copied, pickled or used in a forked process: two holders of one state would emit the same noise,
-    and equal noise on two inputs gives their difference away. Give each worker a spawned or a fresh stream.
+    and equal noise on two inputs gives their difference away.
     """
 
     def __init__(self, seed: int | None = None) -> None:
@@ -54,40 +48,34 @@ class RandomBits:
 
     @classmethod
     def keyed(cls, key: bytes) -> RandomBits:
-        """The stream of a key of 32 bytes that nothing else uses (see `dptext.privacy.randomness.NoiseKey`)."""
+        """Return the stream of a key of 32 bytes that nothing else uses."""
         stream = object.__new__(cls)
         stream._begin(key)
         stream.seeded = False
         return stream
 
     def spawn(self, count: int) -> list[RandomBits]:
-        """``count`` independent streams for workers, keyed by fresh bytes of this one: no stream comes twice."""
-        streams = []
-        for _ in range(count):
-            stream = RandomBits.keyed(self.take(_KEY_BYTES))
+        """Return ``count`` independent streams, keyed by fresh bytes of this one: no stream comes twice."""
+        streams = [RandomBits.keyed(self.take(_KEY_BYTES)) for _ in range(count)]
+        for stream in streams:
             stream.seeded = self.seeded
-            streams.append(stream)
         return streams
 
     def take(self, count: int) -> bytes:
-        """``count`` random bytes."""
+        """Return ``count`` random bytes."""
         self._check_process()
         parts: list[memoryview] = []
         with self._lock:  # two threads must never get the same bytes
             while count > 0:
                 if not self._left:
-                    self._left = memoryview(self._keystream(max(_CHUNK_BYTES, count)))
+                    self._left = memoryview(self._cipher().update(bytes(max(_CHUNK_BYTES, count))))
                 part, self._left = self._left[:count], self._left[count:]
                 parts.append(part)
                 count -= len(part)
         return b"".join(parts)
 
     def fill(self, out: npt.NDArray[Any]) -> None:
-        """Fill a contiguous array of any type with random bits: the fast way where many are needed.
-
-        It takes the part of the stream that nothing has been taken from yet; what `take` keeps for its next call stays
-        there.
-        """
+        """Fill a contiguous array with random bits of the stream (what `take` keeps for its next call stays there)."""
         self._check_process()
         target = memoryview(out.data).cast("B") if out.size else memoryview(b"")
         with self._lock:
@@ -97,7 +85,7 @@ class RandomBits:
                 whole = max(0, len(piece) - _BLOCK_BYTES)
                 if whole:
                     self._cipher().update_into(_ZEROS[:whole], piece)
-                piece[whole:] = self._keystream(len(piece) - whole)
+                piece[whole:] = self._cipher().update(bytes(len(piece) - whole))
 
     def integers(self, count: int) -> npt.NDArray[np.uint64]:
         """(count,) uint64, uniform over all 64-bit integers."""
@@ -139,10 +127,6 @@ class RandomBits:
         angle = 2.0 * np.pi * self.uniform(half)
         return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count].reshape(shape)
 
-    def _keystream(self, count: int) -> bytes:
-        keystream: bytes = self._cipher().update(bytes(count))
-        return keystream
-
     def _cipher(self) -> Any:
         if self._encryptor is None:
             from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -164,50 +148,33 @@ class RandomBits:
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
 
 
-_BYTES = 32
-
-
 class NoiseKey:
-    """A secret of 256 bits from which every part of a job takes its own stream of random bits.
-
-    ``NoiseKey()`` takes it from the operating system; ``NoiseKey(seed=7)`` from the seed.
+    """Secret of 256 bits, from the operating system or a seed; every part of a job takes its own random bits from it.
 
     **Guarantee.** Streams of different parts are indistinguishable from independent ones unless HMAC-SHA256 or AES-256
     is broken. The secret can undo the release: it is stored only while the job runs, in a file that only its owner
     can read, and deleted with the job.
-
-    >>> key = NoiseKey(seed=7)
-    >>> key.stream(b"job", 0, b"content").take(4) == key.stream(b"job", 0, b"content").take(4)
-    True
-    >>> key.stream(b"job", 0, b"content").take(4) == key.stream(b"job", 1, b"content").take(4)
-    False
     """
 
     def __init__(self, seed: int | None = None) -> None:
-        self._secret = RandomBits().take(_BYTES) if seed is None else seed_bytes(b"dptext job", seed)
+        self._secret = RandomBits().take(_KEY_BYTES) if seed is None else seed_bytes(b"dptext job", seed)
         self.seeded = seed is not None
 
     @classmethod
     def restored(cls, secret: bytes, *, seeded: bool) -> NoiseKey:
-        """The key again, in a resumed run or a worker process."""
-        if len(secret) != _BYTES:
-            raise ParameterError(f"the secret of a job has {_BYTES} bytes, got {len(secret)}")
+        """Return the key again, in a resumed run or a worker process."""
+        if len(secret) != _KEY_BYTES:
+            raise ParameterError(f"the secret of a job has {_KEY_BYTES} bytes, got {len(secret)}")
         key = cls(seed=0)
         key._secret, key.seeded = secret, seeded
         return key
 
     def secret(self) -> bytes:
-        """The 32 bytes, for the file that keeps a job resumable and for its worker processes."""
+        """Return the 32 bytes, for the file that keeps a job resumable and for its worker processes."""
         return self._secret
 
     def stream(self, parameters: bytes, place: int, content: bytes) -> RandomBits:
-        """The random bits of one part.
-
-        Args:
-            parameters: digest of everything but the content that determines the output, and of the code version.
-            place: index of the part, from 0.
-            content: digest of the private content of the part.
-        """
+        """Return the bits of one part, by the digest of all public settings, its index, and a digest of its content."""
         message = b"".join(
             len(part).to_bytes(8, "big") + part for part in (b"dptext noise", parameters, str(place).encode(), content)
         )

@@ -16,7 +16,6 @@ from dptext.privacy.guarantee import (
     ApproxDP,
     Guarantee,
     MetricDP,
-    NoGuarantee,
     PureDP,
     Relation,
     Trust,
@@ -66,13 +65,10 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
         statement: of the release, for one text.
         texts: k, a public bound on the texts of one person.
 
-    **Guarantee** (unit: user; the relation, the condition and the trust of ``statement``).
-
-    Local, under substitution (all texts of a person are replaced): each text is released separately, so the
-    outputs for k texts are a composition of k releases: k epsilon and k delta; k rho; distances add up.
-
-    Otherwise one output depends on all texts, and k texts are a group of k documents (`for_group`): k epsilon and
-    delta (e^(k epsilon) - 1) / (e^epsilon - 1), with slack counted into epsilon; k^2 rho.
+    **Guarantee** (unit: user; relation, condition and trust of ``statement``). Local, under substitution (all texts of
+    a person are replaced), k texts are a composition of k releases: k epsilon and k delta; k rho; distances add up.
+    Otherwise they are a group of k documents: k epsilon and delta (e^(k epsilon) - 1) / (e^epsilon - 1), with slack
+    counted into epsilon; k^2 rho.
 
     Raises:
         ParameterError: the statement is not for one text, or k is out of range.
@@ -86,23 +82,34 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
     if statement.unit is not Unit.DOCUMENT:
         raise ParameterError(f"expected a statement for one text (unit document), got one for a {statement.unit}")
     count = check_int("texts", texts, minimum=1, maximum=_MOST_TEXTS)
-    alone = statement.trust is Trust.LOCAL and statement.relation is Relation.SUBSTITUTION
-    parameters = dict(statement.parameters)
-    if alone:
-        guarantee, slack = _each_by_itself(statement.guarantee, count), product_upwards(statement.slack, count)
+    parameters, slack, claimed = dict(statement.parameters), product_upwards(statement.slack, count), None
+    if statement.trust is Trust.LOCAL and statement.relation is Relation.SUBSTITUTION:  # each text separately
+        match statement.guarantee:
+            case ApproxDP(epsilon, delta):
+                delta = min(1.0, product_upwards(count, delta))
+                guarantee: Guarantee = ApproxDP(product_upwards(count, epsilon), delta)
+            case ZCDP(rho):
+                guarantee = ZCDP(product_upwards(count, rho))
+            case MetricDP(epsilon, metric, farthest, space):
+                metric = metric if count == 1 else f"{metric}, added up over the texts of a person"
+                farthest = None if farthest is None else product_upwards(count, farthest)
+                guarantee = MetricDP(epsilon, metric, farthest, space)
+            case pure_or_none:
+                guarantee = for_group(pure_or_none, count)
         if isinstance(loss := parameters.get("witness_loss"), float):
             parameters["witness_loss"] = loss * count  # two people whose texts are all those of the witness
+        if statement.claimed_epsilon is not None:
+            claimed = statement.claimed_epsilon * count
     else:
         guarantee, slack = for_group(statement.whole_guarantee, count), 0.0
         parameters = without_claim(parameters)
-    claimed = statement.claimed_epsilon
     return restated(
         statement,
         guarantee,
         TextsOfOne(count),
         unit=Unit.USER,
         slack=slack,
-        claimed_epsilon=None if claimed is None or not alone else claimed * count,
+        claimed_epsilon=claimed,
         parameters=parameters,
         assumptions=(*statement.assumptions, f"nobody has more than {count:,} texts in this release"),
         exposed=(*statement.exposed, "how many texts a person has, where a kept column tells whose they are"),
@@ -126,9 +133,7 @@ def after_redaction(statement: PrivacyStatement, **changes: Any) -> PrivacyState
         wrapped = (AfterRedaction("unit"), *wrapped)
     guarantee = statement.guarantee
     if isinstance(guarantee, MetricDP):
-        guarantee = MetricDP(
-            guarantee.epsilon, f"{guarantee.metric}{BETWEEN_REDACTED}", guarantee.max_distance, guarantee.space
-        )
+        guarantee = dataclasses.replace(guarantee, metric=f"{guarantee.metric}{BETWEEN_REDACTED}")
     changed = Condition(requirements=wrapped, about=condition.about, note=condition.note)
     return dataclasses.replace(statement, guarantee=guarantee, condition=changed, **changes)
 
@@ -140,30 +145,13 @@ def substitution_guarantee(statement: PrivacyStatement) -> Guarantee:
     epsilon, delta = (statement.parameters.get(name) for name in OF_SUBSTITUTION)
     if statement.slack == 0 and isinstance(epsilon, float) and isinstance(delta, float):
         return ApproxDP(epsilon, delta)
-    if isinstance(statement.guarantee, MetricDP):
-        return substitution_from_add_remove(statement.guarantee)  # refuses, and says why
-    return substitution_from_add_remove(statement.whole_guarantee)
+    metric = isinstance(statement.guarantee, MetricDP)  # which is refused, with the reason
+    return substitution_from_add_remove(statement.guarantee if metric else statement.whole_guarantee)
 
 
 def without_claim(parameters: dict[str, Parameter]) -> dict[str, Parameter]:
     """Return the parameters without those about a printed epsilon, which was printed for another unit."""
     return {name: value for name, value in parameters.items() if name not in OF_A_CLAIM}
-
-
-def _each_by_itself(guarantee: Guarantee, count: int) -> Guarantee:
-    """Return the guarantee for several texts, each released separately."""
-    match guarantee:
-        case PureDP(epsilon):
-            return PureDP(product_upwards(count, epsilon))
-        case ApproxDP(epsilon, delta):
-            return ApproxDP(product_upwards(count, epsilon), min(1.0, product_upwards(count, delta)))
-        case ZCDP(rho):
-            return ZCDP(product_upwards(count, rho))
-        case MetricDP(epsilon, metric, farthest, space):
-            text = metric if count == 1 else f"{metric}, added up over the texts of a person"
-            return MetricDP(epsilon, text, None if farthest is None else product_upwards(count, farthest), space)
-        case NoGuarantee():
-            return guarantee
 
 
 Base = Literal["any two texts", "one word"]
@@ -173,31 +161,28 @@ Masks = Literal["independent", "dependent"]
 def amplified_by_dropout(
     epsilon: float, mu: float, *, words: int = 1, base: Base = "any two texts", masks: Masks = "independent"
 ) -> float:
-    """Return the epsilon of a mechanism for a change of some words, each of which was masked with chance ``mu`` before.
+    """Return the epsilon for a change of some words, each of which was masked with probability ``mu`` before.
 
     ``epsilon`` is the epsilon of the mechanism for the pairs of ``base``; the mask token counts as a word.
-
-    >>> round(amplified_by_dropout(1.5, 0.5), 3), round(amplified_by_dropout(1.5, 0.5, words=2), 3)
-    (1.008, 1.284)
     """
     epsilon, mu = check_float("epsilon", epsilon, minimum=0, infinite=True), check_float("mu", mu, minimum=0, maximum=1)
     words = check_int("words", words, minimum=1)
     check_choice("base", base, get_args(Base))
     check_choice("masks", masks, get_args(Masks))
-    if masks == "dependent" and base == "one word":
+    if masks == "dependent" and (base == "one word" or words > 1):
         raise RefusedError(
-            "masks that hang together (a fixed number of them) do not lower an epsilon that holds for one word only "
-            "like this: showing one of two words, epsilon 1.5 loses 1.347, not 1.008. Mask each word by a coin of its "
-            "own, or use a mechanism whose epsilon holds for any two texts"
-        )
-    if masks == "dependent" and words > 1:
-        raise RefusedError(
-            "for several words, mu must be the probability of independent masks: mask each word independently"
+            "dependent masks (such as a fixed number of them) have this epsilon only for a change of one word and an "
+            "epsilon that holds for any two texts: mask each word independently"
         )
     visible = 1 - mu
-    if base == "one word":
-        return product_upwards(words, _dropout(epsilon, visible))
-    return _dropout(epsilon, visible if words == 1 or mu in (0, 1) else -math.expm1(words * math.log(mu)))
+    if base == "any two texts" and words > 1 and mu not in (0, 1):
+        visible = -math.expm1(words * math.log(mu))
+    if visible == 0.0 or epsilon == 0.0:
+        return 0.0
+    large = epsilon > 700  # a / e^epsilon is negligible in equation (dropout), 1 - a = visible
+    lowered = epsilon + math.log(visible) if large else math.log1p(visible * math.expm1(epsilon))
+    lowered = min(epsilon, lowered * (1 + 2.0**-48))
+    return product_upwards(words, lowered) if base == "one word" else lowered
 
 
 def apply_word_dropout(
@@ -205,8 +190,8 @@ def apply_word_dropout(
 ) -> PrivacyStatement:
     """Restate the statement of a mechanism for the words of a text that were masked before (`amplified_by_dropout`).
 
-    The guarantee must hold between a text with a word masked and the same text with the word shown. One for texts of
-    equal layout does not (the output shows the masks), nor one inside groups of words. For whole texts nothing changes.
+    The guarantee must hold between a text with a word masked and the same text with the word shown, so not one for
+    texts of equal layout, or for words of one group. For whole texts nothing changes.
     """
     guarantee = statement.guarantee
     if not isinstance(guarantee, PureDP) or statement.relation is not Relation.SUBSTITUTION:
@@ -248,15 +233,6 @@ def apply_word_dropout(
     )
 
 
-def _dropout(epsilon: float, visible_share: float) -> float:
-    """Equation (dropout) with 1 - a = ``shown``, rounded up."""
-    if visible_share == 0.0 or epsilon == 0.0:
-        return 0.0
-    large = epsilon > 700  # a / e^epsilon is negligible
-    lowered = epsilon + math.log(visible_share) if large else math.log1p(visible_share * math.expm1(epsilon))
-    return min(epsilon, lowered * (1 + 2.0**-48))
-
-
 Prior = Mapping[str, PrivacyStatement]
 """Earlier statements by the plural name of their release: "words", "vectors"."""
 
@@ -264,7 +240,18 @@ Prior = Mapping[str, PrivacyStatement]
 def check_prior(prior: Prior, unit: Unit) -> None:
     """Raise if an earlier statement cannot be composed with a release about this unit."""
     for name, before in prior.items():
-        _check_can_be_added(name, before, unit)
+        if (before.unit, before.relation) != (unit, Relation.ADD_REMOVE):
+            raise RefusedError(
+                f"the {name} were released under a statement about a {before.unit} ({before.relation}), this release "
+                f"is about a {unit} ({Relation.ADD_REMOVE}): the two have no proved sum; use public {name}, or ones "
+                "released for the same unit and relation"
+            )
+        # zCDP and metric guarantees have reasons of their own to be refused
+        if math.isinf(before.epsilon) and not isinstance(before.guarantee, ZCDP | MetricDP):
+            raise RefusedError(
+                f"the {name} have a statement without a guarantee, so the release would have none: use public {name}, "
+                "or ones released with a finite epsilon"
+            )
     substituted(ApproxDP(0.0, 0.0), prior)
 
 
@@ -282,18 +269,3 @@ def substituted(release: ApproxDP, prior: Prior) -> ApproxDP:
         total = compose(total, substitution_from_add_remove(before.whole_guarantee))
     assert isinstance(total, ApproxDP)
     return total
-
-
-def _check_can_be_added(name: str, before: PrivacyStatement, unit: Unit) -> None:
-    if (before.unit, before.relation) != (unit, Relation.ADD_REMOVE):
-        raise RefusedError(
-            f"the {name} were released under a statement about a {before.unit} ({before.relation}), this release is "
-            f"about a {unit} ({Relation.ADD_REMOVE}): the two have no proved sum; use public {name}, or ones "
-            "released for the same unit and relation"
-        )
-    # zCDP and metric guarantees have reasons of their own to be refused
-    if math.isinf(before.epsilon) and not isinstance(before.guarantee, ZCDP | MetricDP):
-        raise RefusedError(
-            f"the {name} have a statement without a guarantee, so the release would have none: use public {name}, or "
-            "ones released with a finite epsilon"
-        )

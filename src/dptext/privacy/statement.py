@@ -6,11 +6,11 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError, RefusedError
@@ -52,7 +52,7 @@ OF_THE_GUARANTEE = (*OF_SUBSTITUTION, RELINKING)
 
 
 def new_release_id() -> str:
-    """A random name for a release: 128 bits that say nothing about the machine, the time or a seed."""
+    """Return a random name for a release: 128 bits that say nothing about the machine, the time or a seed."""
     return RandomBits().take(16).hex()
 
 
@@ -64,8 +64,7 @@ class PrivacyStatement(ReprMixin):
         guarantee: the *proved* guarantee.
         unit: the privacy unit, in which neighbours differ.
         relation: how neighbours differ.
-        condition: which two inputs count as neighbours, beside what unit and relation say; words state one of their
-            own.
+        condition: further conditions on neighbours; a text states one in words.
         trust: local (no trusted party) or central (a curator is).
         mechanism: its name.
         parameters: public parameters, and counts that the output shows anyway (listed in ``exposed``).
@@ -98,19 +97,18 @@ class PrivacyStatement(ReprMixin):
     software: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "unit", check_choice("unit", self.unit, Unit))
-        object.__setattr__(self, "relation", check_choice("relation", self.relation, Relation))
-        object.__setattr__(self, "trust", check_choice("trust", self.trust, Trust))
+        for name, choices in (("unit", Unit), ("relation", Relation), ("trust", Trust)):
+            object.__setattr__(self, name, check_choice(name, getattr(self, name), choices))
         object.__setattr__(self, "condition", Condition.read(self.condition))
         check_amount(self, "slack", infinite=False)
         if self.claimed_epsilon is not None:
             check_amount(self, "claimed_epsilon")
-        for name, (holds, expected) in _EXPECTED.items():
-            if not holds(getattr(self, name)):
-                raise ParameterError(f"{name} must be {expected}")
+        for entry in fields(self):
+            if expected := _expected_field(entry.name, getattr(self, entry.name)):
+                raise ParameterError(f"{entry.name} must be {expected}")
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
-        object.__setattr__(self, "assumptions", tuple(self.assumptions))
-        object.__setattr__(self, "exposed", tuple(self.exposed))
+        for name in ("assumptions", "exposed"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
     def __hash__(self) -> int:
         values = (getattr(self, field.name) for field in fields(self) if field.name != "parameters")
@@ -126,10 +124,7 @@ class PrivacyStatement(ReprMixin):
 
     @property
     def epsilon(self) -> float:
-        """The epsilon of the worst pair of neighbours, slack included: infinite where nothing bounds it.
-
-        Neither a delta nor a metric's fine print is in it; read the guarantee.
-        """
+        """The epsilon of the worst pair of neighbours, slack included; infinite without a bound. It ignores a delta."""
         match self.guarantee:
             case PureDP(epsilon) | ApproxDP(epsilon, _):
                 return sum_upwards(epsilon, self.slack)
@@ -140,11 +135,7 @@ class PrivacyStatement(ReprMixin):
 
     @property
     def whole_guarantee(self) -> Guarantee:
-        """The guarantee with its slack counted into epsilon.
-
-        Raises:
-            RefusedError: zCDP with slack, whose sum has no proof.
-        """
+        """The guarantee with its slack counted into epsilon; RefusedError for zCDP with slack, which has no proof."""
         match self.guarantee:
             case PureDP(epsilon):
                 return PureDP(sum_upwards(epsilon, self.slack))
@@ -158,10 +149,9 @@ class PrivacyStatement(ReprMixin):
                 return self.guarantee
 
     def replace(self, **changes: Any) -> PrivacyStatement:
-        """A copy with some fields changed. Its condition may become tighter, unit and relation stay.
+        """Return a copy with some fields changed. Its condition may become tighter, unit and relation stay.
 
-        With another guarantee, what followed from the one before is left out of the parameters, unless they are given
-        too (`OF_THE_GUARANTEE`).
+        With another guarantee, parameters that followed from the old one are left out unless they are given too.
 
         Raises:
             RefusedError: a wider condition; another unit or relation, which needs a proof (`dptext.privacy.restating`);
@@ -190,7 +180,7 @@ class PrivacyStatement(ReprMixin):
     __replace__ = replace  # copy.replace of Python 3.13
 
     def compose(self, other: PrivacyStatement) -> PrivacyStatement:
-        """The statement of two releases about the same people, taken together, for neighbours under both conditions.
+        """Return the statement of two releases about the same people, for neighbours under both conditions.
 
         Raises:
             RefusedError: when unit or relation differ (convert one of them first), or the guarantees do not add.
@@ -201,6 +191,10 @@ class PrivacyStatement(ReprMixin):
                 raise RefusedError(
                     f"composition needs one {name}, got {first} and {second}: convert one statement before adding"
                 )
+        claimed = None
+        if not (self.claimed_epsilon is None and other.claimed_epsilon is None):
+            parts = (self, other)  # one without a claim counts with its proved epsilon
+            claimed = sum(part.epsilon if part.claimed_epsilon is None else part.claimed_epsilon for part in parts)
         return PrivacyStatement(
             guarantee=compose(self.guarantee, other.guarantee),
             unit=self.unit,
@@ -211,7 +205,7 @@ class PrivacyStatement(ReprMixin):
             assumptions=_merge(self.assumptions, other.assumptions),
             exposed=_merge(self.exposed, other.exposed),
             slack=sum_upwards(self.slack, other.slack),
-            claimed_epsilon=_sum_of_claims(self, other),
+            claimed_epsilon=claimed,
             seeded=self.seeded or other.seeded,
             release_id=new_release_id(),
             software=self.software if self.software == other.software else None,
@@ -225,7 +219,7 @@ class PrivacyStatement(ReprMixin):
         return explanation_html(self)
 
     def to_json(self) -> str:
-        """JSON after ``statement.schema.json``; infinities are written as the string "infinity"."""
+        """Return JSON after ``statement.schema.json``; infinities are written as the string "infinity"."""
         data: dict[str, Any] = {"schema": SCHEMA_VERSION}
         data |= {field.name: getattr(self, field.name) for field in fields(self)}
         data["guarantee"] = {key: _to_json(value) for key, value in guarantee_to_dict(self.guarantee).items()}
@@ -235,10 +229,9 @@ class PrivacyStatement(ReprMixin):
         return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
 
     def settings_digest(self, settings: Mapping[str, Any] | None = None) -> bytes:
-        """SHA-256 of ``settings`` and of the fields that decide the distribution of an output.
+        """Return SHA-256 of ``settings`` and of the fields that decide the distribution of an output.
 
-        It names the noise of a release (`dptext.privacy.randomness.NoiseKey`): the wording of a statement, its release
-        id and the version of the software do not change a result.
+        It names the noise of a release (`dptext.privacy.randomness.NoiseKey`): wording and release id do not count.
         """
         names = ("unit", "relation", "trust", "mechanism")
         deciding: dict[str, Any] = {name: getattr(self, name) for name in names}
@@ -249,7 +242,7 @@ class PrivacyStatement(ReprMixin):
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyStatement:
-        """The inverse of `to_json`.
+        """Return the statement of `to_json`.
 
         Raises:
             DataError: not JSON, another schema version, a missing, unknown or wrong field; the field is named.
@@ -307,7 +300,7 @@ class PrivacyStatement(ReprMixin):
 
 
 def software() -> str:
-    """Name and version of what makes releases here."""
+    """Return name and version of what makes releases here."""
     return f"dptext {version('dptext')}"
 
 
@@ -321,57 +314,44 @@ def release_statement(
 
 _MAY_BE_INFINITE = {"epsilon", "rho", "max_distance"}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_LARGEST = 2**1000  # of a parameter: what reads it may need a float
 
 
-_LARGEST = 2**1000
+def _expected_field(name: str, value: Any) -> str:
+    """Return what a field must be, if it is something else, or an empty string."""
+    match name:
+        case "guarantee":
+            valid, expected = isinstance(value, get_args(Guarantee)), "a guarantee such as PureDP"
+        case "mechanism":
+            valid, expected = isinstance(value, str), "text"
+        case "parameters":
+            expected = "a mapping from names to text, finite numbers, true, false or none"
+            valid = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+            valid = valid and all(
+                isinstance(entry, str | None) or (isinstance(entry, int | float) and abs(entry) <= _LARGEST)
+                for entry in value.values()
+            )
+        case "assumptions" | "exposed":
+            valid = isinstance(value, tuple | list) and all(isinstance(entry, str) for entry in value)
+            expected = "a sequence of sentences"
+        case "seeded":
+            valid, expected = isinstance(value, bool), "true or false"
+        case "data_sha256":
+            valid = value is None or (isinstance(value, str) and _SHA256.fullmatch(value) is not None)
+            expected = "64 hexadecimal digits in lower case, or none"
+        case "release_id" | "supersedes" | "software":
+            valid, expected = isinstance(value, str | None), "text or none"
+        case _:
+            return ""
+    return "" if valid else expected
 
 
-def _is_parameter(value: object) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if isinstance(value, int):
-        return abs(value) <= _LARGEST  # what reads it may need a float
-    return value is None or isinstance(value, str)
-
-
-def _are_sentences(value: object) -> bool:
-    return isinstance(value, tuple | list) and all(isinstance(entry, str) for entry in value)
-
-
-def _is_text_or_none(value: object) -> bool:
-    return value is None or isinstance(value, str)
-
-
-_EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "guarantee": (lambda value: isinstance(value, get_args(Guarantee)), "a guarantee such as PureDP"),
-    "mechanism": (lambda value: isinstance(value, str), "text"),
-    "parameters": (
-        lambda value: (
-            isinstance(value, Mapping)
-            and all(isinstance(key, str) for key in value)
-            and all(_is_parameter(entry) for entry in value.values())
-        ),
-        "a mapping from names to text, finite numbers, true, false or none",
-    ),
-    "assumptions": (_are_sentences, "a sequence of sentences"),
-    "exposed": (_are_sentences, "a sequence of sentences"),
-    "seeded": (lambda value: isinstance(value, bool), "true or false"),
-    "data_sha256": (
-        lambda value: value is None or (isinstance(value, str) and _SHA256.fullmatch(value) is not None),
-        "64 hexadecimal digits in lower case, or none",
-    ),
-    "release_id": (_is_text_or_none, "text or none"),
-    "supersedes": (_is_text_or_none, "text or none"),
-    "software": (_is_text_or_none, "text or none"),
-}
-
-
-def _no_constant(name: str) -> NoReturn:
+def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, none of whose names is there twice: readers of the file would see another one than the program."""
+    """Return an object without repeated names, of which readers and this program might see different values."""
     result = dict(pairs)
     if len(result) < len(pairs):
         raise ValueError("a name is there twice")
@@ -386,13 +366,6 @@ def _read(value: Any) -> Any:
     return math.inf if value == "infinity" else value
 
 
-def _sum_of_claims(first: PrivacyStatement, second: PrivacyStatement) -> float | None:
-    """Return the sum of the printed epsilons; a part without a claim counts with its proved epsilon."""
-    if first.claimed_epsilon is None and second.claimed_epsilon is None:
-        return None
-    return sum(entry.epsilon if entry.claimed_epsilon is None else entry.claimed_epsilon for entry in (first, second))
-
-
 def _merge(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(first + second))
 
@@ -401,7 +374,6 @@ NEAR = 1e-6
 """Relative difference between calibrations on two machines: they search for a flat optimum."""
 
 _OF_A_RELEASE = ("seeded", "data_sha256", "release_id", "supersedes")
-_ONLY_MORE = ("assumptions", "exposed")
 
 
 def disagreements(
@@ -412,25 +384,24 @@ def disagreements(
     apart_from: tuple[str, ...] = (),
 ) -> list[str]:
     result = []
-    for name in (entry.name for entry in fields(PrivacyStatement)):
-        if name == "software" or name in apart_from or (of_a_release and name in _OF_A_RELEASE):
-            continue
+    ignored = ("software", *apart_from, *(_OF_A_RELEASE if of_a_release else ()))
+    for name in (entry.name for entry in fields(PrivacyStatement) if entry.name not in ignored):
         first, second = getattr(stated_statement, name), getattr(follows, name)
         if name == "parameters":
             names = [*second, *(() if of_a_release else (key for key in first if key not in second))]
             result += [key for key in names if key not in apart_from and not same_value(first, second, key, NEAR)]
-        elif name == "guarantee":
+            continue
+        agree = _same(first, second, NEAR)
+        if name == "guarantee":
             one, two = asdict(first), asdict(second)
             agree = type(first) is type(second) and all(_same(one[key], two[key], 1e-12) for key in one)
-            result += [] if agree else [name]
-        elif of_a_release and name in _ONLY_MORE:
-            result += [] if set(second) <= set(first) else [name]
+        elif of_a_release and name in ("assumptions", "exposed"):
+            agree = set(second) <= set(first)
         elif of_a_release and name == "condition":
-            result += [] if first.narrows(second, stated_statement.unit) else [name]
+            agree = first.narrows(second, stated_statement.unit)
         elif of_a_release and name == "slack":
-            result += [] if first >= second * (1 - NEAR) else [name]
-        elif not _same(first, second, NEAR):
-            result.append(name)
+            agree = first >= second * (1 - NEAR)
+        result += [] if agree else [name]
     return result
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dptext.errors import ProtectionWarning, warn
 from dptext.privacy.guarantee import (
-    ZCDP,
     ApproxDP,
     Guarantee,
     MetricDP,
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from dptext.privacy.statement import PrivacyStatement
 
 _WIDTH = 79
-_TERMINAL = 79
 OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss")
 """Parameters of a mechanism about the claim with which it was published."""
 GUESSED_AMONG = 300
@@ -62,7 +60,7 @@ class Strength(Enum):
     @classmethod
     def for_statement(cls, statement: PrivacyStatement) -> Strength:
         """Return the strength of a guarantee; with a large delta no epsilon protects."""
-        if getattr(statement.guarantee, "delta", 0.0) > _MOST_DELTA or isinstance(statement.guarantee, NoGuarantee):
+        if _delta(statement.guarantee) > _MOST_DELTA or isinstance(statement.guarantee, NoGuarantee):
             return cls.TOO_LARGE
         return cls.of(statement.epsilon)
 
@@ -127,11 +125,13 @@ def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
         statement=statement,
         guarantee_text=guarantee_text[0].upper() + guarantee_text[1:],
         units=f"{statement.unit}s",
-        has_guarantee=_has_guarantee(guarantee),
+        has_guarantee=_is_finite(guarantee),
         claim=claim,
         bank=is_bank_statement(statement),
         relinking=_relinking(statement),
-        one_guess_says_more=_is_guessed(statement),
+        one_guess_says_more=isinstance(guarantee, PureDP)
+        and statement.relation is Relation.SUBSTITUTION
+        and (Strength.of(statement.epsilon) is not Strength.TOO_LARGE or _relinking(statement) is not None),
         parameters=", ".join(f"{name} = {_number(name, value)}" for name, value in text.items() if value is not None),
     )
     sections: list[tuple[str, list[str]]] = []
@@ -143,32 +143,20 @@ def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
     return sections
 
 
-def _has_guarantee(guarantee: Guarantee) -> bool:
+def _is_finite(guarantee: Guarantee) -> bool:
     """Return whether any pair of neighbours has a finite bound."""
-    match guarantee:
-        case NoGuarantee():
-            return False
-        case ZCDP(rho):
-            return math.isfinite(rho)
-        case ApproxDP(epsilon, delta):
-            return math.isfinite(epsilon) and delta < 1
-        case _:
-            return math.isfinite(guarantee.epsilon)
+    numbers = (getattr(guarantee, name, 0.0) for name in ("epsilon", "rho"))
+    return not isinstance(guarantee, NoGuarantee) and all(map(math.isfinite, numbers)) and _delta(guarantee) < 1
+
+
+def _delta(guarantee: Guarantee) -> float:
+    return guarantee.delta if isinstance(guarantee, ApproxDP) else 0.0
 
 
 def _relinking(statement: PrivacyStatement) -> float | None:
     """Return the success rate of the best attack among `GUESSED_AMONG` candidates, if the mechanism states one."""
     value = statement.parameters.get(RELINKING)
     return value if isinstance(value, float) and 0 <= value <= 1 else None
-
-
-def _is_guessed(statement: PrivacyStatement) -> bool:
-    """Return whether the success of a guess is informative: pure, any substitution, not near 1."""
-    return (
-        isinstance(statement.guarantee, PureDP)
-        and statement.relation is Relation.SUBSTITUTION
-        and (Strength.of(statement.epsilon) is not Strength.TOO_LARGE or _relinking(statement) is not None)
-    )
 
 
 def _number(name: str, value: object) -> str:
@@ -189,7 +177,7 @@ def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = Tru
     kind = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
     any_two = not statement.condition.requirements and statement.relation is Relation.SUBSTITUTION
     values = {"bounded": bounded, "kind": kind, "any_two": any_two, "follow": attacks_follow}
-    words = _block("strength", statement=statement, **values)
+    words = render("strength", statement=statement, **values)
     return " ".join(words.split()), None if bounded and not is_unprotected(statement) else False
 
 
@@ -251,19 +239,14 @@ def table_cells(
 ) -> tuple[str, str]:
     """Return the guarantee and the attack success in two short texts, for a table of methods."""
     among = _relinking(statement)
-    guessed = _rate_among(statement) if among is None else among
-    values = {
-        "person": person,
-        "texts": texts,
-        "guessed": guessed,
-        "guessed_of_person": _rate_among(person or statement),
-    }
-    guarantee, attack = paragraphs("privacy/templates/in_a_table.txt", statement=statement, **values)
+    text_rate, person_rate = (
+        rate_at_most(entry.epsilon, GUESSED_AMONG, _delta(entry.guarantee))
+        for entry in (statement, person or statement)
+    )
+    values = {"guessed": text_rate if among is None else among, "guessed_of_person": person_rate}
+    template = "privacy/templates/in_a_table.txt"
+    guarantee, attack = paragraphs(template, statement=statement, person=person, texts=texts, **values)
     return guarantee, attack
-
-
-def _rate_among(statement: PrivacyStatement) -> float:
-    return rate_at_most(statement.epsilon, GUESSED_AMONG, getattr(statement.guarantee, "delta", 0.0))
 
 
 def protected(statement: PrivacyStatement) -> list[str]:
@@ -295,35 +278,30 @@ def is_word_statement(statement: PrivacyStatement) -> bool:
     return "vectors" in statement.parameters and statement.unit in (Unit.WORD, Unit.DOCUMENT)
 
 
-def before_words(mechanism: Any, *, word: Guarantee) -> str:
-    """Return the guarantee of a word mechanism (``word``: for one word), to print before a release."""
-    return _block("before_words", mechanism=mechanism, word=word, strength=strength_of_documents(mechanism, "words"))
-
-
 def before_bank(mechanism: Any) -> str:
     """Return the guarantee of sentence replacement, to print before a release."""
     dearest = product_upwards(mechanism.max_sentences or 0, mechanism.epsilon)
     strength = strength_of_documents(mechanism, "sentences")
-    return _block("before_bank", mechanism=mechanism, dearest=dearest, strength=strength)
+    return render("before_bank", mechanism=mechanism, dearest=dearest, strength=strength)
 
 
 def before_redaction(guarantee: str, redaction: Any, *, restated: bool) -> str:
     """Return the guarantee of a mechanism behind a redaction, to print before a release."""
     looked_for = textwrap.wrap(f"looks for: {redaction.looked_for}", 66)
     lines = guarantee.split("\n")
-    return _block("before_redaction", lines=lines, redaction=redaction, restated=restated, looked_for=looked_for)
+    return render("before_redaction", lines=lines, redaction=redaction, restated=restated, looked_for=looked_for)
 
 
 def before_vectors(device: Any) -> str:
     """Return the guarantee of an encoder with its randomizer, to print before a release."""
     statement = device.statement
     strength = strength_sentence(statement)
-    return _block("before_vectors", device=device, bounded=is_bounded(statement), strength=strength)
+    return render("before_vectors", device=device, bounded=is_bounded(statement), strength=strength)
 
 
 def strength_sentence(statement: PrivacyStatement) -> str:
     """Return the caution about a weak guarantee in one sentence, or an empty string."""
-    if not _has_guarantee(statement.guarantee):
+    if not _is_finite(statement.guarantee):
         return UNBOUNDED
     return Strength.for_statement(statement).value
 
@@ -354,16 +332,11 @@ def unprotected_from(mechanism: Any) -> int | None:
 _LONG = 10_000  # parts
 
 
-def in_running_text(measured: Any) -> str:
-    """Describe the effect on words of running text (`dptext.calibration.deniability.InShort`)."""
-    return _block("in_running_text", found=measured)
-
-
 def cautioned(*, first: int | None, most_stay: bool, source: str, parts: str) -> str:
     """Return the warning before a release that is not protected, or an empty string."""
     if first is None and not most_stay:
         return ""
-    return _for_a_terminal(_block("cautioned", first=first, most_stay=most_stay, source=source, parts=parts))
+    return _for_a_terminal(render("cautioned", first=first, most_stay=most_stay, source=source, parts=parts))
 
 
 def cautioned_of(statements: Iterable[PrivacyStatement], *, source: str) -> str:
@@ -378,17 +351,7 @@ def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = No
         return ""
     parts = "sentences" if is_bank_statement(statement) else "words"
     many = tally.unchanged > _MANY * (documents or 0) and is_unprotected(statement)
-    return _for_a_terminal(_block("came_out", tally=tally, documents=documents, parts=parts, many=many))
-
-
-def before_ledger(guarantee: Guarantee) -> str:
-    """Return the limits of a ledger for a guarantee, or an empty string."""
-    return _block("before_ledger") if isinstance(guarantee, MetricDP) else ""
-
-
-def before_people(user: str) -> str:
-    """Return the warning that a guarantee is for one text, although the column ``user`` names their authors."""
-    return _block("before_people", user=user)
+    return _for_a_terminal(render("came_out", tally=tally, documents=documents, parts=parts, many=many))
 
 
 def for_person(person: PrivacyStatement | None, maximum: Any, *, user: str, uncounted: int = 0) -> str:
@@ -396,26 +359,21 @@ def for_person(person: PrivacyStatement | None, maximum: Any, *, user: str, unco
     values = {"person": person, "most": maximum, "user": user, "uncounted": uncounted}
     strength = "" if person is None else strength_sentence(person)
     bounded = person is not None and math.isfinite(person.epsilon)
-    return _for_a_terminal(_block("for_person", strength=strength, bounded=bounded, **values))
+    return _for_a_terminal(render("for_person", strength=strength, bounded=bounded, **values))
 
 
 def _for_a_terminal(text: str) -> str:
     """Wrap a paragraph for a terminal of 80 columns."""
-    return "\n".join(textwrap.wrap(" ".join(text.split()), _TERMINAL, subsequent_indent="  ", break_on_hyphens=False))
+    return "\n".join(textwrap.wrap(" ".join(text.split()), _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
 
 
 _MANY = 0.01  # share of unchanged texts that calls for a warning
 
 
-def before_embedding(**values: Any) -> str:
-    """Return the guarantee of word vectors that are learned from texts, to print before a release."""
-    return _block("before_embedding", **values)
-
-
 def before_synthesis(plan: Any, *, user: str | None) -> str:
     """Return the guarantee of a description of texts, to print before a release; ``user`` is the column of users."""
     substituted = plan.terms.substitution_guarantee(plan.features)
-    return _block("before_synthesis", plan=plan, statement=plan.promise, substituted=substituted, user=user)
+    return render("before_synthesis", plan=plan, statement=plan.promise, substituted=substituted, user=user)
 
 
 def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str, needed: int = 0) -> list[str]:
@@ -426,17 +384,8 @@ def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str
     return paragraphs("privacy/templates/audited.txt", **values)
 
 
-def calibrated_bank(measured: Any) -> list[str]:
-    """Explain a calibrated epsilon for sentence replacement."""
-    return paragraphs("privacy/templates/calibrated_bank.txt", found=measured)
-
-
-def measured(epsilon: float, statement: PrivacyStatement) -> str:
-    """Return the bound of a mechanism at an epsilon, to print next to measurements."""
-    return paragraphs("privacy/templates/measured.txt", epsilon=epsilon, statement=statement)[0]
-
-
-def _block(template: str, **values: Any) -> str:
+def render(template: str, **values: Any) -> str:
+    """Render a template of this package, such as ``before_ledger``: lines to print before a release."""
     return filled(f"privacy/templates/{template}.txt", **values).rstrip("\n")
 
 
@@ -464,22 +413,18 @@ def _templates(kind: str) -> Any:
             return value
         return Markup(harmless(str(value)))  # noqa: S704  # this is the escaping
 
+    def labelled(label: str, text: str) -> Markup:
+        lines = textwrap.wrap(_on_a_line(text), _WIDTH - 12, break_on_hyphens=False)
+        return Markup("\n".join(f"  {'' if position else label:<9} {line}" for position, line in enumerate(lines)))  # noqa: S704
+
     options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=PackageLoader("dptext", ""), autoescape=True, finalize=finalize, **options)
     environment.filters.update(at_most=at_most, thousands="{:,}".format)
     names = (Strength, odds, is_bank_statement, percent_right, percent_at_most, rate_at_most)
-    environment.globals.update({value.__name__: value for value in names}, line=_labelled, inf=math.inf)
+    environment.globals.update({value.__name__: value for value in names}, line=labelled, inf=math.inf)
     environment.globals.update(UNBOUNDED=UNBOUNDED, UNCOMPARED=UNCOMPARED, GUESSED_AMONG=GUESSED_AMONG)
     environment.globals.update(quoted="{!r}".format)
     return environment
-
-
-def _labelled(label: str, text: str) -> Any:
-    """Return ``text`` with a label, wrapped for a terminal of 80 columns."""
-    from markupsafe import Markup
-
-    lines = textwrap.wrap(_on_a_line(text), _TERMINAL - 12, break_on_hyphens=False)
-    return Markup("\n".join(f"  {'' if position else label:<9} {line}" for position, line in enumerate(lines)))  # noqa: S704
 
 
 def _on_a_line(text: str) -> str:

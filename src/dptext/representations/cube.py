@@ -13,16 +13,19 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dptext.noise.caps import chance_inside, uniform_subsets, window_moments, window_within
 from dptext.noise.discrete import (
     SCALE,
     asked_less_rounding,
+    chance_inside,
     coins,
     flip_epsilon,
     flip_threshold,
     leaning_coins,
     round_at_random,
     round_up_epsilon,
+    uniform_subsets,
+    window_moments,
+    window_within,
 )
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
@@ -173,7 +176,7 @@ class Piecewise(Randomizer):
     """Some coordinates of a vector of the cube, each near its true value, in exactly discrete form. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, k times equation (window)
-    of `dptext.noise.caps`, from integers: at most ``epsilon``. Exact: no assumption about real numbers.
+    of `dptext.noise.discrete`, from integers: at most ``epsilon``. Exact: no assumption about real numbers.
 
     Input: (n, d); each number is cut to [-1, 1]. Output: (n, d) float32, 0 but for k of the coordinates.
     E||z - x||^2 is equation (error) of this module; k and the window make it least for vectors of length 1.
@@ -199,7 +202,7 @@ class Hybrid(Randomizer):
     """`Piecewise` for a share of the numbers and one bit for the others, so that the error is the same for all vectors.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, k times the larger of
-    equation (window) of `dptext.noise.caps` and equation (flip) of `dptext.noise.discrete`: at most ``epsilon``.
+    equation (window) of `dptext.noise.discrete` and equation (flip) of `dptext.noise.discrete`: at most ``epsilon``.
     Exact.
 
     Input, output: as for `Piecewise`. The share of the window is the one with which equation (error) does not depend

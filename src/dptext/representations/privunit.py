@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from dptext.errors import ParameterError
-from dptext.noise.caps import Tail, gaussian_tail, sphere_tail, tail_heights
+from dptext.noise.discrete import Tail, gaussian_tail, sphere_tail, tail_heights
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter

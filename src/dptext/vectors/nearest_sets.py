@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from threading import Lock, local
 from typing import Any, TypeAlias
@@ -87,7 +86,8 @@ class NearestSets:
         places = np.flatnonzero(~simple)
         if len(self._sample) >= _LEAST_SAMPLE:
             ranks = self._ranks_in_sample(count)
-            parts = _parts(places, self._together(ranks))
+            together = min(_BETWEEN // self._expected(ranks), _BITS // len(self) if ranks[1] else _QUERIES)
+            parts = _parts(places, max(16, together))
             left = [self._find_by_sample(checked[part], errors[part], result, part, ranks) for part in parts]
             places = np.concatenate([places[:0], *left])
         for part in _parts(places, _ALL_SCORES // len(self)):
@@ -97,14 +97,7 @@ class NearestSets:
     def similarities(self, queries: npt.ArrayLike, rows: npt.ArrayLike) -> Floats:
         """(n, m) exact scalar products of the (n, d) queries with rows of their own, given as (n, m) integers."""
         checked = self._checked(queries)
-        places = np.asarray(rows)
-        if places.ndim != 2 or len(places) != len(checked) or not np.issubdtype(places.dtype, np.integer):
-            raise ParameterError(
-                f"rows must be integers of the shape ({len(checked)}, m), m for each query, got {places.dtype} numbers "
-                f"of the shape {places.shape}"
-            )
-        if places.size and not 0 <= places.min() <= places.max() < len(self):
-            raise ParameterError(f"rows must be from 0 to {len(self) - 1}, got {places.min()} to {places.max()}")
+        places = self._rows_of("rows", rows, (len(checked), *(np.shape(rows)[1:2] or (0,))))
         result = np.empty(places.shape, dtype=np.float64)
 
         def fill(place: int) -> None:
@@ -118,13 +111,7 @@ class NearestSets:
         """How similar the rows of each rank are, in the mean over the queries: exact, so the same on every machine."""
         checked = self._checked(queries)
         n, size = len(checked), len(self)
-        omitted = None if leave_out is None else np.asarray(leave_out)
-        if omitted is not None and (
-            omitted.shape != (n,)
-            or not np.issubdtype(omitted.dtype, np.integer)
-            or (n and not 0 <= omitted.min() <= omitted.max() < size)
-        ):
-            raise ParameterError(f"leave_out must have a row from 0 to {size - 1} for each of the {n} queries")
+        omitted = None if leave_out is None else self._rows_of("leave_out", leave_out, (n,))
         candidates = size - (omitted is not None)
         if n < 1 or candidates < 2:
             raise ParameterError(f"a profile needs a query and two rows that count, got {n} and {candidates}")
@@ -146,6 +133,14 @@ class NearestSets:
             for_each_block(partial(add, self._all_steps(checked[part]), part[0]), range(len(part)))
         return Profile(ranks, np.array([entry / (n * _STEPS) for entry in sums]), candidates=candidates)
 
+    def _rows_of(self, name: str, rows: npt.ArrayLike, shape: tuple[int, ...]) -> Rows:
+        values = np.asarray(rows)
+        if values.shape != shape or not np.issubdtype(values.dtype, np.integer):
+            raise ParameterError(f"{name} must be integers of the shape {shape}, got {values.dtype} {values.shape}")
+        if values.size and not 0 <= values.min() <= values.max() < len(self):
+            raise ParameterError(f"{name} must be from 0 to {len(self) - 1}, got {values.min()} to {values.max()}")
+        return values
+
     def _checked(self, queries: npt.ArrayLike) -> Tile:
         values = np.asarray(queries)
         if values.ndim != 2 or values.shape[1] != self.dimension or not np.issubdtype(values.dtype, np.floating):
@@ -157,7 +152,7 @@ class NearestSets:
         return np.ascontiguousarray(values, dtype=np.float32)  # nothing is lost: 16 bits are enough for a number
 
     def _errors(self, queries: Tile) -> Floats:
-        """(n,) twice e of equation (error); the last factor is for the rounding of float64 here and in `_Border`."""
+        """(n,) twice e of equation (error); the last factor is for the rounding of float64 here and in `_border`."""
         d = self.dimension
         lengths: Floats = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
         lengths *= 2.0 * self._length * d * _UNIT32 / (1.0 - d * _UNIT32) * (1.0 + 2.0**-20)
@@ -184,12 +179,15 @@ class NearestSets:
         for_each_block(fill, range(0, len(self), many))
         return result
 
-    def _decide(self, query: Tile, rows: Rows | None, scores: Tile, count: int, border: _Border) -> Rows:
+    def _decide(
+        self, query: Tile, rows: Rows | None, scores: Tile, count: int, border: tuple[np.float32, np.float32]
+    ) -> Rows:
         """``count`` rows of the largest scalar products, ascending, of rows that are ascending (None: of all)."""
-        kept = scores >= border.low
+        low, high = border
+        kept = scores >= low
         over = int(np.count_nonzero(kept)) - count
         if over:
-            unsure = np.flatnonzero(kept & (scores <= border.high))
+            unsure = np.flatnonzero(kept & (scores <= high))
             steps = self._steps(query, unsure if rows is None else rows[unsure])
             part = np.partition(steps, over - 1)[over - 1]
             smaller = np.flatnonzero(steps < part)
@@ -208,7 +206,7 @@ class NearestSets:
             np.matmul(queries, self._matrix[start : start + many].T, out=scores[:, start : start + many])
 
         def decide(index: int) -> None:
-            border = _Border.of(scores[index], errors[index], count)
+            border = _border(scores[index], errors[index], count)
             found_rows[places[index]] = self._decide(queries[index], None, scores[index], count, border)
 
         for_each_block(score, range(0, len(self), many))
@@ -227,8 +225,8 @@ class NearestSets:
         def decide(group: range) -> None:
             for position, (above, rows, scores, minimum, maximum) in zip(group, between.found(group), strict=True):
                 left = count if above is None else count - int(np.count_nonzero(above))
-                border = _Border.of(scores, errors[position], left) if 0 < left <= len(rows) else None
-                if border is None or border.low < minimum or border.high > maximum:
+                border = _border(scores, errors[position], left) if 0 < left <= len(rows) else None
+                if border is None or border[0] < minimum or border[1] > maximum:
                     undecided[position] = True
                     continue
                 chosen = self._decide(queries[position], rows, scores, left, border)
@@ -240,10 +238,6 @@ class NearestSets:
         many = max(1, min(64, _DECIDED // self._expected(ranks)))
         for_each_block(decide, (range(len(queries))[start : start + many] for start in range(0, len(queries), many)))
         return places[undecided]
-
-    def _together(self, ranks: tuple[int, int]) -> int:
-        """Return the number of queries per batch that fits into memory."""
-        return max(16, min(_BETWEEN // self._expected(ranks), _BITS // len(self) if ranks[1] else _QUERIES))
 
     def _expected(self, ranks: tuple[int, int]) -> int:
         """Return the expected number of rows between the thresholds."""
@@ -276,20 +270,15 @@ class NearestSets:
         return lows, highs
 
 
-@dataclass(frozen=True)
-class _Border:
-    """A row scored above ``high`` is in a set, a row scored below ``low`` is not."""
+def _border(scores: Tile, error: float, count: int) -> tuple[np.float32, np.float32]:
+    """Return scores around the count-th largest: rows below the first are in no set, rows above the second are in it.
 
-    low: np.float32
-    high: np.float32
-
-    @classmethod
-    def of(cls, scores: Tile, error: float, count: int) -> _Border:
-        """``error`` is 2 e; t is the count-th largest of the scores."""
-        middle = float(np.partition(scores, len(scores) - count)[len(scores) - count])
-        # outwards: what becomes float32 can become larger or smaller
-        low = np.nextafter(np.float32(middle - error), np.float32(-np.inf))
-        return cls(low, np.nextafter(np.float32(middle + error), np.float32(np.inf)))
+    ``error`` is 2 e of equation (error).
+    """
+    middle = float(np.partition(scores, len(scores) - count)[len(scores) - count])
+    # outwards: what becomes float32 can become larger or smaller
+    low = np.nextafter(np.float32(middle - error), np.float32(-np.inf))
+    return low, np.nextafter(np.float32(middle + error), np.float32(np.inf))
 
 
 class _Between:

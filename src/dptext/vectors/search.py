@@ -77,7 +77,7 @@ class ExactDistances:
         return np.matmul(rows, columns, out=out)  # -2 x.y + |x|^2 + |y|^2
 
     def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
-        """(n, m) distances in grid steps, at most ``most``."""
+        """(n, m) distances in grid steps, at most ``limit``."""
         # only a float32 product can be written to the place of the result
         place: Any = out if self._dtype is np.float32 else None
         squared = self.squared(rows, columns, place)
@@ -109,10 +109,6 @@ class NearestNeighbours:
     def __len__(self) -> int:
         return self._size
 
-    def find(self, queries: Floats) -> Rows:
-        """(n,) int64 rows nearest to the (n, d) queries."""
-        return self.find_several(queries, 1)[:, 0]
-
     def find_several(self, queries: Floats, count: int) -> Rows:
         """(n, count) int64 rows nearest to the (n, d) queries, the nearest first; ties go to the lower row."""
         count = check_int("count", count, minimum=1, maximum=len(self))
@@ -121,22 +117,6 @@ class NearestNeighbours:
         queries = queries / self._unit
         rounded = np.ones((len(queries), queries.shape[1] + 1), dtype=np.float32)
         rounded[:, :-1] = queries
-        return self._decide(queries, rounded, count)
-
-    def _block_maxima(self, rounded: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """(blocks, n) largest float32 score of each block of rows."""
-        # queries lie along the last axis: a maximum over words then is one pass over rows of a tile in the cache
-        maxima = np.empty((len(self._factor) // _NEAR_BLOCK, len(rounded)), dtype=np.float32)
-        room = np.empty(_NEAR_BLOCK * min(_QUERIES, len(rounded)), dtype=np.float32)
-        for start in range(0, len(rounded), _QUERIES):
-            columns = rounded[start : start + _QUERIES].T
-            scores = room[: _NEAR_BLOCK * columns.shape[1]].reshape(_NEAR_BLOCK, -1)
-            for block, into in enumerate(maxima[:, start : start + _QUERIES]):
-                np.matmul(self._factor[block * _NEAR_BLOCK : (block + 1) * _NEAR_BLOCK], columns, out=scores)
-                np.maximum.reduce(scores, axis=0, out=into)
-        return maxima
-
-    def _decide(self, queries: Floats, rounded: npt.NDArray[np.float32], count: int) -> Rows:
         # Every float32 score is within this of the true one, in any order of summation: rounding of the inputs
         # and d + 1 terms, each at most |y| |q| + |y|^2 / 2 (Higham 2002, eq. 3.5). The last unit covers what float64
         # and the thresholds below may err by.
@@ -147,7 +127,9 @@ class NearestNeighbours:
         # frequent words stand side by side and are often near together.
         maxima = self._block_maxima(rounded)
         groups = np.stack([maxima[first::_GROUPS].max(axis=0) for first in range(min(_GROUPS, len(maxima)))])
-        threshold = (_nth_largest(groups, count) - 2.0 * error).astype(np.float32)
+        lowest = np.full(len(queries), -np.inf, dtype=np.float32)  # where there are fewer groups
+        bound = np.partition(groups, -count, axis=0)[-count] if len(groups) >= count else lowest
+        threshold = (bound - 2.0 * error).astype(np.float32)
         candidates = maxima >= threshold
         result = []
         for block in np.flatnonzero(candidates.any(axis=1)):
@@ -166,13 +148,18 @@ class NearestNeighbours:
         best: Rows = place[order][starts[:, None] + np.arange(count)]
         return best
 
-
-def _nth_largest(values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
-    """(n,) the count-th largest entry of each column; minus infinity where there are fewer."""
-    if len(values) < count:
-        return np.full(values.shape[1], -np.inf, dtype=values.dtype)
-    largest: npt.NDArray[Any] = np.partition(values, -count, axis=0)[-count]
-    return largest
+    def _block_maxima(self, rounded: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """(blocks, n) largest float32 score of each block of rows."""
+        # queries lie along the last axis: a maximum over words then is one pass over rows of a tile in the cache
+        maxima = np.empty((len(self._factor) // _NEAR_BLOCK, len(rounded)), dtype=np.float32)
+        room = np.empty(_NEAR_BLOCK * min(_QUERIES, len(rounded)), dtype=np.float32)
+        for start in range(0, len(rounded), _QUERIES):
+            columns = rounded[start : start + _QUERIES].T
+            scores = room[: _NEAR_BLOCK * columns.shape[1]].reshape(_NEAR_BLOCK, -1)
+            for block, into in enumerate(maxima[:, start : start + _QUERIES]):
+                np.matmul(self._factor[block * _NEAR_BLOCK : (block + 1) * _NEAR_BLOCK], columns, out=scores)
+                np.maximum.reduce(scores, axis=0, out=into)
+        return maxima
 
 
 def _squared_norms(matrix: npt.NDArray[Any]) -> Floats:
@@ -180,17 +167,15 @@ def _squared_norms(matrix: npt.NDArray[Any]) -> Floats:
     return norms
 
 
-RowIndices = npt.NDArray[np.int64]
-
 _SEEDS_AT_A_TIME = 32
 
 
-def neighbour_groups(vectors: WordVectors, size: int) -> list[RowIndices]:
+def neighbour_groups(vectors: WordVectors, size: int) -> list[Rows]:
     """Groups of ``size`` words (the last one of up to 2 size - 1): each word is in one of them."""
     table = ExactDistances(vectors.matrix)
     free = np.arange(len(vectors))
     right = table.columns(0, len(vectors))
-    groups: list[RowIndices] = []
+    groups: list[Rows] = []
     while free.size >= 2 * size:
         # distances of a batch of founders; one that an earlier founder takes was computed in vain
         founders = np.arange(min(_SEEDS_AT_A_TIME, free.size))
@@ -210,7 +195,7 @@ def neighbour_groups(vectors: WordVectors, size: int) -> list[RowIndices]:
     return [*groups, free]
 
 
-def nearest_rows(far: npt.NDArray[np.float64], count: int) -> RowIndices:
+def nearest_rows(far: npt.NDArray[np.float64], count: int) -> Rows:
     """(count,) the places of the smallest distances; ties go to the lower place."""
     last = np.partition(far, count - 1)[count - 1]
     nearer, equal = np.flatnonzero(far < last), np.flatnonzero(far == last)

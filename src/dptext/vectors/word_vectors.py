@@ -6,8 +6,8 @@ import hashlib
 import logging
 import math
 from collections.abc import Generator, Sequence
-from contextlib import closing
-from functools import cached_property
+from contextlib import closing, suppress
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
@@ -94,11 +94,7 @@ class WordVectors(ReprMixin):
         return self._statement
 
     def attach_statement(self, statement: PrivacyStatement) -> Self:
-        """The same vectors, released under a statement.
-
-        Raises:
-            ParameterError: they have another one already, which must not be lost; or it is no statement.
-        """
+        """Return the same vectors, released under a statement; ParameterError if another one would be hidden."""
         if self._statement not in (None, statement):
             raise ParameterError("these vectors carry another statement already: a second one would hide it")
         output = object.__new__(type(self))
@@ -131,7 +127,9 @@ class WordVectors(ReprMixin):
         return self  # frozen: a copied owner (in a search over parameters) can share them
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self.words, np.asarray(self._matrix), self._source, self._statement))
+        # a matrix from a pickle has no other owner; for a mapped file, a copy would use memory in each process
+        build = partial(WordVectors, source=self._source, statement=self._statement, copy=False)
+        return (build, (self.words, np.asarray(self._matrix)))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -150,7 +148,7 @@ class WordVectors(ReprMixin):
     def most_similar(
         self, word_or_vector: str | npt.ArrayLike, n: int = 10, *, metric: Similarity = "cosine"
     ) -> list[tuple[str, float]]:
-        """The words most like a word, or a vector, the most similar first: for people who look at vectors.
+        """Return the words most like a word, or a vector, the most similar first.
 
         Nothing here is private: vectors are public, or post-processing of a release.
 
@@ -167,8 +165,6 @@ class WordVectors(ReprMixin):
         >>> vectors = WordVectors(["<unk>", "cat", "dog", "tax"], [[0, 0], [1, 0], [1, 1], [-1, 0]])
         >>> vectors.most_similar("cat", 2)
         [('dog', 0.7071067811865475), ('tax', -1.0)]
-        >>> vectors.most_similar([2.0, 1.0], 1, metric="euclidean")
-        [('dog', -1.0)]
         """
         n, metric = check_int("n", n, minimum=1), check_choice("metric", metric, get_args(Similarity))
         query, row = self._query(word_or_vector)
@@ -193,10 +189,9 @@ class WordVectors(ReprMixin):
                     "or of another language, or give a vector"
                 )
             return self._matrix[row].astype(np.float64), row
-        try:
+        query = np.empty(0)
+        with suppress(ValueError, TypeError, OverflowError):
             query = np.array(word_or_vector, dtype=np.float64)
-        except (ValueError, TypeError, OverflowError):
-            query = np.empty(0)
         if query.shape != (self.dimension,) or not np.isfinite(query).all():
             raise ParameterError(f"expected a word, or a vector of {self.dimension} finite numbers, got something else")
         return query, -1
@@ -208,13 +203,6 @@ class WordVectors(ReprMixin):
 
     def _html_fields(self) -> Fields:
         return () if self._statement is None else facts_of(self._statement)
-
-
-def _rebuild(
-    words: tuple[str, ...], matrix: npt.NDArray[np.float32], source: str, statement: PrivacyStatement | None
-) -> WordVectors:
-    # a matrix from a pickle has no other owner; for a mapped file, a copy would use memory in each process
-    return WordVectors(words, matrix, source=source, statement=statement, copy=False)
 
 
 def _check_statement(statement: PrivacyStatement | None) -> PrivacyStatement | None:
@@ -288,7 +276,10 @@ def select_words(
                     raise DataError(
                         f"{place}s {first} and {numbers[row]} hold the same word: remove the one whose vector is wrong"
                     )
-            _check_finite(matrix[:end], numbers, place)
+            if bad := np.flatnonzero(~np.isfinite(matrix[:end]).all(axis=1)).tolist():
+                raise DataError(
+                    f"{place} {numbers[bad[0]]}: the vector holds NaN or infinity; remove or repair the row"
+                )
             parts.append(matrix[chosen])
             entries += end
             if full:
@@ -299,12 +290,7 @@ def select_words(
         "%d of the first %d entries are words, %d are other forms of these, %d are not UTF-8 (%s)",
         *(len(kept), entries, variants, undecodable, source),
     )
-    table = _append_unknown(parts, len(kept), unknown)
-    return WordVectors([*kept, UNKNOWN], table, source=source, copy=False)
-
-
-def _append_unknown(parts: list[Floats], count: int, unknown: Floats | None) -> Floats:
-    table = np.empty((count + 1, parts[0].shape[1]), dtype=np.float32)
+    table = np.empty((len(kept) + 1, parts[0].shape[1]), dtype=np.float32)
     start = 0
     parts.reverse()
     while parts:  # each part is let go when it is copied: one table in memory, not two
@@ -312,12 +298,4 @@ def _append_unknown(parts: list[Floats], count: int, unknown: Floats | None) -> 
         table[start : start + len(part)] = part
         start += len(part)
     table[-1] = table[:-1].mean(axis=0, dtype=np.float64) if unknown is None else unknown
-    return table
-
-
-def _check_finite(matrix: Floats, numbers: Sequence[int], place: str) -> None:
-    finite = np.isfinite(matrix).all(axis=1)
-    if not finite.all():
-        raise DataError(
-            f"{place} {numbers[int(np.argmin(finite))]}: the vector holds NaN or infinity; remove or repair the row"
-        )
+    return WordVectors([*kept, UNKNOWN], table, source=source, copy=False)

@@ -60,10 +60,8 @@ class Mahalanobis(NoisyVectors):
     P(x | w) <= exp(epsilon * ||v(w) - v(w')||_RM + slack) P(x | w') (triangle inequality in this norm; the nearest
     neighbour is post-processing). *The unit of this guarantee differs from Madlib's*: per unit of
     Euclidean distance epsilon is ``euclidean_epsilon`` = epsilon / sqrt(smallest eigenvalue of A), at most
-    epsilon / sqrt(1 - lambda), which the statement carries as a parameter. Pairs are never farther apart than the
-    public diameter in this norm. Assumptions: public vocabulary and vectors (S is computed from them); the
-    double-precision noise is treated as real-valued. ``slack`` (about 1e-8) bounds the loss from computing A and its
-    root in float64 (`dptext.vectors.metrics`).
+    epsilon / sqrt(1 - lambda), which the statement carries as a parameter. ``slack`` (about 1e-8) bounds the loss from
+    computing A and its root in float64 (`dptext.vectors.metrics`). Assumptions: as for Madlib.
 
     Args:
         epsilon: nats per unit of the regularised Mahalanobis distance.
@@ -76,10 +74,8 @@ class Mahalanobis(NoisyVectors):
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
     >>> mechanism = Mahalanobis(vectors, epsilon=100.0)
-    >>> mechanism.sample(["tax"])
-    ['tax']
-    >>> mechanism.word_guarantee().metric
-    'regularized mahalanobis (lambda 0.2)'
+    >>> mechanism.sample(["tax"]), mechanism.word_guarantee().metric
+    (['tax'], 'regularized mahalanobis (lambda 0.2)')
     """
 
     name = "Mahalanobis"
@@ -96,8 +92,7 @@ class Mahalanobis(NoisyVectors):
     @property
     def slack(self) -> float:
         """Nats that the float64 root of A may add to the loss of one word, proved."""
-        ellipsoid = self._ellipsoid
-        return self.epsilon * ellipsoid.diameter_bound * ellipsoid.error
+        return self.epsilon * self._ellipsoid.diameter_bound * self._ellipsoid.error
 
     @property
     def euclidean_epsilon(self) -> float:
@@ -144,13 +139,11 @@ class Vickrey(NoisyVectors):
 
     **Guarantee** (unit word, substitution, local). That of Madlib: for all words w, w' and every output
     P(x | w) <= exp(epsilon * ||v(w) - v(w')||) P(x | w'). The choice depends on the noisy vector, public vectors and
-    fresh bits only, so it is post-processing, *at every t*. t changes how often a word stays unchanged,
-    not the guarantee. Assumptions: as for Madlib.
+    fresh bits only, so it is post-processing *at every t*. Assumptions: as for Madlib.
 
     **As published** (``unsafe_as_published=True``): the neighbours are sought among all words *but the true one*, so
-    that a word never stays, which is the paper's motive (published code does so in more than one way). That looks at
-    the word again after the noise, and the argument is gone: word w cannot come out for w, it can for any other. The
-    statement then carries no guarantee, its reason, and the epsilon that is claimed.
+    that a word never stays. That looks at the word again after the noise: word w cannot come out for w, it can for any
+    other. The statement then carries no guarantee, its reason, and the epsilon that is claimed.
 
     Args:
         epsilon: nats per unit of Euclidean distance. The noise has mean length d / epsilon.
@@ -190,11 +183,7 @@ class Vickrey(NoisyVectors):
         self._freeze()
 
     def word_guarantee(self) -> MetricDP:
-        """Metric DP with pairs counted up to the public diameter.
-
-        Raises:
-            RefusedError: for the published variant, which has no guarantee.
-        """
+        """Metric DP with pairs counted up to the public diameter; RefusedError for the published variant."""
         if self.unsafe_as_published:
             raise RefusedError(f"nothing is proved for Vickrey as published: {_REASON}")
         return super().word_guarantee()
@@ -217,26 +206,16 @@ class Vickrey(NoisyVectors):
         return {**super().parameters(), **options}
 
     def _choose(self, near: Rows, noisy: Floats, rows: Rows, bits: RandomBits) -> Rows:
-        if self.unsafe_as_published:
-            near = _without(near, rows)
+        if self.unsafe_as_published:  # the first two that are not the word itself
+            other = near != rows[:, None]
+            other[other.all(axis=1), 2] = False
+            near = near[other].reshape(len(near), 2)
         elif self.t == 0:
             return super()._choose(near, noisy, rows, bits)
-        first, second = (self._distances(noisy, near[:, entry]) for entry in (0, 1))
+        points = self.vectors.matrix
+        first, second = (np.sqrt(((noisy - points[near[:, entry]]) ** 2).sum(axis=1)) for entry in (0, 1))
         takes_second = bits.uniform(len(noisy)) > first_share(first, second, self.t)
-        chosen: Rows = np.where(takes_second, near[:, 1], near[:, 0])
-        return chosen
-
-    def _distances(self, noisy: Floats, rows: Rows) -> Floats:
-        lengths: Floats = np.sqrt(((noisy - self.vectors.matrix[rows]) ** 2).sum(axis=1))
-        return lengths
-
-
-def _without(near: Rows, rows: Rows) -> Rows:
-    """(n, 2) the first two of three neighbours that are not the word itself."""
-    other = near != rows[:, None]
-    other[other.all(axis=1), 2] = False
-    kept: Rows = near[other].reshape(len(near), 2)
-    return kept
+        return np.where(takes_second, near[:, 1], near[:, 0])
 
 
 _AT_A_TIME = 256
@@ -256,22 +235,15 @@ class TruncatedGumbel(WordMechanism):
     epsilon > 2 (1 + ln |W|) / m, m the smallest distance, with b as in `published_scale` (formulas after the paper and
     a public re-implementation).
 
-    **Guarantee**: none; published for comparison, with ``unsafe_as_published=True`` only. In detail:
+    **Guarantee**: none; published for comparison, with ``unsafe_as_published=True`` only. x comes out of w only when k
+    reaches the place r of x in the list of w, so P(x | w) <= P(k >= r), but P(x | x) >= P(k = 1). The pair loses
 
-    - The noise is not the trouble: with D as wide as the vocabulary every candidate may win, for every k.
-    - The number of candidates is. x comes out of w only when k reaches the place r of x in the list of w, so
-      P(x | w) <= P(k >= r), which falls like (ln |W|)^r / r!; but P(x | x) >= P(k = 1). So the pair loses at least
+        ln P(k = 1) - ln P(k >= r),   about r ln r for r beyond 2 ln |W|,                                (witness)
 
-          ln P(k = 1) - ln P(k >= r),   about r ln r for r beyond 2 ln |W|,                                (witness)
-
-      for every b, and the printed guarantee needs epsilon d(w, x) to be as much for *all* pairs. Places are no
-      distances: r goes up to |W| while d stays below D. At 50,000 words the farthest pair loses at least 370,000 nats
-      where an epsilon of 100 allows 1,300. And no sampler of 53 bits ever draws k above 80, so farther words are never
-      drawn and the loss in practice is infinite.
-    - The printed guarantee could hold only where epsilon d >= (witness) for all pairs: fewer than some dozens of words,
-      or words on a line. No word vectors are like that, so there is no sound variant except known mechanisms:
-      with all words as candidates and Gumbel noise that is not truncated, added to -d, the largest is chosen with the
-      odds of `SanText`; with the threshold of `TEM` it takes density into account.
+    for every b, and the printed guarantee needs epsilon d(w, x) to be as much for *all* pairs. At 50,000 words the
+    farthest pair loses at least 370,000 nats where an epsilon of 100 allows 1,300; a sampler of 53 bits never draws k
+    above 80, so in practice the loss is infinite. Sound alternatives are `SanText` and `TEM`
+    (docs/mechanisms/truncated-gumbel.md).
 
     Args:
         epsilon: the paper's, nats per unit of distance; it does not hold.
@@ -310,7 +282,9 @@ class TruncatedGumbel(WordMechanism):
         self.unsafe_as_published = True
         self._table = ExactDistances(vectors.matrix)
         self._right = self._table.columns(0, len(vectors))
-        self._log_k = _log_poisson(math.log(len(vectors)), len(vectors))
+        counts = np.arange(1, len(vectors) + 1)
+        logs = counts * math.log(math.log(len(vectors))) - np.cumsum(np.log(counts))
+        self._log_k = logs - np.logaddexp.reduce(logs)  # of the probabilities of a truncated Poisson law
         nearest, self.farthest = self._extremes()
         if scale is None:
             self.scale = published_scale(self.epsilon, len(vectors), nearest, self.farthest)
@@ -362,14 +336,15 @@ class TruncatedGumbel(WordMechanism):
         return far
 
     def _extremes(self) -> tuple[float, float]:
-        result: list[tuple[float, float]] = []
+        extremes: list[tuple[float, float]] = []
 
-        def look(start: int) -> None:
+        def add(start: int) -> None:
             far = self._far(np.arange(start, min(start + _AT_A_TIME, len(self.vectors))))
-            result.append((float(far.min(initial=math.inf, where=far > 0)), float(far.max())))
+            extremes.append((float(far.min(initial=math.inf, where=far > 0)), float(far.max())))
 
-        for_each_block(look, range(0, len(self.vectors), _AT_A_TIME))
-        return min(entry[0] for entry in result), max(entry[1] for entry in result)
+        for_each_block(add, range(0, len(self.vectors), _AT_A_TIME))
+        nearest, farthest = zip(*extremes, strict=True)
+        return min(nearest), max(farthest)
 
     @staticmethod
     def _list_of(far: npt.NDArray[np.float64], row: int, count: int) -> Rows:
@@ -410,20 +385,8 @@ def published_scale(epsilon: float, size: int, nearest: float, farthest: float) 
             f"the paper has no scale for epsilon {epsilon:g} on these vectors: it must be above {minimum:.4g} (no two "
             f"words are nearer than {nearest:.3g}); give scale= for a smaller one"
         )
-    return 2 * farthest / min(_lambert(2 * a * farthest), math.log(a * nearest))
-
-
-def _lambert(x: float) -> float:
-    """W(x) for x > 0: the w with w e^w = x (Newton's method)."""
+    x = 2 * a * farthest
     w = math.log1p(x)
-    for _ in range(50):
+    for _ in range(50):  # Newton's method for w e^w = x
         w -= (w - x * math.exp(-w)) / (1 + w)
-    return w
-
-
-def _log_poisson(mean: float, limit: int) -> npt.NDArray[np.float64]:
-    """(most,) logs of the probabilities of 1 .. most under a Poisson law truncated to them."""
-    counts = np.arange(1, limit + 1)
-    logs = counts * math.log(mean) - np.cumsum(np.log(counts))
-    normalised: npt.NDArray[np.float64] = logs - np.logaddexp.reduce(logs)
-    return normalised
+    return 2 * farthest / min(w, math.log(a * nearest))

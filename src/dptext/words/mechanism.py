@@ -25,7 +25,7 @@ from dptext.privacy.neighbours import Condition, Requirement, SameLayout, TextsO
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import restated, substitution_guarantee, without_claim
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.wording import before_words
+from dptext.privacy.wording import render, strength_of_documents
 from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
 from dptext.text.tokens import UNKNOWN, letters_between
@@ -38,33 +38,15 @@ from dptext.vectors.word_vectors import WordVectors
 from dptext.words.replacing import WordReplacing
 
 _PUBLIC = "the vocabulary, its vectors and all parameters are public: none was computed from protected texts"
+_RELEASED_BEFORE = (
+    "the vocabulary and its vectors were released before, under a statement of their own; all other parameters are "
+    "public or computed from these"
+)
 _ONLY_IN_TEXTS = (
     "nobody whose words these are has text in the training of the vectors: whoever has loses what the statement of "
     "the vectors says on top (dptext.statement_with_training adds the two)"
 )
 _OF_THE_RELEASED = "the part of the words is the bound for the vectors that were released, known when they were"
-
-
-def assumptions_about(vectors: WordVectors) -> tuple[str, ...]:
-    """Return the assumptions of a statement about its vectors."""
-    if vectors.statement is None:
-        return (_PUBLIC,)
-    return (
-        "the vocabulary and its vectors were released before, under a statement of their own; all other parameters are "
-        "public or computed from these",
-        _ONLY_IN_TEXTS,
-    )
-
-
-def parameters_of_training(vectors: WordVectors) -> dict[str, Parameter]:
-    """Return the parameters of a statement that describe the training of its vectors."""
-    training = vectors.statement
-    if training is None:
-        return {}
-    return {
-        "vectors_promise": f"{training.guarantee}; unit {training.unit}, {training.relation}",
-        "vectors_release": training.release_id,
-    }
 
 
 def statement_with_training(
@@ -78,7 +60,7 @@ def statement_with_training(
         documents: the user's number of documents in the release.
 
     **Guarantee** (unit of the training, substitution): the training's, converted to substitution, plus ``documents``
-    times the release's (see the top of `dptext.words.mechanism` for the proof). Slack is counted into epsilon.
+    times the release's, slack counted into epsilon (proof: docs/mechanisms/words.md#words-trained-vectors).
 
     Raises:
         ParameterError: not a statement of documents, other vectors, vectors without a statement, or a number below 1.
@@ -89,13 +71,10 @@ def statement_with_training(
     >>> training = PrivacyStatement(
     ...     guarantee=dptext.ApproxDP(1.0, 1e-6), unit=Unit.USER, relation=Relation.ADD_REMOVE,
     ...     condition="two corpora, one of which lacks the texts of one user",
-    ...     trust=dptext.privacy.guarantee.Trust.CENTRAL,
-    ...     mechanism="skip-gram", assumptions=("the vocabulary is public",))
+    ...     trust=dptext.privacy.guarantee.Trust.CENTRAL, mechanism="skip-gram")
     >>> words = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
     >>> vectors = dptext.load_vectors(words, statement=training)
     >>> result = dptext.privatize(["my cat"], dptext.TEM(vectors, epsilon=2.0, threshold=3.0))
-    >>> print(result.statement.guarantee)
-    2 per unit of summed euclidean distance, never more than 12 for a pair (metric differential privacy)
     >>> both = statement_with_training(result.statement, vectors)
     >>> print(both.guarantee, both.unit, both.relation)
     (14.01, 3.72e-06)-differential privacy user substitution
@@ -246,16 +225,19 @@ class WordMechanism(TextMechanism):
             "words": len(self.vectors),
             "dimension": self.vectors.dimension,
             "vectors_sha256": self.vectors.fingerprint,
-            **parameters_of_training(self.vectors),
+            **self._parameters_of_training(),
         }
+
+    def _parameters_of_training(self) -> dict[str, Parameter]:
+        training = self.vectors.statement
+        if training is None:
+            return {}
+        promise = f"{training.guarantee}; unit {training.unit}, {training.relation}"
+        return {"vectors_promise": promise, "vectors_release": training.release_id}
 
     @classmethod
     def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-        """Return the arguments of the constructor (except the vectors) from the `parameters` of a statement.
-
-        Raises:
-            KeyError: one is missing.
-        """
+        """Return the constructor arguments (except the vectors) from the parameters of a statement, or a KeyError."""
         names = {name: name.removesuffix("_") for name in signature(cls).parameters if name != "vectors"}
         if "unsafe_as_published" not in parameters:
             names.pop("unsafe_as_published", None)
@@ -263,7 +245,7 @@ class WordMechanism(TextMechanism):
 
     def assumptions(self) -> tuple[str, ...]:
         """Return the assumptions of the proof beyond those of every release, for the statement."""
-        return assumptions_about(self.vectors)
+        return (_PUBLIC,) if self.vectors.statement is None else (_RELEASED_BEFORE, _ONLY_IN_TEXTS)
 
     def distance_table(self) -> DistanceTable:
         """Return the public distances between the words in the metric of the guarantee, by default Euclidean."""
@@ -304,11 +286,13 @@ class WordMechanism(TextMechanism):
     @property
     def statement(self) -> PrivacyStatement:
         """The statement for one word: unit word, substitution, local."""
-        return self._statement(
+        return self._statement_of(
             self._stated_guarantee(),
             unit=Unit.WORD,
             condition=Condition(requirements=(SameLayout(), *self.requirements())),
+            assumptions=self.assumptions(),
             slack=self.slack,
+            claimed_epsilon=self.claimed_epsilon,
         ).replace(exposed=self.exposes())
 
     def document_guarantee(self, longest: int) -> Guarantee:
@@ -326,24 +310,28 @@ class WordMechanism(TextMechanism):
         )
 
     def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
-        """Return the statement for a document: unit document, substitution, local.
-
-        Args:
-            longest: the number of protected words in the longest document of the release (the output shows it).
-            seeded: whether a seed was used.
-        """
-        adds_up = "distances" if isinstance(self._stated_guarantee(), MetricDP) else "losses"
-        return self._statement(
+        """Return the statement for a document of at most ``longest`` protected words, which the output shows."""
+        word, limit = self._stated_guarantee(), self.max_words
+        adds_up = "distances" if isinstance(word, MetricDP) else "losses"
+        parameters: dict[str, Parameter] = {}
+        if isinstance(word, MetricDP | PureDP):
+            parameters["pure_epsilon_of_a_word"] = word.pure_epsilon if isinstance(word, MetricDP) else word.epsilon
+        exposed = (*_LAYOUT, *self.exposes())
+        if limit is not None and self.beyond == "drop":
+            exposed = (*exposed, f"that every document of more than {limit} words was cut after these")
+        elif limit is not None:
+            exposed = (*exposed, f"that every word after the first {limit} of a document became {UNKNOWN}")
+        return self._statement_of(
             self.document_guarantee(longest),
             unit=Unit.DOCUMENT,
             condition=Condition(
                 requirements=(SameLayout(), *self.requirements()), note=f"{adds_up} add up over the places of the text"
             ),
+            assumptions=self.assumptions(),
             slack=product_upwards(longest, self.slack),
+            claimed_epsilon=self.claimed_epsilon,
         ).replace(
-            exposed=self._exposed(),
-            seeded=seeded,
-            parameters={**self.parameters(), **self._pure_epsilon(), "words_counted": longest},
+            exposed=exposed, seeded=seeded, parameters={**self.parameters(), **parameters, "words_counted": longest}
         )
 
     @property
@@ -351,7 +339,8 @@ class WordMechanism(TextMechanism):
         return self.max_words
 
     def promise_before_start(self) -> str:
-        return before_words(self, word=self.word_guarantee())
+        strength = strength_of_documents(self, "words")
+        return render("before_words", mechanism=self, word=self.word_guarantee(), strength=strength)
 
     def replacing(self) -> Replacing:
         return WordReplacing(self)
@@ -365,50 +354,17 @@ class WordMechanism(TextMechanism):
         )
 
     def parts_in(self, private_text: str) -> int:
-        """Runs of letters, of which there are never fewer than protected words: each replacement holds one at least,
-        and kept characters stand between any two. There are more where a word holds punctuation, or for a placeholder.
-        """
+        """Count runs of letters: never fewer than protected words, each of which is replaced by at least one run."""
         runs = len(letters_between(private_text))
         return runs if self.max_words is None else min(runs, self.max_words)
 
     def most_parts(self, private_texts: Iterable[str]) -> int:
-        """See `TextMechanism.most_parts`.
-
-        Raises:
-            RefusedError: the vocabulary has a word without a letter, which looks like punctuation.
-        """
+        """See `TextMechanism.most_parts`; RefusedError for a vocabulary with a word that looks like punctuation."""
         if not all(letters_between(word) for word in self.vectors.words):
             raise RefusedError(
                 "a word of the vocabulary has no letter, so words cannot be counted: use dptext.privatize"
             )
         return super().most_parts(private_texts)
-
-    def _pure_epsilon(self) -> dict[str, Parameter]:
-        match self._stated_guarantee():
-            case MetricDP() as metric:
-                return {"pure_epsilon_of_a_word": metric.pure_epsilon}
-            case PureDP(epsilon):
-                return {"pure_epsilon_of_a_word": epsilon}
-            case _:
-                return {}
-
-    def _exposed(self) -> tuple[str, ...]:
-        visible = (*_LAYOUT, *self.exposes())
-        if self.max_words is None:
-            return visible
-        if self.beyond == "drop":
-            return (*visible, f"that every document of more than {self.max_words} words was cut after these")
-        return (*visible, f"that every word after the first {self.max_words} of a document became {UNKNOWN}")
-
-    def _statement(self, guarantee: Guarantee, *, unit: Unit, condition: Condition, slack: float) -> PrivacyStatement:
-        return self._statement_of(
-            guarantee,
-            unit=unit,
-            condition=condition,
-            assumptions=self.assumptions(),
-            slack=slack,
-            claimed_epsilon=self.claimed_epsilon,
-        )
 
     def _repr_fields(self) -> Fields:
         yield from (field for field in constructor_fields(self) if field[0] != "vectors")
@@ -424,8 +380,7 @@ class ShownMechanism(WordMechanism):
 
     def probabilities(self, word: str) -> npt.NDArray[np.float64]:
         """(V,) float64: the probabilities with which ``word`` becomes each word; see `distributions`."""
-        only: npt.NDArray[np.float64] = self.distributions([word])[0]
-        return only
+        return self.distributions([word])[0]  # type: ignore[no-any-return]
 
     def distributions(self, words: list[str]) -> npt.NDArray[np.float64]:
         """(n, V) float64: the exact distribution of `sample` for each of n words, from its integer weights.
@@ -481,9 +436,6 @@ class NoisyVectors(WordMechanism):
 
     The choice is post-processing, so a guarantee for the noisy vector holds for the output word. By default, noise and
     guarantee are `dptext.Madlib`'s.
-
-    Raises:
-        ParameterError: noise so large that float64 no longer resolves the words.
     """
 
     def __init__(self, vectors: VectorsLike, *, epsilon: float, unknown: UnknownWords = "unk") -> None:

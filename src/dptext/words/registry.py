@@ -85,12 +85,8 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
         raise DataError(f"the statement is not of a word mechanism that can be audited ({', '.join(_BY_NAME)})")
     parameters = statement.parameters
     try:
-        source, limit, fingerprint = (
-            str(parameters["vectors"]),
-            int(parameters["words"] or 0),
-            parameters["vectors_sha256"],
-        )
-        options = build.arguments_in(parameters)
+        source, limit = str(parameters["vectors"]), int(parameters["words"] or 0)
+        fingerprint, options = parameters["vectors_sha256"], build.arguments_in(parameters)
     except (KeyError, ValueError):
         raise DataError("the statement lacks parameters of a word mechanism: it is not one that dptext wrote") from None
     if str(options.get("metric")).startswith(CALLERS):
@@ -98,11 +94,10 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
             "the statement measures distance with a function of its caller, which no file holds: build the mechanism "
             "in Python, and audit it with dptext.audit(mechanism, distance=the function)"
         )
-    if vectors is None and _may_not_end(source):
-        raise DataError(
-            "the statement names a pipe or a device as its vectors, of which reading may not end: say where the "
-            "vectors are"
-        )
+    path = Path(source)
+    with suppress(OSError, ValueError):  # what no path can be is refused where it is opened
+        if vectors is None and path.exists() and not (path.is_file() or path.is_dir()):
+            raise DataError("the vectors of the statement are a pipe or a device: name the file that holds them")
     try:
         words = load_vectors(source if vectors is None else vectors, limit=limit)
     except ParameterError as error:
@@ -112,7 +107,7 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
             "the vectors differ from the statement's (their fingerprint differs): name the file that was used"
         )
     try:
-        mechanism: WordMechanism = build(words, **options)
+        return build(words, **options)  # type: ignore[no-any-return]
     except DptextError:
         raise
     except (TypeError, ValueError, ArithmeticError) as error:  # a value of another type than its parameter has
@@ -120,12 +115,3 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
             f"{statement.mechanism} takes no such parameters as the statement's ({type(error).__name__}): it is not "
             "one that dptext wrote"
         ) from None
-    return mechanism
-
-
-def _may_not_end(name: str) -> bool:
-    """Return True for a pipe or a device, from which reading may not end."""
-    path = Path(name)
-    with suppress(OSError, ValueError):  # what no path can be is refused where it is opened
-        return path.exists() and not (path.is_file() or path.is_dir())
-    return False

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +42,7 @@ class WordReplacing:
         ends, is_cut = [], []
         for text in texts:
             whole = pieces(text)
-            looked_at = whole if self._mechanism.max_words is None else self._cut(whole, self._mechanism.max_words)
+            looked_at = self._cut(whole)
             tokens += looked_at
             ends.append(len(tokens))
             is_cut.append(len(looked_at) < len(whole))
@@ -53,14 +52,18 @@ class WordReplacing:
         for kind, placeholder in PLACEHOLDERS.items():
             for position in np.flatnonzero(codes == _CODES[kind]):
                 tokens[position] = placeholder
-        for position in _touching(codes, starts):
+        replaced = codes != _KEPT
+        touching = replaced[1:] & replaced[:-1]
+        touching[starts[(starts > 0) & (starts < codes.size)] - 1] = False  # the first token of a document
+        for position in np.flatnonzero(touching) + 1:
             tokens[position] = " " + tokens[position]
         _logger.info("%d documents, %d tokens rewritten", len(ends), len(tokens))
         return ["".join(tokens[start:end]) for start, end in pairwise(starts.tolist())], tally
 
-    def _cut(self, tokens: list[str], limit: int) -> list[str]:
+    def _cut(self, tokens: list[str]) -> list[str]:
         """Return the tokens up to the last word that the mechanism reads, if it drops later ones."""
-        if self._mechanism.beyond != "drop":
+        limit = self._mechanism.max_words
+        if limit is None or self._mechanism.beyond != "drop":
             return tokens
         words = [place for place, token in enumerate(tokens) if self._codes[token] >= 0]
         return tokens if len(words) <= limit else tokens[: words[limit - 1] + 1]
@@ -128,15 +131,6 @@ class Codes(dict[str, int]):
         return code
 
 
-def _touching(codes: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Places of tokens that were replaced and follow a replaced token of their document without a space."""
-    replaced = codes != _KEPT
-    touching = replaced[1:] & replaced[:-1]
-    inner = starts[(starts > 0) & (starts < codes.size)]
-    touching[inner - 1] = False
-    return np.flatnonzero(touching) + 1
-
-
 class Aligner:
     """Pairs of original and private words, for the releases of one mechanism."""
 
@@ -189,7 +183,8 @@ class Aligner:
         while waiting:
             if len(ends) == len(slots):
                 if ends[-1] == len(private):
-                    return self._rows(slots, ends, private)
+                    words = zip(pairwise(ends), slots[1:], strict=True)
+                    return [self._outputs[private[start : end - len(after)]] for (start, end), (_, after) in words]
                 end = None
             else:
                 end = next((entry for entry in waiting[-1] if (len(ends), entry) not in refuted), None)
@@ -213,14 +208,8 @@ class Aligner:
                 yield stop + len(after)
             stop = private.find(after, stop + 1, furthest) if after else -1
 
-    def _rows(self, slots: list[_Slot], ends: list[int], private: str) -> list[int]:
-        starts = ends[:-1]
-        stops = [end - len(slot.after) for end, slot in zip(ends[1:], slots[1:], strict=True)]
-        return [self._outputs[private[start:stop]] for start, stop in zip(starts, stops, strict=True)]
 
-
-@dataclass(frozen=True, slots=True)
-class _Slot:
+class _Slot(NamedTuple):
     row: int
     after: str
 
@@ -231,10 +220,7 @@ def layout_of_release(text: str) -> str:
     for piece in pieces(text):
         kind = kind_of(piece)
         replaced = kind is Kind.WORD or kind in PLACEHOLDERS
-        if replaced and touching:
-            parts.append(" ")
-        elif not replaced:
-            parts.append(piece)
+        parts.append(" " * touching if replaced else piece)
         touching = replaced
     return layout_of_private(show_marks("".join(parts)))
 

@@ -34,17 +34,12 @@ class SanText(SelectingMechanism):
     x changes by a factor of at most exp((epsilon / 2) d(w, w')), and so does the sum over all x that divides it.
     Assumptions: public vocabulary and vectors.
 
-    **Reach.** Weights are integers (`dptext.noise.selection`) that fall from 2^44 to the smallest one whose rounding
-    costs less than 1e-3 nats: (epsilon / 2) d up to 22.8. Words beyond the `reach` = 45.6 / epsilon count as if they
-    lay there: the weights are exp(-(epsilon / 2) min(d, reach)). min(d, reach) obeys the triangle inequality
-    too, so the proof above holds for it, and it is at most d, so the guarantee holds as printed; besides, no pair loses
-    more than epsilon * reach. Words beyond the reach gain at most |W| e^-22.8 of the probability in total (6e-6
-    at 50,000 words). Where no two words lie farther apart than the reach, this is the formula itself. In short: TEM,
-    with the largest threshold that its integers represent.
+    **Reach.** Weights are integers (`dptext.noise.selection`) that represent (epsilon / 2) d up to 22.8. Words beyond
+    the `reach` = 45.6 / epsilon count as if they lay there: the weights are exp(-(epsilon / 2) min(d, reach)). min(d,
+    reach) obeys the triangle inequality too, so the guarantee holds as printed, and no pair loses more than epsilon *
+    reach. Words beyond the reach gain at most |W| e^-22.8 of the probability in total (6e-6 at 50,000 words).
 
-    What the authors' code does otherwise, and this one does not: it takes the vocabulary from the texts to be
-    protected, and draws with a 53-bit uniform number from a running sum, which gives words of probability below
-    2^-53 no chance at all.
+    Unlike the authors' code, the vocabulary is public, and no word has probability 0.
 
     Args:
         epsilon: nats per unit of Euclidean distance.
@@ -72,10 +67,8 @@ class SanText(SelectingMechanism):
         """The diameter of the vocabulary, or where the integer weights end if that is nearer."""
         representable = (largest_exponent() - _BELOW_LARGEST) / (self.epsilon / 2)
         # with all words at one point any reach will do, but the sampler wants one above 0
-        return min(self.vectors.diameter_bound, representable) if self._is_spread() else representable
-
-    def _is_spread(self) -> bool:
-        return bool((self.vectors.matrix != self.vectors.matrix[0]).any())
+        is_spread = (self.vectors.matrix != self.vectors.matrix[0]).any()
+        return min(self.vectors.diameter_bound, representable) if is_spread else representable
 
     def _set_up(self, reach: float) -> None:
         self.reach = reach
@@ -107,22 +100,18 @@ class SanTextPlus(SanText):
 
     **Guarantee** (unit word, substitution, local): pure differential privacy with the epsilon of the statement, far
     above the argument ``epsilon``, which is per unit of distance and holds for pairs of sensitive words only.
-    A word that stays is much likelier under itself than under its neighbours however near, so the bound of metric DP
-    breaks: words w, w' of which w is not sensitive lose up to ln((1 - p + p Q(w | w)) / (p' Q(w | w'))), where p' is
-    p if w' is not sensitive either and 1 if it is. With W the integer weights of `dptext.noise.selection`,
+    With W the integer weights of `dptext.noise.selection`, theta their proved accuracy,
 
         every pair loses at most ln(1 / p) + T + ln |W| + theta,   T = (epsilon / 2) reach.                 (bound)
 
     Proof: P(x | w) <= 1. P(x | w') >= p Q(x | w') = p W(w', x) / sum_y W(w', y), where no weight is above 2^44 and none
-    is below the smallest, 2^44 exp(-T - theta), theta being the accuracy proved for the weights.
-    Up to 4,096 words the epsilon is exact instead: the largest ratio of two probabilities of one output,
-    max_x ln(max_w P(x | w) / min_w' P(x | w')), over all words and outputs (rounded up to a thousandth).
-    Unknown words drawn uniformly mix rows, which no ratio grows by. A shorter ``reach`` lowers T, and with it epsilon.
+    is below the smallest, 2^44 exp(-T - theta). Up to 4,096 words the epsilon is exact instead: the largest ratio of
+    two probabilities of one output (rounded up to a thousandth). A shorter ``reach`` lowers T, and with it epsilon.
     Assumptions: public vocabulary, order and vectors; the order must not come from the protected texts.
 
     The paper draws the replacements among sensitive words only, so that a frequent word in the output *is* the word of
-    the text, with certainty; its notion (UMLDP) leaves such outputs unprotected. Here they come from the whole
-    vocabulary, and everything is priced. ``claimed_epsilon`` is the paper's.
+    the text; its notion (UMLDP) leaves such outputs unprotected. Here they come from the whole vocabulary, and
+    everything is counted. ``claimed_epsilon`` is the paper's.
 
     Args:
         epsilon: nats per unit of Euclidean distance, of SanText.
@@ -136,9 +125,6 @@ class SanTextPlus(SanText):
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
     >>> mechanism = SanTextPlus(vectors, epsilon=2.0, sensitive=0.5, p=0.25, reach=3.0)
-    >>> mechanism.distributions(["cat", "tax"]).round(2)
-    array([[0.92, 0.06, 0.01, 0.01],
-           [0.04, 0.04, 0.87, 0.04]])
     >>> print(mechanism.statement.guarantee)
     4.631-differential privacy (pure)
     """
@@ -169,7 +155,9 @@ class SanTextPlus(SanText):
         size = len(vectors)
         self._may_stay = np.arange(size) < size - round(self.sensitive * size)
         self._may_stay[vectors.vocabulary.unknown_row] = False
-        self._pure_epsilon_of_all = _up(self._exact_epsilon() if size <= _EXACT_UP_TO else self.epsilon_bound())
+        epsilon = self._exact_epsilon() if size <= _EXACT_UP_TO else self.epsilon_bound()
+        # to a thousandth, so that logarithms of other machines give the same number
+        self._pure_epsilon_of_all = math.ceil((epsilon + 1e-9) * 1000) / 1000
         self._freeze()
 
     @property
@@ -183,9 +171,8 @@ class SanTextPlus(SanText):
 
     def epsilon_bound(self) -> float:
         """The pure epsilon in closed form (bound)."""
-        rate = self.epsilon / 2
         theta = super().slack / 4
-        return math.log(1 / self.p) + rate * self.reach + math.log(len(self.vectors)) + theta
+        return math.log(1 / self.p) + self.epsilon / 2 * self.reach + math.log(len(self.vectors)) + theta
 
     def word_guarantee(self) -> PureDP:
         """Pure: no metric bound holds for words that may stay."""
@@ -231,11 +218,6 @@ class SanTextPlus(SanText):
         return draws
 
 
-def _up(epsilon: float) -> float:
-    """Rounded up to a thousandth, so that logarithms of other machines give the same number."""
-    return math.ceil((epsilon + 1e-9) * 1000) / 1000
-
-
 _LARGEST_SIZE = 512
 _MARGIN = 1 + 2.0**-40  # far above what float64 may err by in one exponential
 
@@ -252,13 +234,12 @@ class CusText(ShownMechanism):
     Proof: both draw among the same words with integer weights between m = ceil(2^b e^(-epsilon / 2)) and 2^b, so the
     weight of y and the sum that divides it change by a factor of at most 2^b / m <= e^(epsilon / 2) each. Rounding
     is inside these two limits: there is no slack, and no assumption on float arithmetic.
-    Words of two groups are told apart with certainty: the output shows the group of each word. The statement says so
-    twice, in its condition and in ``exposed``. Assumptions: public vocabulary and vectors.
+    Words of two groups are told apart with certainty (condition and ``exposed`` of the statement).
+    Assumptions: public vocabulary and vectors.
 
-    **As published** (``unsafe_as_published=True``): the output set of a word is the ``size`` words nearest to it. Two
-    words have the same set only by accident, and a word that stands in one of two sets tells them apart with
-    certainty: the true epsilon is infinite; the statement carries no guarantee, and a witness.
-    There is a guarantee for pairs with equal sets only, of which no vocabulary has many.
+    **As published** (``unsafe_as_published=True``): the output set of a word is the ``size`` words nearest to it. A
+    word that stands in one of two sets tells them apart with certainty: the true epsilon is infinite; the statement
+    carries no guarantee, and a witness.
 
     Args:
         epsilon: nats, for any two words of one group.
@@ -378,9 +359,8 @@ class CusText(ShownMechanism):
     def _groups_in_words(self) -> str:
         assert self.groups is not None
         sizes = np.bincount(self.groups)
-        if sizes.min() == sizes.max():
-            return f"{sizes.size:,} groups of {sizes[0]} words"
-        return f"{sizes.size:,} groups of {sizes.min()} to {sizes.max()} words"
+        largest = "" if sizes.min() == sizes.max() else f" to {sizes.max()}"
+        return f"{sizes.size:,} groups of {sizes.min()}{largest} words"
 
     def requirements(self) -> tuple[Requirement, ...]:
         return () if self._reason is not None else (OneGroup(self._groups_in_words()),)

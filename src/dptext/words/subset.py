@@ -37,7 +37,7 @@ _PROBED = 8192  # rows that give the first bound
 _CACHE_BYTES = 256 << 20
 _PAIRS = 256  # (word, block) of which distances are computed together
 _SPREAD_SAMPLE = 1024  # points from which the spread is estimated
-_FINE = 1 / 32  # of the typical length: a coarse grid is fine enough
+_FINE = 1 / 32  # of the typical length
 _PROFILED = 32  # words in the profile of similarities by rank
 _RANKS = 256
 
@@ -56,10 +56,8 @@ class SubsetSelection(ShownMechanism):
     become ``"<unk>"`` unread, or the document ends there (``beyond="drop"``). To spend E on n words,
     use epsilon = E / n.
 
-    **k.** A word stays with probability 1 / (k + (N - k) e^-epsilon). Where epsilon is not far above ln N (10.8 at
-    50,000 words), a draw is most like its word if it is one of several; how many, follows from how similarities fall
-    with the rank (`dptext.noise.subset_selection.best_size`): at 50,000 words of GloVe 5,504 at epsilon 3, 184 at 8,
-    5 at 12.
+    **k.** A word stays with probability 1 / (k + (N - k) e^-epsilon). By default k maximises the expected similarity of
+    a draw (`dptext.noise.subset_selection.best_size`): at 50,000 words of GloVe 5,504 at epsilon 3, 184 at 8, 5 at 12.
 
     Args:
         epsilon: nats for a word, for any two words.
@@ -105,12 +103,12 @@ class SubsetSelection(ShownMechanism):
         self.beyond = check_choice("beyond", beyond, get_args(BeyondWords))
         if self.beyond != "unk" and max_words is None:
             raise ParameterError("beyond says what becomes of the words after max_words: give both, or leave it out")
-        points = directions(vectors.matrix) if self.similarity == "cosine" else vectors.matrix.astype(np.float64)
+        cosine = self.similarity == "cosine"
+        points = directions(vectors.matrix) if cosine else vectors.matrix.astype(np.float64)
         table = _grid(points)
         if size is None:
-            size = best_size(
-                self.epsilon, _profile(table, _cosine_similarity_rows if self.similarity == "cosine" else np.negative)
-            )
+            similarity_of = (lambda distances: 1.0 - distances**2 / 2.0) if cosine else np.negative
+            size = best_size(self.epsilon, _profile(table, similarity_of))
         self._selection = subset_selection.SubsetSelection(len(vectors), size, self.epsilon)
         self._sets = _Sets(table, self.size)
         self._freeze()
@@ -128,9 +126,8 @@ class SubsetSelection(ShownMechanism):
         return super().document_guarantee(longest if self.max_words is None else min(longest, self.max_words))
 
     def parameters(self) -> dict[str, Parameter]:
-        limit: dict[str, Parameter] = {}
-        if self.max_words is not None:
-            limit = {"max_words": self.max_words, "beyond": self.beyond}
+        limited = self.max_words is not None
+        limit: dict[str, Parameter] = {"max_words": self.max_words, "beyond": self.beyond} if limited else {}
         return {"size": self.size, "similarity": self.similarity, **limit, **super().parameters()}
 
     @classmethod
@@ -150,15 +147,11 @@ class SubsetSelection(ShownMechanism):
 
 
 def _grid(points: Floats) -> ExactDistances:
-    """A coarse grid of the points where it is fine beside how far they lie apart, else a fine one."""
+    """Return distances on a coarse grid if it is fine enough for how far the points lie apart, else on a fine one."""
     coarse = ExactDistances(points, dtype=np.float32)
     some = points[:: -(-len(points) // _SPREAD_SAMPLE)]
     typical = np.median(np.sqrt(((some - np.median(some, axis=0)) ** 2).sum(axis=1)))
     return coarse if coarse.rounding <= _FINE * typical else ExactDistances(points)
-
-
-def _cosine_similarity_rows(distances: Floats) -> Floats:
-    return 1.0 - distances**2 / 2.0
 
 
 def _profile(table: ExactDistances, similarity: Any) -> Profile:

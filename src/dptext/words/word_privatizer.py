@@ -14,20 +14,19 @@ from dptext.words.registry import word_mechanism
 class WordPrivatizer(TextPrivatizer):
     """Replace every word of every text through a word mechanism, as a step of a scikit-learn pipeline.
 
-    ``fit`` loads the vectors and builds the mechanism without reading the texts. ``transform`` draws fresh noise each
-    time (`dptext.release.scikit_learn.TextPrivatizer`).
+    ``fit`` loads the vectors and builds the mechanism without reading the texts; ``transform`` draws fresh noise each
+    time.
 
     **Guarantee** (unit document, substitution among documents of equal layout, local): of one call of ``transform``,
     see ``statement_``. *Every call is a separate release and spends its own budget*, and pipelines call often: ``fit``
     transforms the training texts, ``predict`` the new texts, and a k-fold cross-validation privatizes each text k times
-    per candidate. The guarantee of a text after n calls is the composition of n statements. To spend the budget once,
-    privatize first (`dptext.privatize`) and search on the private texts.
+    per candidate. To spend the budget once, privatize first (`dptext.privatize`) and search on the private texts.
 
     Args:
         mechanism: a name in `dptext.words.registry` (``"tem"``, ``"madlib"``), a subclass of `WordMechanism`, or a
             mechanism, which has its own epsilon, vectors and options.
-        epsilon: nats a unit of distance; for a word, where the mechanism says so (`dptext.SubsetSelection`). There is
-            no usual one: ``fit`` refuses without.
+        epsilon: nats per unit of distance; for a word, where the mechanism says so (`dptext.SubsetSelection`).
+            Required.
         vectors: what `dptext.load_vectors` reads; public. None: ``"glove-6b-50d"``.
         limit: at most this many words, the most frequent ones; None: all.
         mechanism_params: further keyword arguments of the mechanism (``{"threshold": 3.0}``).
@@ -47,8 +46,6 @@ class WordPrivatizer(TextPrivatizer):
     >>> privatizer = WordPrivatizer(epsilon=200.0, vectors=vectors, limit=None, mechanism_params=params, seed=1)
     >>> privatizer.fit_transform(["My cat!", None, "dog 7"]).tolist()
     ['my cat!', '', 'dog <number>']
-    >>> privatizer.statement_.parameters["words_counted"], privatizer.statement_.seeded
-    (2, True)
     """
 
     mechanism_: WordMechanism
@@ -72,10 +69,8 @@ class WordPrivatizer(TextPrivatizer):
 
     def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn hands both over
         """Build the mechanism without reading the texts."""
-        vectors = None if self.vectors is None else load_vectors_once(self.vectors, limit=self.limit)
-        if vectors is None and not isinstance(self.mechanism, WordMechanism):
-            vectors = load_vectors_once(GLOVE, limit=self.limit)
-        self.mechanism_ = word_mechanism(
-            self.mechanism, epsilon=self.epsilon, vectors=vectors, **dict(self.mechanism_params or {})
-        )
+        source = GLOVE if self.vectors is None and not isinstance(self.mechanism, WordMechanism) else self.vectors
+        vectors = None if source is None else load_vectors_once(source, limit=self.limit)
+        params = dict(self.mechanism_params or {})
+        self.mechanism_ = word_mechanism(self.mechanism, epsilon=self.epsilon, vectors=vectors, **params)
         return self
