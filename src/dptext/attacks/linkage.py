@@ -441,8 +441,8 @@ def secret_ranks(
     if name.size != secret.size:
         raise ParameterError(f"secrets must be one for each of {name.size:,} names, got {secret.size:,}")
     kind = np.zeros(name.size, dtype=np.int64) if kinds is None else as_codes("kinds", kinds, name.size)[0]
-    directed = points.any(axis=1)
-    present = np.not_equal(name, NO_ROW) & np.not_equal(secret, NO_ROW)
+    directed: npt.NDArray[np.bool_] = points.any(axis=1)
+    present = (name != NO_ROW) & (secret != NO_ROW)
     known = present & directed[name] & directed[secret]
     bits = RandomBits(seed)
     among_words, among_secrets, choices = (np.zeros(name.size, dtype=np.int64) for _ in range(3))
