@@ -46,7 +46,7 @@ def test_no_attacker_exceeds_the_target():
 
 
 def test_among_public_texts_it_is_exact():
-    texts = [*dict.fromkeys(documents(300, most=1)[0])]
+    texts = [*dict.fromkeys(documents(300, max_sentences=1)[0])]
     calibration = dptext.calibrate(bank(), relinking=0.1, people=60, texts=texts)
     assert calibration.public >= calibration.epsilon
     rewriter = dptext.BankRewriter(bank(), epsilon=calibration.public)

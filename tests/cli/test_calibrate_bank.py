@@ -12,7 +12,7 @@ from sentences.banks import bank, documents
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bank")
     bank().save(folder / "bank")
-    (folder / "public.txt").write_text("\n".join(documents(200, most=1)[0]) + "\n")
+    (folder / "public.txt").write_text("\n".join(documents(200, max_sentences=1)[0]) + "\n")
     return folder
 
 

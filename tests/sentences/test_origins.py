@@ -99,7 +99,7 @@ def test_at_a_large_epsilon_all_are_found_and_at_a_tiny_one_none(options):
 
 def test_relinking_is_what_was_expected():
     """Of one part: the share of 600 draws lies near the exact chance (an interval of 5 standard deviations)."""
-    texts = list(dict.fromkeys(documents(120, most=1)[0]))
+    texts = list(dict.fromkeys(documents(120, max_sentences=1)[0]))
     rewriter = dptext.BankRewriter(bank(), epsilon=4.0, unit="document")
     exact = rewriter.relinking(len(texts), texts)
     private = [text for seed in range(6) for text in dptext.privatize(texts, rewriter, seed=seed).texts]

@@ -441,7 +441,7 @@ def secret_ranks(
     if name.size != secret.size:
         raise ParameterError(f"secrets must be one for each of {name.size:,} names, got {secret.size:,}")
     kind = np.zeros(name.size, dtype=np.int64) if kinds is None else as_codes("kinds", kinds, name.size)[0]
-    directed: npt.NDArray[np.bool_] = points.any(axis=1)
+    directed = np.asarray(points.any(axis=1))
     present = (name != NO_ROW) & (secret != NO_ROW)
     known = present & directed[name] & directed[secret]
     bits = RandomBits(seed)

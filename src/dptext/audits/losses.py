@@ -121,8 +121,7 @@ def sampled_loss(
     """Draw from a mechanism at two inputs and bound its loss from below.
 
     Args:
-        draw_first, draw_second: (count, bits) -> (count, ...) array of independent outputs for the one and the
-            other input.
+        draw_first, draw_second: (count, bits) -> (count, ...) array of independent outputs for the two inputs.
         samples: outputs of each input that test the bound; as many more choose the event, and as many again
             train the classifier where no score is given.
         error, delta: as in `loss_bound`.

@@ -41,7 +41,7 @@ def refusal(problem: str, remedy: str = "") -> RefusedError:
 
 
 class Currency(StrEnum):
-    """What adds up. Currencies do not convert without a choice (a delta, a diameter)."""
+    """Amount that adds up. Currencies do not convert without a choice (a delta, a diameter)."""
 
     EPSILON = "epsilon"
     RHO = "rho"
@@ -50,7 +50,7 @@ class Currency(StrEnum):
 
 @dataclass(frozen=True)
 class Terms:
-    """What all releases in one ledger share; the first one fixes it."""
+    """Common terms of all releases in one ledger; the first one fixes them."""
 
     currency: Currency
     metric: str | None

@@ -328,7 +328,9 @@ def _expected_field(name: str, value: Any) -> str:
             expected = "a mapping from names to text, finite numbers, true, false or none"
             valid = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
             valid = valid and all(
-                isinstance(entry, str | None) or (isinstance(entry, int | float) and abs(entry) <= _LARGEST)
+                isinstance(entry, str | None)
+                or (isinstance(entry, float) and math.isfinite(entry))
+                or (isinstance(entry, int) and abs(entry) <= _LARGEST)
                 for entry in value.values()
             )
         case "assumptions" | "exposed":

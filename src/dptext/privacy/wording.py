@@ -173,12 +173,11 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = True) -> tuple[str, bool | None]:
     """Return the strength of a guarantee in plain words, and whether it protects (None: weakly)."""
-    bounded = is_bounded(statement)
     kind = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
     any_two = not statement.condition.requirements and statement.relation is Relation.SUBSTITUTION
-    values = {"bounded": bounded, "kind": kind, "any_two": any_two, "follow": attacks_follow}
+    values = {"bounded": is_bounded(statement), "kind": kind, "any_two": any_two, "follow": attacks_follow}
     words = render("strength", statement=statement, **values)
-    return " ".join(words.split()), None if bounded and not is_unprotected(statement) else False
+    return " ".join(words.split()), False if is_unprotected(statement) else None
 
 
 def is_unprotected(statement: PrivacyStatement) -> bool:
@@ -211,12 +210,10 @@ def is_bounded(statement: PrivacyStatement) -> bool:
 def facts_of(statement: PrivacyStatement) -> list[tuple[str, str]]:
     """Return the guarantee as table rows, for notebooks."""
     guarantee, (strength, _) = str(statement.guarantee), strength_in_brief(statement, attacks_follow=False)
-    result = [
-        ("guarantee", f"{guarantee[0].upper()}{guarantee[1:]}"),
-        ("for", statement.neighbours),
-        ("strength", strength),
-    ]
-    return [*result, ("seed", filled("privacy/templates/seeded.txt"))] if statement.seeded else result
+    facts = {"guarantee": guarantee[0].upper() + guarantee[1:], "for": statement.neighbours, "strength": strength}
+    if statement.seeded:
+        facts["seed"] = filled("privacy/templates/seeded.txt")
+    return list(facts.items())
 
 
 Test = Literal["refuted", "exact", "compared", "stated", "evidence", "untestable", "untested"]

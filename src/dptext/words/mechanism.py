@@ -150,15 +150,12 @@ class WordMechanism(TextMechanism):
     """A randomised map from the words of a public vocabulary to its words. Frozen; it holds no random state.
 
     Args:
-        vectors: public word vectors, or vectors released under a statement. The mechanism's statement then covers only
-            users who are not in their training (see `dptext.statement_with_training`). A known name or a path loads the
-            50,000 most frequent words.
+        vectors: public word vectors (or their name or path: the 50,000 most frequent words), or vectors released under
+            a statement; the mechanism's statement then covers only users who are not in their training
+            (see `dptext.statement_with_training`).
         epsilon: for two words at distance d the loss is at most epsilon * d, unless the mechanism says otherwise.
         unknown: replacement of words outside the vocabulary before the draw: ``"unk"`` (the element ``"<unk>"`` with
             its public vector) or ``"uniform"`` (a uniformly drawn word, afresh for each occurrence).
-
-    Raises:
-        ParameterError: epsilon is not a finite number above 0; another policy.
     """
 
     keeps_marks = True
@@ -257,11 +254,6 @@ class WordMechanism(TextMechanism):
         Args:
             words: words; case is folded, words outside the vocabulary are treated according to ``unknown``.
             seed: None for cryptographic randomness; an integer for tests and papers only.
-
-        >>> from dptext import TEM, load_vectors
-        >>> vectors = load_vectors((["cat", "dog"], [[0.0, 1.0], [1.0, 0.0]]))
-        >>> len(TEM(vectors, epsilon=5.0).sample(["a", "dog", "sat"]))
-        3
         """
         if isinstance(words, str):
             raise ParameterError("words must be a list of strings, got one string: split it first, or use privatize")
