@@ -16,12 +16,12 @@ from dptext.methods.registry import METHODS
 from dptext.privacy.guarantee import Trust, Unit
 from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import Strength, filled, table_cells
+from dptext.privacy.wording import Strength, filled, paragraphs, table_cells
 from dptext.text.identifiers import Column
 
 WIDTH = 80
 _LONGEST_NAME = 40
-_INDENT, _EXAMPLES = 13, 3
+_INDENT = 13
 OWNER = "For you alone: this page counts private rows. Do not pass it on, and copy none of its counts into a command."
 
 
@@ -66,17 +66,17 @@ class ComparedMethod:
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
         statement, person, assessment = self.statement, self.person, self.assessment
+        numbers: dict[str, Any] = dict.fromkeys(("unit", "epsilon", "delta", "guarantee", "trust"))
+        if statement is not None:
+            numbers = {name: str(getattr(statement, name)) for name in ("unit", "guarantee", "trust")}
+            numbers |= {"epsilon": statement.epsilon, "delta": getattr(statement.guarantee, "delta", 0.0)}
         return {
             "name": self.name,
             "command": self.command,
             "fit": str(self.fit),
             "reasons": list(self.reasons),
             "guarantee_in_words": self.guarantee,
-            "unit": None if statement is None else str(statement.unit),
-            "epsilon": None if statement is None else statement.epsilon,
-            "delta": None if statement is None else getattr(statement.guarantee, "delta", 0.0),
-            "guarantee": None if statement is None else str(statement.guarantee),
-            "trust": None if statement is None else str(statement.trust),
+            **numbers,
             "epsilon_per_person": None if person is None else person.epsilon,
             "texts_per_person": self.texts,
             "good_for": assessment.good_for,
@@ -146,15 +146,7 @@ class Advice:
         return f"<Advice: {name} recommended, {len(self.methods)} methods; for the owner of the rows>"
 
     def _repr_html_(self) -> str:
-        return filled(
-            "methods/templates/advice.html",
-            advice=self,
-            owner=OWNER,
-            facts=_facts(self.data),
-            identifying=[(column_name(self.data, name), reasons) for name, reasons in _identifying(self.data)],
-            shown=_main_method(self),
-            unsuitable=Fit.UNSUITABLE,
-        )
+        return filled("methods/templates/advice.html", **_page_values(self))
 
 
 def advise(
@@ -215,21 +207,20 @@ def advise(
 def compare(case: AdviceInput) -> Advice:
     """Assess every method for a table."""
     methods = [_judge(method, case) for method in METHODS]
-    if case.requirements.any:
-        clear = [method for method in methods if method.rank and method.fit is Fit.RECOMMENDED]
-        best = max(clear, key=lambda method: method.rank, default=None)
-    else:
-        best = None
+    clear = [method for method in methods if method.rank and method.fit is Fit.RECOMMENDED and case.requirements.any]
+    best = max(clear, key=lambda method: method.rank, default=None)
     methods = [
         replace(method, fit=Fit.POSSIBLE) if method.fit is Fit.RECOMMENDED and method is not best else method
         for method in methods
     ]
     methods.sort(key=lambda method: (list(Fit).index(method.fit), -method.rank))
+    unanswered = case.requirements.unanswered
+    sentences = paragraphs("methods/templates/recommended.txt", best=methods[0], unanswered=unanswered)
     return Advice(
         data=case.data,
         requirements=case.requirements,
         methods=tuple(methods),
-        recommendation=_recommendation(methods, case.requirements),
+        recommendation=" ".join(sentences),
         public=case.public.name,
     )
 
@@ -297,75 +288,36 @@ def _strength_caveats(
     yield Caveat(weight, f"{reason}{suffix}.")
 
 
-def _recommendation(methods: Sequence[ComparedMethod], requirements: Requirements) -> str:
-    best, name = methods[0], _name_with_article(methods[0])
-    questions = [f"--{name}" for name in requirements.unanswered]
-    if best.fit is Fit.RECOMMENDED:
-        change = f" Answer {' and '.join(questions)} too: the recommendation may change." if questions else ""
-        return f"Make {name} (dptext {best.command}). {_why(best)}{change}"
-    if not requirements.any:
-        return f"No recommendation yet: answer --purpose, --recipient and --trust. To start with, consider {name}."
-    reason = best.reasons[0] if best.reasons else "It does not serve this purpose."
-    return f"No method both protects and serves this purpose. The nearest is {name}: {reason[0].lower()}{reason[1:]}"
-
-
-def _why(method: ComparedMethod) -> str:
-    statement = method.person or method.statement
-    assert statement is not None  # a method without one is never recommended
-    if Strength.of(statement.epsilon) is Strength.PROTECTS:
-        whom = "each person, with all their texts," if statement.unit == "user" else "each text"
-        return (
-            f"It protects {whom} at epsilon {statement.epsilon:g}, and serves the purpose best of those that protect."
-        )
-    bounds = "" if method.statement is None else f"epsilon {method.statement.epsilon:g} per text"
-    if method.person is not None:
-        bounds += f", {method.person.epsilon:g} for the user with the most texts"
-    return f"It has {bounds}, and serves the purpose best of those that remain. {Strength.of(statement.epsilon).value}"
-
-
-def _name_with_article(method: ComparedMethod) -> str:
-    return f"a {method.name}" if method.name.startswith("synthetic") else method.name
-
-
 # -- the page --------------------------------------------------------------------------------------------------------
 
 
 def as_text(advice: Advice, width: int = WIDTH) -> str:
     """Return the advice as a page of text, the recommendation and its command first."""
-    visible = _main_method(advice)
-    preview, examples = visible.assessment.preview, visible.assessment.preview.pairs[:_EXAMPLES]
-    parts = [
-        _wrap(advice.recommendation, width),
-        *visible.assessment.commands,
-        _wrap(_about_commands(advice), width),
-        _wrap(OWNER, width),
-        "\n".join(_hanging(name, fact, width) for name, fact in _facts(advice.data)),
-        _columns(advice.data, width),
-        "\n".join(_compared(visible, width, in_full=True)),
-        "\n".join(line for method in advice.methods[1:] for line in _compared(method, width, in_full=False)),
-        "\n".join([
-            _wrap(f"Example, made from public texts ({advice.public}):", width),
-            *([_wrap(preview.missing, width, "  ")] if preview.missing else []),
-            *(_hanging("", f"{before} -> {after}" if before else after, width, 6) for before, after in examples),
-        ]),
-    ]  # fmt: skip
-    return "\n\n".join(part for part in parts if part)
+    lines = filled("methods/templates/advice.txt", **_page_values(advice)).rstrip().split("\n")
+    return "\n".join(_wrap(line, width) for line in lines)
 
 
-def _main_method(advice: Advice) -> ComparedMethod:
-    """Return the method whose commands and preview the page shows."""
-    return advice.methods[0]
+def _wrap(line: str, width: int) -> str:
+    if line.startswith(("dptext ", "pip ", "    ")):  # a command
+        return line
+    name, tab, text = line.rpartition("\t")
+    indent = _INDENT if name.strip() else 6 if tab else len(line) - len(line.lstrip())
+    first = name.ljust(_INDENT if name.strip() else 0)
+    return textwrap.fill(first + text, width - 1, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
-def _about_commands(advice: Advice) -> str:
-    names = ", ".join(method.name for method in advice.methods[1:] if method.fit is not Fit.UNSUITABLE)
-    others = f" All about {names}: --json." if names else ""
-    commands = " ".join(_main_method(advice).assessment.commands)
-    if not any(placeholder in commands for placeholder in PLACEHOLDERS):
-        return f"Numbers such as -n are public: never copy a count of private rows.{others}"
-    return (
-        f"Replace the names in capitals by public texts, labels and licences, chosen without the private rows.{others}"
-    )
+def _page_values(advice: Advice) -> dict[str, Any]:
+    data, shown = advice.data, advice.methods[0]
+    identifying = [column for column in data.columns if column.reasons and column.name != data.roles.text]
+    commands = " ".join(shown.assessment.commands)
+    return {
+        "advice": advice,
+        "owner": OWNER,
+        "facts": _facts(data),
+        "identifying": [(column_name(data, column.name), column.reasons) for column in identifying],
+        "shown": shown,
+        "has_placeholders": any(placeholder in commands for placeholder in PLACEHOLDERS),
+    }
 
 
 def column_name(data: Data, name: str) -> str:
@@ -389,47 +341,7 @@ def _facts(data: Data) -> list[tuple[str, str]]:
         texts = "one text each" if data.most_texts == 1 else f"up to {data.most_texts or 0:,} texts each"
         user = f"{named('user', roles.user)}: {data.people:,} people, {texts}"
     if roles.labels:
-        labels = (
-            f"{named('labels', *roles.labels)}: {data.classes:,} classes, the rarest with {data.rarest or 0:,} rows"
-        )
-    words, longest = data.words
-    return [
-        ("rows", rows),
-        ("text", f"{named('text', roles.text)}: median {words:,} words, longest {longest:,}"),
-        ("user", user),
-        ("labels", labels),
-    ]
-
-
-def _identifying(data: Data) -> list[tuple[str, tuple[str, ...]]]:
-    return [
-        (column.name, column.reasons) for column in data.columns if column.reasons and column.name != data.roles.text
-    ]
-
-
-def _columns(data: Data, width: int) -> str:
-    reasons = [f"{column_name(data, name)} ({', '.join(reasons)})" for name, reasons in _identifying(data)]
-    line = f"Columns that may identify people (--keep would publish them unchanged): {'; '.join(reasons)}."
-    return _wrap(line, width) if reasons else ""
-
-
-def _compared(method: ComparedMethod, width: int, *, in_full: bool) -> Iterator[str]:
-    yield f"{method.name.upper()}: {method.fit}"
-    caveats = " ".join(method.reasons if in_full else method.reasons[:1])
-    if in_full:
-        aspects = [("guarantee", method.guarantee), ("utility", method.assessment.good_for)]
-        aspects += [("adversary", method.attack), ("caveats", caveats)]
-    else:
-        aspects = [("caveats", caveats)] if method.fit is Fit.UNSUITABLE else [("guarantee", method.guarantee)]
-    for name, sentence in aspects:
-        if sentence:
-            yield _hanging(name, sentence, width)
-
-
-def _wrap(text: str, width: int, indent: str = "") -> str:
-    return textwrap.fill(text, width - 1, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-
-
-def _hanging(name: str, text: str, width: int, indent: int = _INDENT) -> str:
-    first = f"  {name}".ljust(indent) if name else "  "
-    return textwrap.fill(text, width - 1, initial_indent=first, subsequent_indent=" " * indent)
+        counts = f"{data.classes:,} classes, the rarest with {data.rarest or 0:,} rows"
+        labels = f"{named('labels', *roles.labels)}: {counts}"
+    text = f"{named('text', roles.text)}: median {data.words[0]:,} words, longest {data.words[1]:,}"
+    return [("rows", rows), ("text", text), ("user", user), ("labels", labels)]
