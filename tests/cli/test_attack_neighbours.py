@@ -1,4 +1,4 @@
-"""`dptext attack neighbours`: what word vectors tell of planted pairs, beside chance, public vectors and a control."""
+"""Tests of `dptext attack neighbours`: planted pairs in word vectors, with chance, public vectors and a control."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`dptext audit`: a private file against its statement, and the promise itself."""
+"""Tests of `dptext audit`: a private file, its statement and its guarantee."""
 
 import dataclasses
 import json
@@ -65,7 +65,7 @@ def test_a_promise_that_the_parameters_do_not_support_is_refuted(release, run):
     assert "NOT ABOUT THIS FILE: a check of the file failed" in text
     assert "KEPT" not in text
     assert "refuted" in err
-    assert err.count("\n") == 2  # what is being done, and the error
+    assert err.count("\n") == 2  # progress and the error
 
 
 @pytest.mark.parametrize(

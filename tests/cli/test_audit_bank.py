@@ -39,7 +39,7 @@ def audited(release_folder, run):
 
 
 def forged(out, name, **fields):
-    """A copy of a release whose statement says something else; its digest is that of the copy."""
+    """Copy a release and change its statement; the digest is that of the copy."""
     copy = out.with_name(name)
     copy.write_bytes(out.read_bytes())
     statement_file = out.with_name(f"{out.name}.privacy.json")

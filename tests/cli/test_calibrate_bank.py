@@ -1,4 +1,4 @@
-"""`dptext calibrate --bank`: the table, the epsilon that keeps a target, and what is not for a bank."""
+"""Tests of `dptext calibrate --bank`: the table, the epsilon that reaches a target, and unsuitable options."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A question on a terminal: asked where somebody can answer, and nowhere else."""
+"""Tests of questions on a terminal, which are asked only if a person can answer."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""``dptext demo`` as somebody has it who has just installed the library."""
+"""Tests of ``dptext demo`` right after an installation."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def test_the_demo_shows_readable_texts_their_use_and_the_promise(work, run, monk
 
 @pytest.fixture(scope="module")
 def lean(tmp_path_factory):
-    """The folder of a demo in a process of its own, what it said, and which heavy packages it imported."""
+    """Run the demo in a separate process; return its folder, its output, and the heavy packages that it imported."""
     where = tmp_path_factory.mktemp("lean")
     heavy = {"sklearn", "scipy", "torch", "sentence_transformers"}
     script = f"import sys; from dptext.cli import main; main(['demo']); sys.exit(str({heavy} & sys.modules.keys()))"

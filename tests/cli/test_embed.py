@@ -71,7 +71,7 @@ def embed(run, vectors):
     return call
 
 
-# -- what it writes -------------------------------------------------------------------------------------------
+# -- output ---------------------------------------------------------------------------------------------------
 
 
 def test_a_folder_to_share(work, embed):
@@ -139,7 +139,7 @@ def test_explain_verifies_the_folder(work, embed, run):
     assert "privacy-strict.json is not the file that config.json announces" in err
 
 
-# -- what it refuses ------------------------------------------------------------------------------------------
+# -- refusals -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_bad_option_is_one_clear_error_and_leaves_nothing(work, embed, options
 
 
 def test_texts_without_one_known_word_show_nothing(work, embed):
-    """What is in the texts is private: that no word is known is neither an error nor a warning."""
+    """The texts are private, so texts without a known word cause neither an error nor a warning."""
     write("in.jsonl", 5, text="qwxz zzqx")
     silent = embed("in.jsonl", "-o", "a", "-q")
     write("in.jsonl", 5, text="the city of water")
@@ -191,7 +191,7 @@ def test_vectors_with_a_statement_about_others_are_refused_before_anything_is_re
 
 
 def test_what_is_said_before_the_start_is_what_the_statement_says(work, embed):
-    """Slack of what was released before included."""
+    """The slack of earlier releases is included."""
     assert embed("in.jsonl", "-o", "first", "-q")[0] == 0
     before = dptext.load_vectors("first")
     before = dptext.WordVectors(before.words, before.matrix, statement=before.statement.replace(slack=0.5))

@@ -1,4 +1,4 @@
-"""Folders that somebody names to audit, explain and report: each kind that the tool writes, and what is none."""
+"""Tests of folders as inputs of `audit`, `explain` and `report`."""
 
 import json
 import shutil

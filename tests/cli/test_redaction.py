@@ -1,4 +1,4 @@
-"""``--redact`` and its options: what comes out, what is refused, and what attacks and audits make of it."""
+"""Tests of ``--redact`` and its options: output, refusals, attacks and audits."""
 
 import csv
 

@@ -77,7 +77,7 @@ WAYS = {
 
 
 def unsaid(statement, err):
-    """Whether the strength of a promise that does not protect was left out."""
+    """Return whether a weak guarantee was not named as weak."""
     return strength_in_brief(statement)[1] is False and not any(
         phrase in " ".join(err.split()) for phrase in (Strength.TOO_LARGE.value, UNBOUNDED)
     )
@@ -106,7 +106,7 @@ def test_what_does_not_protect_was_called_so_before_it_was_written(work, public,
 
 @pytest.fixture
 def at_terminal(monkeypatch, public):
-    """Run a command where somebody sits, who answers."""
+    """Run a command on a terminal, with answers to its questions."""
     questions = []
 
     def call(answer, *arguments, epsilon=11):

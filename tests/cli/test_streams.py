@@ -50,7 +50,7 @@ def test_results_that_cannot_be_written_are_an_error(work, command, redirected):
     first, *notes = done.stderr.splitlines()
     assert done.returncode == 4
     assert first.startswith("dptext: input or output failed: ")
-    assert len(notes) == (command == "pipe")  # what was promised for the rows that may be out
+    assert len(notes) == (command == "pipe")  # the statement for the rows that may have been sent
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_an_interrupt_while_packages_are_imported_is_one_line(module):
     assert done.stderr == "dptext: interrupted. If the output exists, it is complete; else run the same command again\n"
 
 
-# -- what comes from elsewhere ---------------------------------------------------------------------------------
+# -- input from elsewhere --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", ["9" * 400, "9" * 4000, "9" * 6000, "[" * 900 + "]" * 900])

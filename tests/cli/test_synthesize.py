@@ -118,7 +118,7 @@ def test_a_terminal_shows_how_many_rows_have_a_label_and_asks(synthesize, monkey
     assert err.count("[y/N]") == 1
     assert Path("made.jsonl.distribution").exists() == (answer == "y")
     assert "150" not in out
-    if answer == "y":  # an earlier description is used as it is: nothing private is read, and nothing is asked
+    if answer == "y":  # an earlier release is used: nothing private is read, and no question is asked
         Path("made.jsonl").unlink()
         _, _, err = synthesize(*MADE, "--resume", options=replace_labels("drinks,Rules"))
         assert "rows have" not in err

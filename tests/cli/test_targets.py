@@ -1,4 +1,4 @@
-"""Every command that writes: where it may not, it says so before a row is read, and leaves everything as it was."""
+"""Tests of output paths: an invalid one is refused before a row is read, and all files stay unchanged."""
 
 import json
 import os

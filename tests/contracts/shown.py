@@ -1,4 +1,4 @@
-"""Small instances of what people get to see in a console or a notebook, made of what must never stand there."""
+"""Small instances of all objects with a representation, made of texts that must never appear in it."""
 
 import dptext
 from contracts.cases import RANDOM, UNSAFE, VECTORS, WORDS

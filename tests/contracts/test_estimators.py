@@ -1,4 +1,4 @@
-"""What every estimator of texts keeps, as scikit-learn asks it of those of numbers; noise fresh in each call."""
+"""Contract of all estimators of texts: the rules of scikit-learn, and fresh noise in each call."""
 
 import pickle
 
@@ -115,7 +115,7 @@ def test_it_works_in_a_pipeline_that_is_pickled(estimator):
     assert model[0].statement_.unit is Unit.DOCUMENT
 
 
-# -- what is promised -------------------------------------------------------------------------------------------------
+# -- guarantees --------------------------------------------------------------------------------------------------------
 
 
 def test_the_statement_speaks_of_the_last_call_and_two_calls_compose(estimator):

@@ -31,10 +31,10 @@ POLICIES = [
     (name, unknown) for name in EVERY for unknown in ("unk", "uniform") if (name, unknown) != ("custext", "uniform")
 ]
 SHOWN = [(name, unknown) for name, unknown in POLICIES if issubclass(EVERY[name], ShownMechanism)]
-"""Of the others the audit samples the promise, and their own tests know the law."""
+"""The audit samples the guarantee of the other mechanisms; their own tests check the distribution."""
 LINE = dptext.load_vectors((["ape", "bee", "cow"], [[0.0], [1.0], [3.0]]))
 TWIN = {"custext": 2.0, "vickrey": 4.0}
-"""How often the promised epsilon a broken twin spends, where 1.5 times does not reach the promise."""
+"""Factor of the epsilon that a known-broken mechanism uses, if 1.5 is not enough to refute it."""
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def build(name, vectors, epsilon=3.0, **options):
     return EVERY[name](vectors, epsilon=epsilon, **OPTIONS.get(name, {}), **options)
 
 
-# -- the promise and the law ------------------------------------------------------------------------------------------
+# -- guarantee and distribution ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -109,7 +109,7 @@ def test_uniform_unknown_words_are_an_exception_that_a_metric_names(name, unknow
         assert ("unknown word" in guarantee.metric) == (unknown == "uniform")
 
 
-# -- what it is built from --------------------------------------------------------------------------------------------
+# -- arguments ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "unknown"), POLICIES)

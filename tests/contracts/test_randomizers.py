@@ -35,7 +35,7 @@ def unit_vector(randomizer, dimension):
     return randomizer.natural_domain.bound(along[None] / np.sqrt((along**2).sum()))[0]
 
 
-# -- the promise and the error ----------------------------------------------------------------------------------------
+# -- guarantee and error -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
@@ -83,7 +83,7 @@ def test_what_does_not_keep_what_is_printed_is_refused_unless_asked_for(name):
     assert statement.epsilon > 1.0
 
 
-# -- what it is built from --------------------------------------------------------------------------------------------
+# -- arguments ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", EVERY)

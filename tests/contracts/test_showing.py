@@ -99,7 +99,7 @@ def test_a_count_of_private_rows_stands_nowhere():
 
 
 def test_a_table_that_does_not_escape_is_rejected():
-    """The broken twin."""
+    """A known-broken representation."""
     with pytest.raises(AssertionError):
         is_harmless(f"<table><tr><td>{TAG}</td></tr></table>")
     with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""What every release states, whatever made it: one builder, what all take for granted, a condition, and a way back."""
+"""Contract of all statements: one builder, common assumptions, a condition, and a JSON round trip."""
 
 import ast
 import math

@@ -41,7 +41,7 @@ MECHANISMS = {
 FIXED = {"documents": 1, "documents once redacted": 1, "documents of three sentences": 3}
 """Mechanisms that say nothing of a document but what the noise lets through, and how many parts each document has."""
 COUNTED = [name for name in MECHANISMS if name != "sentences"]
-"""Mechanisms whose parts can be counted in what came out."""
+"""Mechanisms whose parts can be counted in the output."""
 
 LONG = 1_000_000
 ODD = [
@@ -66,7 +66,7 @@ HUGE = ["a" * LONG, "tea " * (LONG // 4), "." * LONG, ". " * (LONG // 2), "a." *
 
 
 def replaced(name, texts):
-    """The private texts, and what was counted."""
+    """Return the private texts and the counts."""
     return MECHANISMS[name].replacing()(texts, RandomBits(1))
 
 
@@ -156,7 +156,7 @@ def test_a_block_that_is_done_again_repeats_its_noise_and_another_does_not(name)
     block = Batch(TEXTS, {})
     first, repeated = (Rewriter(MECHANISMS[name], key=key) for _ in range(2))
     done = first.rewrite_block(3, block)
-    first.rewrite_block(0, Batch(ODD, {}))  # what was replaced before changes nothing
+    first.rewrite_block(0, Batch(ODD, {}))  # earlier texts change nothing
     assert first.rewrite_block(3, block) == done == repeated.rewrite_block(3, block)
     assert first.rewrite_block(4, block)[0] != done[0]
     assert first.rewrite_block(3, Batch([*TEXTS, ""], {}))[0][: len(TEXTS)] != done[0]
@@ -176,7 +176,7 @@ def test_the_number_of_processes_changes_nothing(name):
 
 @pytest.mark.parametrize("name", OF_BANK)
 def test_one_text_changes_its_own_output_and_no_other(name):
-    """With the same bits, and as many parts: whatever stands beside a text."""
+    """The same bits give the same parts, independent of the surrounding texts."""
     mechanism = OF_BANK[name]
     others = ["tea milk. cup", "tax. Tax", "milk. milk", "nothing. known"]
     for place, instead in product(range(4), ["cup cup. tax", "milk. tea " * 2]):

@@ -13,7 +13,7 @@ TEXTS = [f"{n} {topic}" for n, topic in enumerate(TOPICS)]
 
 
 class Topics:
-    """An encoder of three topics with some noise, and how often it was asked for each text."""
+    """Noisy encoder of three topics that counts its calls for each text."""
 
     def __init__(self, known=2.0):
         self.told, self.asked = known, []

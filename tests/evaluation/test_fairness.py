@@ -9,7 +9,7 @@ from dptext.evaluation.utility import fairness
 
 
 def served(generator, accuracies, people=100, rows=5):
-    """Predictions for groups of people, right as often as said, people differing a little."""
+    """Return predictions for groups of people with the given accuracies, which vary a little between people."""
     groups = np.repeat(np.arange(len(accuracies)), people)
     skill = np.clip(np.array(accuracies)[groups] + 0.05 * generator.normal(size=groups.size), 0, 1)
     owners = np.repeat(np.arange(groups.size), rows)
@@ -33,14 +33,14 @@ def test_planted_unfairness_is_found(measure):
 
 
 def test_equal_groups_are_seldom_told_apart():
-    """At most 5 per cent false alarms over all pairs; asked for below 8, which fails with probability below 1e-6."""
+    """At most 5 per cent false alarms over all pairs; the bound 8 fails with probability below 1e-6."""
     generator = np.random.default_rng(2)
     alarms, trials = 0, 30
     for _ in range(trials):
         true, predicted, groups, people = served(generator, [0.8] * 3, people=40, rows=3)
         alarms += fairness(true, predicted, groups, people=people).is_unequal
     assert stats.binomtest(alarms, trials, 0.08, alternative="greater").pvalue > 1e-6
-    # the broken twin compares the best group with the worst as if there were no others
+    # the known-broken version compares the best group with the worst as if they were the only ones
     hits = generator.binomial(120, 0.8, size=(2000, 3)) / 120
     errors = hits * (1 - hits) / 120
     best, worst = hits.argmax(axis=1), hits.argmin(axis=1)
@@ -50,7 +50,7 @@ def test_equal_groups_are_seldom_told_apart():
 
 
 def counted(right, people):
-    """Rows of two groups of people with one row each, so many of them right."""
+    """Return the rows of two groups of people with one row each, with this number of correct predictions."""
     answers = np.concatenate([np.arange(n) >= hits for hits, n in zip(right, people, strict=True)])
     return np.zeros(answers.size, dtype=int), answers.astype(int), np.repeat(["x", "y"], people)
 
@@ -118,7 +118,7 @@ def test_many_groups_are_answered_and_not_told_apart_by_chance():
     visible = [{gap.better, gap.worse} for gap in result.gaps if gap.is_shown]
     assert len(visible) > 12
     assert all("group 24" in entry for entry in visible)  # by the choice of the seed: 5% of them have another
-    # the broken twin takes each pair as if it were the only one
+    # the known-broken version ignores that several pairs are compared
     errors = [gap.gap.high - gap.gap.low for gap in result.gaps]
     reach = stats.norm.isf(0.025) / stats.norm.isf(0.025 / 300)
     twin = [gap for gap, width in zip(result.gaps, errors, strict=True) if gap.gap.value > reach * width / 2]

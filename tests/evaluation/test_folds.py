@@ -1,4 +1,4 @@
-"""Nobody is on both sides, every row is tested once, and classes stay in balance."""
+"""Tests of folds: people are in one fold, every row is tested once, classes are balanced."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a model learns is told from what it cannot know: leaks are impossible, baselines are right."""
+"""Tests of utility: leaks are impossible, and baselines are correct."""
 
 import sys
 
@@ -128,7 +128,7 @@ def test_models_of_the_caller_get_word_ids_and_a_seed():
     seeds = []
 
     class Counting:
-        """Sums log-odds of words: all that a fastText model has to offer, without its layers."""
+        """Sum of log-odds of words, like a fastText model without layers."""
 
         def __init__(self, seed):
             seeds.append(seed)

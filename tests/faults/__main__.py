@@ -30,7 +30,7 @@ _FOLDER = "DPTEXT_FAULTS_FOLDER"
 
 
 def main() -> int:
-    """Print what is wrong; 0 when nothing is."""
+    """Print all faults; return 0 if there are none."""
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
     parser.add_argument("--only", default="", help="the scenarios whose name holds this")
     parser.add_argument("--at", default="", metavar="HOW:N", help="one point alone, as in FAIL:17; or FAIL:TEXT")
@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def _all_twins(folder: Path, arguments: argparse.Namespace) -> int:
-    """How many points each twin has wrong, one after the other in processes of their own; 0 when each has some."""
+    """Return 0 if faults are found in each known-broken run; run them one after the other in separate processes."""
     from faults.scenarios import SCENARIOS
     from faults.twins import TWINS
 
@@ -126,7 +126,7 @@ def _place(folder: Path, job: int) -> Path:
 def _in_processes(
     folder: Path, scenarios: Sequence[Scenario], arguments: argparse.Namespace, *, warm: bool = True
 ) -> Iterator[Any]:
-    """What each point gives, from processes that share the points."""
+    """Return the result of each point, from processes that share the points."""
     if warm:
         _warm(folder, scenarios)
     read, write = os.pipe()
@@ -170,11 +170,11 @@ def _warm(folder: Path, scenarios: Sequence[Scenario]) -> None:
         with suppress(Exception):
             command.commands[name].make_context(name, options, parent=root)
     gc.collect()
-    gc.freeze()  # pages that nobody touches are not copied for each run
+    gc.freeze()  # untouched memory pages are not copied for each run
 
 
 def _work(folder: Path, scenarios: Sequence[Scenario], job: int, arguments: argparse.Namespace, out: IO[str]) -> None:
-    """Every so many-th point, and what is wrong with it, as lines of JSON."""
+    """Print every n-th point and its faults as lines of JSON."""
     injection = Injection()
     adopt_orphans()
     for scenario in scenarios:

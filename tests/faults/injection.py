@@ -103,7 +103,7 @@ class Injection:
             self._preloaded = True
 
     def arm(self, root: Path, how: How, at: int) -> None:
-        """From here on this process, and what it starts, is counted; it leads a process group of its own."""
+        """Count this process and its children from here on; it leads its own process group."""
         self._state.count = 0
         self._state.at, self._state.how = at, how
         self._state.root = os.fsencode(root)
@@ -124,7 +124,7 @@ class Injection:
         """All operations that were counted."""
         count = self._state.count
         if count > _OPERATIONS:
-            raise ValueError(f"a run made {count} operations, there is room for {_OPERATIONS}: make it shorter")
+            raise ValueError(f"a run made {count} operations, the limit is {_OPERATIONS}: make it shorter")
         operation = self._state.operations[:count]
         return [Operation(number, os.fsdecode(entry.what), entry.kind) for number, entry in enumerate(operation, 1)]
 

@@ -25,7 +25,7 @@ from faults.injection import How, Injection, Operation
 __all__ = ["Outcome", "adopt_orphans", "run"]
 
 _SMALL = {"BATCH_ROWS": 4, "_CHUNK_BYTES": 1 << 12, "_WORTH_KEEPING": 0}
-"""Short inputs have several blocks; little is drawn ahead of what is needed; a small pool is kept too."""
+"""Small blocks, so that short inputs have several; little read-ahead; small pools are kept too."""
 _PATIENCE = 60.0
 _SUBREAPER = 36  # prctl: workers whose parent was killed become ours, so that we see them end
 

@@ -139,7 +139,7 @@ class Trial:
         assert not any(name.startswith("tmp/") for name in first.modes), f"left behind: {sorted(first.modes)}"
 
     def _stop_in_the_middle(self) -> None:
-        """Two thirds of the way, or just behind what comes first."""
+        """Return the point after two thirds of the run, or after its first operation."""
         saved = self._template
         shutil.copytree(self._root, saved)
         operations = self._undisturbed(self._arguments, _SECRETS[0]).operations
@@ -183,7 +183,7 @@ class Trial:
                     yield Point(self.scenario.name, settings.name, entry.number, entry.what)
 
     def problems(self, point: Point) -> list[str]:
-        """What is wrong after it has happened; empty if all is well."""
+        """Yield the faults after a point; none if all is well."""
         self._begin()
         settings = How[point.how]
         outcome = run(self._injection, self._root, self._arguments, secret=_SECRETS[0], how=settings, at=point.at)
@@ -215,7 +215,7 @@ class Trial:
             if self.scenario.first is not None:
                 pass  # see `_of_the_first`
             elif self.scenario.repeats and wrong:
-                yield f"half published: {wrong} is not what it should be"
+                yield f"half published: {wrong} differs from the expected file"
             elif whole.statements and not self._end().statements:  # a bank has none
                 yield "published without its statement"
         expected = self._ends[_SECRETS[0]].modes
@@ -247,7 +247,7 @@ class Trial:
                 return
             is_last = resume or "--resume" not in outcome.err
             if is_last and "is there already" in outcome.err and self._is_done():
-                self._went_on = False  # nobody goes on with what is done: what was cut off stays
+                self._went_on = False  # a finished run is not continued, so its temporary files stay
                 return
             if outcome.code is None or resume or not self.scenario.resumes or "--resume" not in outcome.err:
                 break
@@ -261,7 +261,7 @@ class Trial:
         return Job.is_open(self._root / "work" / self.scenario.out)
 
     def _of_the_first(self, outcome: Outcome, *, at_the_end: bool = False) -> Iterator[str]:
-        """What stands in the folder is counted; what stands beside it is made of that."""
+        """The files in the folder count; the files beside it are derived from them."""
         if self.scenario.first is None:
             return
         work = self._root / "work"
@@ -319,7 +319,7 @@ class Trial:
         is_alone |= self.scenario.first is not None and not self._went_on
         return end.modes[name] == first.modes[name] or (is_alone and end.modes[name] == first.modes[name] & 0o700)
 
-    # -- what is there ----------------------------------------------------------------------------------------
+    # -- files ------------------------------------------------------------------------------------------------
 
     def _first(self) -> str | None:
         """The name of the release in the folder that comes first, if that is whole."""
@@ -344,7 +344,7 @@ class Trial:
         }
 
     def _listing(self) -> dict[str, int]:
-        """Modes, by name; what lies in a folder for its owner alone is out of reach, and stands as it is."""
+        """Return modes by name; the content of folders for their owner only is not reachable."""
         result: dict[str, int] = {}
         for top, folders, files in os.walk(self._root):
             here = Path(top)
@@ -364,7 +364,7 @@ class Trial:
         return {str(file.relative_to(out.parent)): file_digest(file) for file in files if file.exists()}
 
     def _is_done(self) -> bool:
-        """Whether the output is there as the first run makes it; or, of what comes first, as its statement says."""
+        """Return whether the output equals the first run's or, for the first file, its statement."""
         if self.scenario.first is not None:
             out = self._root / "work" / self.scenario.out
             beside = statement_path(out)
@@ -392,7 +392,7 @@ class Trial:
         spent = None
         if self.scenario.ledger is not None:
             ledger = Ledger(work / self.scenario.ledger)
-            # without a job file that it continues, every run that was stopped stays charged beside the one that ended
+            # without a job file to continue, every stopped run stays charged in addition to the one that ended
             is_counted_once = self.scenario.resumes and self.scenario.first is None and "--force" not in self._arguments
             spent = (is_counted_once and len(ledger.releases()), ledger.summary().units)
         return _End(self._content(), statements, self._listing(), spent)

@@ -1,4 +1,4 @@
-"""A slice of the tool `python -m faults`; all of it is `make faults`."""
+"""A sample of the tool `python -m faults`, which `make faults` runs completely."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Broken runs that the tool must find wrong, as `python -m faults --twin NAME` applies them."""
+"""Known-broken runs that the tool must detect, as `python -m faults --twin NAME` applies them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 @dataclass(frozen=True)
 class Made:
-    """Rows, what is to be kept, and what is to be hidden."""
+    """Return rows with the attribute to keep and the attribute to hide."""
 
     rows: Any
     task: Any

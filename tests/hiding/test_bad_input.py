@@ -1,4 +1,4 @@
-"""What a training refuses, and what goes on all the same: one clear error each, and never a value of a row."""
+"""Tests of invalid inputs of a training: one clear error each, without a value of a row."""
 
 import sys
 

@@ -67,7 +67,7 @@ def test_what_was_learnt_promises_the_cap_and_is_noisier():
     )
     assert capped.statement(8).parameters["share"] == 0.5
     assert not audited(capped, capped).refuted
-    assert audited(dptext.L2Laplace(epsilon=8.0), capped).refuted  # what would break the promise is found
+    assert audited(dptext.L2Laplace(epsilon=8.0), capped).refuted  # a broken guarantee is detected
     for share in (0.0, 1.5, True, "1", float("nan")):
         with pytest.raises(ParameterError, match="share must be"):
             CappedLaplace(epsilon=1.0, share=share)

@@ -64,7 +64,7 @@ def test_numpy_computes_what_torch_learnt(made_texts, pooling):
 
 @pytest.mark.slow
 def test_numpy_writes_what_torch_would(trained, made_texts):
-    """The likeliest word each time: of torch's own decoder, fed with what it wrote."""
+    """Return the likeliest words, from torch's own decoder fed with its own output."""
     body = trained.body(torch, made_texts.rows)
     parts = body.module.parts
     z = torch.from_numpy(trained.text_encoder_.encode(made_texts.rows[:20]))
@@ -97,7 +97,7 @@ def test_the_sampled_choice_is_the_whole_one_in_the_mean():
             body._corrections = torch.zeros(table.size)
             uncorrected = float(np.mean([float(body._choice(queries, target)) for _ in range(60)]))
     assert sampled == pytest.approx(whole, rel=0.02)
-    assert abs(uncorrected - whole) > 0.2  # the broken twin
+    assert abs(uncorrected - whole) > 0.2  # the known-broken version
 
 
 # -- an encoder like any other ------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_it_is_released_written_and_saved(made_texts, tmp_path):
 
 
 class InterruptedHereError(Exception):
-    """Somebody pulled the plug."""
+    """Raised to simulate a crash."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Fresh readers: they read what is there, linear or not, and nothing where nothing is. All draws are seeded."""
+"""Tests of fresh attackers: they find linear and other signals, and nothing in noise. All draws are seeded."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
-"""A hiding encoder: it hides what fresh attackers found before, promises what its noise promises, and can be repeated.
+"""Tests of hiding encoders: success of fresh attackers, guarantees, and repeated trainings.
 
-Training is seeded, and so is all noise that is looked at here: nothing fails by chance.
+Training and noise are seeded, so no test fails by chance.
 """
 
 import json
@@ -63,7 +63,7 @@ def attacked(vectors, labels):
     return max(result)
 
 
-# -- what it is for -----------------------------------------------------------------------------------------------
+# -- purpose -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_rows_without_labels_count_where_they_have_one(made_vectors):
     assert trained.epochs_[-1].held_out.task > 0.4
 
 
-# -- what is promised ---------------------------------------------------------------------------------------------
+# -- guarantees ----------------------------------------------------------------------------------------------------
 
 
 def test_the_promise_is_that_of_the_noise_for_a_public_encoder():
@@ -130,7 +130,7 @@ def test_the_promise_is_that_of_the_noise_for_a_public_encoder():
 def test_a_training_on_texts_that_are_not_public_is_said_loudly():
     assert not dptext.HidingEncoder(
         epsilon=8.0
-    ).options.public  # it is the default, so nobody declares their own texts public by an oversight
+    ).options.public  # False by default, so that nobody declares private texts public by mistake
     assert not dptext.AutoEncoder().options.public
     statement = small(public=False).release_.statement
     assert statement.neighbours == "any two texts, the trained encoder staying the same"
@@ -169,7 +169,7 @@ def test_an_auto_encoder_that_is_trained_on_the_way_keeps_what_it_declares():
 
 
 def test_one_seed_gives_other_vectors_other_noise(made_vectors):
-    """Equal noise would be taken away by subtraction; a twin that draws from the seed alone is caught."""
+    """Equal noise could be subtracted; a known-broken version that draws from the seed alone is detected."""
     trained = hiding(epochs=1, randomizer=dptext.L2Laplace(epsilon=9.0)).fit(made_vectors.rows, **made_vectors.labels)
     one, other = made_vectors.rows[:50], made_vectors.rows[50:100]
     assert trained.transform(one, seed=5).tolist() == trained.transform(one, seed=5).tolist()
@@ -217,14 +217,14 @@ def test_the_published_form_learns_too_and_promises_nothing(made_vectors, tmp_pa
     trained = hiding(epochs=2, randomizer=claimed, learn_epsilon=True, checkpoint=tmp_path / "run")
     trained.fit(made_vectors.rows[:600], task=made_vectors.task[:600], attributes=firsts(made_vectors, 600))
     statement = trained.statement()
-    assert statement.claimed_epsilon == 400.0  # the cap, whatever was learnt below it
+    assert statement.claimed_epsilon == 400.0  # the cap, independent of the learned budget
     assert statement.epsilon == np.inf
     assert statement.parameters["share"] == trained.randomizer_.share == trained.epochs_[-1].budget.share != 1
     assert "never negative" in str(statement.parameters["reason"])
     assert trained.transform(made_vectors.rows[:3]).shape == (3, 6)
     repeated = hiding(epochs=2, randomizer=claimed, learn_epsilon=True, checkpoint=tmp_path / "run")
     repeated.fit(made_vectors.rows[:600], task=made_vectors.task[:600], attributes=firsts(made_vectors, 600))
-    assert repeated.epochs_ == trained.epochs_  # the file keeps what was learnt
+    assert repeated.epochs_ == trained.epochs_  # the file stores the learned state
     with pytest.raises(RefusedError, match="unsafe_as_published"):
         hiding(randomizer=DPText(epsilon=0.1), learn_epsilon=True)
 
@@ -326,7 +326,7 @@ def test_layers_are_what_torch_computed_and_take_any_number():
     np.testing.assert_allclose(trained.encode(WORDS), trained.layers_.apply(raw))
     wild = trained.layers_.apply([[np.nan, np.inf, -np.inf], [1e300, 0.0, 0.0]])
     assert np.isfinite(wild).all()
-    with np.errstate(all="raise"):  # whatever a caller told numpy to raise at
+    with np.errstate(all="raise"):  # callers may have changed numpy's error handling
         small_ones = HidingLayers((([[1e-30], [1e-30]], [0.0]),)).apply([[1e-20, 0.0], [1e308, 1e308]])
         assert small_ones[0, 0] == 0.0
         assert trained.encode(["", "a"]).shape == (2, 2)
@@ -347,11 +347,11 @@ def test_vectors_that_the_encoder_gave_before_are_as_good_as_texts():
         of_vectors.fit(np.zeros((64, 5)), **labels)
 
 
-# -- repeated, and gone on with -----------------------------------------------------------------------------------
+# -- repeated and resumed ------------------------------------------------------------------------------------------
 
 
 class InterruptedHereError(Exception):
-    """Somebody pulled the plug."""
+    """Raised to simulate a crash."""
 
 
 def test_a_seed_repeats_the_training_and_none_does_not():

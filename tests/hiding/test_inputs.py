@@ -1,4 +1,4 @@
-"""Labels: what is missing, how classes count, and one clear error for each kind of bad label."""
+"""Tests of labels: missing ones, classes, and one clear error for each kind of bad label."""
 
 import numpy as np
 import pytest

@@ -30,7 +30,7 @@ def datasets(tmp_path):
 
 @pytest.fixture
 def stored(datasets, tmp_path):
-    """A dataset on disk, as one that is loaded from files: results of map are kept beside it."""
+    """Return a dataset on disk, for which `datasets` caches the results of map."""
     datasets.Dataset.from_dict({"text": [LONG] * 8, "stars": [1, 2] * 4}).save_to_disk(tmp_path / "stored")
     return datasets.load_from_disk(tmp_path / "stored")
 

@@ -1,4 +1,4 @@
-"""Files through a mechanism: nothing lost, nothing twice, the same noise whatever happens on the way."""
+"""Tests of files through a mechanism: nothing is lost or duplicated, and the noise never changes."""
 
 import io
 import json
@@ -237,7 +237,7 @@ def test_a_full_disk_keeps_what_is_done(work, mechanism, small_blocks, monkeypat
 
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".csv.gz", ".parquet"])
 def test_the_file_does_not_show_how_long_the_private_words_were(work, suffix, monkeypatch):
-    """A block ends after so many private characters; a gzip member or a row group that ends there would tell."""
+    """Blocks end after a number of private characters; a gzip member or row group that ends there would reveal it."""
     import zlib
 
     import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""A job survives whatever stops it: parts that count are whole, the secret is nobody else's, one noise for one text."""
+"""Tests of jobs: finished parts are complete after any crash, the secret is private, each text has one noise."""
 
 import contextlib
 import errno
@@ -58,7 +58,7 @@ def interrupted(out, *places, **extra):
 
 
 def finish(work, out):
-    """What is left of a job: the parts that are missing, then the end."""
+    """Complete a job: its missing parts, then its end."""
     for place, data in enumerate(DATA):
         if not work.is_done(place, digest(data)):
             add(work, place)
@@ -629,7 +629,7 @@ def test_a_line_that_is_not_whole_does_not_count(out):
         finish(work, out)
 
 
-# -- two at once ----------------------------------------------------------------------------------------------
+# -- two processes --------------------------------------------------------------------------------------------
 
 HOLD = """
 import pathlib, sys

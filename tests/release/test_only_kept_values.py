@@ -63,7 +63,7 @@ def pickled(table):
 
 
 def attempts(*writers):
-    """What each writes; a format that has no such type writes nothing."""
+    """Return the output of each writer; formats without such a type write nothing."""
     for write in writers:
         out = io.BytesIO()
         with suppress(*UNWRITABLE):
@@ -170,7 +170,7 @@ def with_info(dataset_value):
 
 
 def values(table):
-    """Those of the kept column, missing ones all alike."""
+    """Return the values of the kept column, with equal missing values."""
     kept = table["kept"]
     listed = next((entry for entry in ("to_pylist", "to_list") if hasattr(kept, entry)), None)
     kept = list(kept) if listed is None else getattr(kept, listed)()
@@ -232,7 +232,7 @@ def test_no_byte_but_of_kept_values_goes_from_file_to_file(mechanism, ending, ta
 
 @pytest.mark.parametrize("way", ["table", "map"])
 def test_the_sizes_of_the_original_are_not_told(mechanism, tmp_path, way):
-    """What a file that was loaded says of itself differs between two diagnoses; that of the release does not."""
+    """Metadata of loaded files differ between two diagnoses; those of the release are equal."""
     text, before = set(), set()
     for number, diagnosis in enumerate(("flu", "schizophrenia")):
         source = tmp_path / f"{number}.jsonl"

@@ -30,7 +30,7 @@ def mechanism():
 
 @pytest.fixture
 def work(tmp_path, monkeypatch):
-    """13 rows of at most 6 texts of one person, two of nobody knows whom; in several blocks."""
+    """Return 13 rows, at most 6 of one person and two without a person, in several blocks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(batches, "BATCH_ROWS", 4)
     with open("in.jsonl", "w") as stream:
@@ -143,7 +143,7 @@ def test_a_table_counts_and_a_missing_text_is_none(mechanism, kind):
         privatize(["the cat"], mechanism, user="who")
 
 
-# -- what is said -----------------------------------------------------------------------------------------------------
+# -- messages ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_promise_is_that_of_the_release_that_promises_least(mechanism):

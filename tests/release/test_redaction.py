@@ -1,4 +1,4 @@
-"""Redaction before a mechanism: what is taken out, what that promises, and what a statement may not give away."""
+"""Tests of redaction before a mechanism: removed parts, guarantees, and secrets in statements."""
 
 import json
 import math
@@ -53,7 +53,7 @@ class Finder:
         return [Result(start, start + len(self.word), self.entity)] if start >= 0 else []
 
 
-# -- what is taken out ---------------------------------------------------------------------------------------------
+# -- removed parts -------------------------------------------------------------------------------------------------
 
 
 def test_a_placeholder_stands_for_each_piece():
@@ -184,7 +184,7 @@ def test_a_mechanism_of_sentences_sees_the_placeholder_and_shows_none():
 
 
 def test_what_attaches_to_a_redacted_piece_goes_with_it():
-    """An accent or a joiner after a mark would be one word with its last character: no mark, but what it is made of."""
+    """An accent or joiner after a mark would form one word with its last character."""
     for attached in ["\u0301", "\u200d", "\u20e3", "\u2060", "\u00ad\u0301", "\uff9e", "\u200dtea"]:
         redacted = dptext.Redacted(dptext.TEM(VECTORS, epsilon=9.0, threshold=0.5))
         text = f"tea a@b.co{attached} tax"
@@ -240,7 +240,7 @@ def test_what_is_refused():
         dptext.Redacted(TEM, kinds=[])
 
 
-# -- the promise ----------------------------------------------------------------------------------------------------
+# -- guarantees ------------------------------------------------------------------------------------------------------
 
 
 def test_a_promise_for_any_two_texts_stays_as_it_is():

@@ -1,4 +1,4 @@
-"""The walk of a release, whatever is done to the rows: here texts are turned around, and that is their privacy."""
+"""Tests of the steps of a release, with a mechanism that reverses texts."""
 
 import contextlib
 import dataclasses
@@ -38,7 +38,7 @@ def promise(**changes):
 
 
 class Turned:
-    """A `Run`; what it saw is kept for the tests."""
+    """A `Run` that keeps its inputs for the tests."""
 
     made: ClassVar[list] = []
 
@@ -81,7 +81,7 @@ def write(name, rows):
 
 
 def release(out="out.txt", source="in.jsonl", **options):
-    """With whatever `release_file`, `TextFiles` and `RunSettings` take."""
+    """Release with options of `release_file`, `TextFiles` and `RunSettings`."""
     of_files, of_run = (
         {field.name: options.pop(field.name) for field in dataclasses.fields(kind) if field.name in options}
         for kind in (TextFiles, RunSettings)
@@ -237,7 +237,7 @@ def test_if_the_ledger_fails_too_the_first_error_is_raised_and_the_job_is_kept(w
 
 
 def killed_at(stage, monkeypatch):
-    """What a run leaves that is killed at a stage: nobody tidies up."""
+    """Return the files of a run that was killed at a stage, without cleaning up."""
     with monkeypatch.context() as patch:
         patch.setattr(run_module, "_note_on_job", lambda *_: None)
         if stage == "all rows":
@@ -340,7 +340,7 @@ def test_an_output_that_the_ledger_cannot_be_told_of_is_named_and_settled_by_the
 def test_like_rejects_in_a_row_are_one_entry_whatever_their_number(work):
     good = json.dumps({"text": "a"}) + "\n"
     Path("in.jsonl").write_text("\n" * 25_000 + good + "\n" * 25_000 + good + "{\n" * 9)
-    release(on_error="skip")  # what is imported and cached at the first time
+    release(on_error="skip")  # imports and caches of the first run
     tracemalloc.start()
     try:
         released = release("again.txt", on_error="skip")

@@ -135,8 +135,8 @@ def test_another_kind_is_refused_with_advice(mechanism, make, advice):
 
 
 def test_the_name_of_a_dataset_is_no_test_of_the_original_texts(mechanism):
-    """`datasets` names a dataset by a hash of what it was made from, and save_to_disk writes the name out."""
-    # the name is a hash of what is released alone: equal releases of different originals have one name
+    """`datasets` names a dataset by a hash of its inputs, and save_to_disk writes the name."""
+    # the name is a hash of the released data only: equal releases of different originals have one name
     others = pytest.importorskip("datasets").Dataset.from_dict(columns(name=["other"] * 4))
     for keep in (["stars"], []):
         output = [dptext.privatize(other, mechanism, keep=keep, seed=1).table for other in (dataset(), others)]

@@ -28,7 +28,7 @@ def bank() -> dptext.TextBank:
 
 
 def documents(count: int, *, max_sentences: int = 3, seed: int = 1) -> tuple[list[str], list[str]]:
-    """So many texts of one to ``most`` sentences about one thing each, and what they are about."""
+    """Return texts with one to ``most`` sentences on one topic each, and their topics."""
     generator = np.random.default_rng(seed)
     names = list(THINGS)
     about = [names[number % len(names)] for number in range(count)]

@@ -165,7 +165,7 @@ def test_word_vectors_under_a_promise_are_refused():
         bank_of(KEPT, MeanOfWords(released))
 
 
-# -- frozen, and what it holds ----------------------------------------------------------------------------------------
+# -- frozen content ---------------------------------------------------------------------------------------------------
 
 
 def test_it_is_frozen():

@@ -1,4 +1,4 @@
-"""The folder of a bank: whole or not at all, mapped as it lies, and read only if all of it agrees."""
+"""Tests of the folder of a bank: complete or absent, memory-mapped, and validated as a whole."""
 
 import hashlib
 import io
@@ -96,7 +96,7 @@ def test_a_bank_may_take_the_place_of_its_own_folder(bank, saved):
     loaded = dptext.TextBank.load(saved)
     loaded.save(saved, replace=True)
     assert dptext.TextBank.load(saved).fingerprint == loaded.fingerprint == bank.fingerprint
-    assert [*loaded.texts] == TEXTS  # what was mapped stays until it is let go
+    assert [*loaded.texts] == TEXTS  # mapped arrays stay valid until they are released
 
 
 def test_only_a_bank_is_replaced_and_only_when_it_is_asked_for(bank, saved, tmp_path):
@@ -164,7 +164,7 @@ def test_a_callers_encoder_is_given_again(tmp_path):
         dptext.TextBank.load(tmp_path / "bank", encoder=CallableEncoder(lengths, name="others"))
 
 
-# -- what is no bank --------------------------------------------------------------------------------------------------
+# -- invalid folders --------------------------------------------------------------------------------------------------
 
 
 def announced(folder, **entries):

@@ -1,4 +1,4 @@
-"""The promise of a rewriter: enumerated, and as the statement says it."""
+"""Tests of the guarantee of a rewriter, by enumeration and against its statement."""
 
 import math
 from decimal import Decimal, localcontext

@@ -88,7 +88,7 @@ def test_how_many_sentences_there_were_is_not_guessed(bank):
 
 
 def test_the_same_privatizer_finds_its_release_on_disk(bank, tmp_path):
-    """What is pickled does not change when it is used: a second ``map`` would be a second release."""
+    """The pickle does not change when the object is used: otherwise a second ``map`` would be a second release."""
     datasets = pytest.importorskip("datasets")
     datasets.disable_progress_bars()
     datasets.Dataset.from_dict({"text": TEXTS * 5}).save_to_disk(tmp_path / "stored")

@@ -15,7 +15,7 @@ def _has_java():
 
 @pytest.fixture(scope="session")
 def event_log(tmp_path_factory):
-    """Where Spark writes down what it does."""
+    """Return the folder of Spark's event log."""
     return tmp_path_factory.mktemp("events")
 
 

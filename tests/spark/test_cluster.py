@@ -53,7 +53,7 @@ spark.stop()
 def running(script, *arguments, cwd):
     command = [os.path.join(os.environ["SPARK_HOME"], "bin", "spark-class"), f"org.apache.spark.deploy.{script}"]
     process = subprocess.Popen([*command, *arguments], cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(15)  # nobody says when it is ready
+    time.sleep(15)  # there is no signal that it is ready
     try:
         yield
     finally:

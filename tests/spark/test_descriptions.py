@@ -1,4 +1,4 @@
-"""A description on Spark is the one of one machine to the last bit, however rows lie and whatever is done again."""
+"""Tests of descriptions on Spark: equal to one machine to the last bit, after retries and in any order of rows."""
 
 import hashlib
 import json
@@ -49,7 +49,7 @@ ROWS = made_up()
 
 
 def by_digest(row):
-    """The stated rule; those of one text by their class, one that is none first."""
+    """The stated order: documents with the same text by class, and those without a class first."""
     text, _, topic, stars, _ = row
     return hashlib.sha256((text or "").encode()).digest(), dptext.synthesis.moments.Labels.of(LABELS).code(
         [topic, stars]
@@ -79,7 +79,7 @@ def frame(spark):
 
 
 def test_it_is_the_description_of_one_machine_to_the_last_bit(frame):
-    """The first documents of a person are those of the smallest digests; or of the smallest of a column."""
+    """The first documents of a user are those with the smallest digests, or the smallest values of a column."""
     one = synthesizer().fit(documents(sorted(ROWS, key=by_digest)), public=POOL)
     plan = synthesizer().plan(POOL)
     for values, settings in ((frame.repartition(5), {"partitions": 3}), (frame.orderBy("at"), {"partitions": 1})):
@@ -89,11 +89,11 @@ def test_it_is_the_description_of_one_machine_to_the_last_bit(frame):
     reverse = frame.selectExpr("text", "who", "topic", "stars", "-at as at").repartition(4)
     last = synthesizer().fit(documents(ROWS[::-1]), public=POOL)
     assert (described(reverse, synthesizer(), public=plan, order="at").matrix == last.matrix).all()
-    assert (last.matrix != one.matrix).any(), "nobody had more documents than count: the test would see nothing"
+    assert (last.matrix != one.matrix).any(), "no user had more documents than the limit: the test has no power"
 
 
 def test_rows_of_a_person_that_come_as_they_lie_would_be_another_sum_each_time(frame, monkeypatch):
-    """The broken twin: without an order of their own, which documents count depends on the engine."""
+    """A known-broken version: without an order of its own, the engine decides which documents count."""
     output, plan = synthesizer(), synthesizer().plan(POOL)
     once = described(frame, output, public=plan).matrix
     monkeypatch.setattr(type(frame), "sortWithinPartitions", lambda rows, *_: rows)
@@ -139,7 +139,7 @@ def test_a_task_that_dies_and_is_tried_again_adds_up_to_the_same(frame, monkeypa
 
 
 def test_the_features_travel_once_and_no_row_carries_them(frame, monkeypatch):
-    """The task that every row goes through is small: what it knows the features by is the name of a file."""
+    """The task of every row is small: it refers to the features by a file name."""
     import pickle
 
     seen, sent = [], tasks.to_nodes

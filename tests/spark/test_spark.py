@@ -1,4 +1,4 @@
-"""On Spark itself: every row once, one release whatever is lost and done again, the statement of one machine."""
+"""Tests on Spark: every row once, one release after retries, and the statement of one machine."""
 
 import json
 import os
@@ -141,7 +141,7 @@ def test_the_secret_is_in_no_event_log(frame, mechanism, event_log, spark):
 
 
 def test_metadata_of_columns_does_not_come_along(spark, mechanism, tmp_path):
-    """pyspark.ml writes all values of a column there, those of rows that are filtered out too."""
+    """pyspark.ml writes all values of a column into its metadata, including those of filtered rows."""
     from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
     metadata_value = {"ml_attr": {"vals": ["qsecretq"]}}
@@ -285,7 +285,7 @@ def test_private_vectors(spark, frame, glove, tmp_path, capsys):
 
 
 def test_texts_of_a_bank(spark, frame, glove, tmp_path, capsys):
-    """Sent once, as arrays of a file; the rows are one release, and what is promised is what one machine promises."""
+    """Vectors are sent once, as a file; the release and its statement equal those of one machine."""
     from pyspark import SparkFiles
 
     words = dptext.load_vectors(glove, limit=300)

@@ -1,4 +1,4 @@
-"""What a run on Spark leaves when it is stopped, killed or fails, and what it prints."""
+"""Tests of runs on Spark that are stopped, killed or fail: their files and messages."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def promise(mechanism):
 
 
 def release_of(frame, promise, text="text"):
-    """A release whose rows are those of a frame: what stops it is the engine's business, whatever the rows are."""
+    """Release the rows of a frame; the engine stops it, independent of the rows."""
     promise = promise.replace(release_id=f"r{time.monotonic_ns()}")
     return SparkRelease(
         source=frame,
@@ -342,7 +342,7 @@ def test_an_output_that_is_there_is_answered_with_the_option(spark, promise, tmp
     release_of(frame, promise).write(str(tmp_path / "out.parquet"))
     with pytest.raises(ParameterError, match="add --force"):
         release_of(frame, promise).write(str(tmp_path / "out.parquet"))
-    # no checksum of Hadoop's beside the statement, nor a stale one of an earlier version
+    # no Hadoop checksum of the statement, and no outdated one
     assert names(tmp_path) == ["out.parquet", "out.parquet.privacy.json"]
 
 
@@ -358,7 +358,7 @@ def test_errors_of_the_engine_name_what_they_can(spark):
         raise ConnectionRefusedError
     with pytest.raises(StorageError, match=r"\(ArithmeticException\)") as caught, plain_errors():
         spark._jvm.java.lang.Math.addExact(2**31 - 1, 1)
-    assert "overflow" not in str(caught.value)  # what it says besides may be of a row
+    assert "overflow" not in str(caught.value)  # the rest of the message may quote a row
 
 
 # -- read ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A mechanism as one mapped file: the same mechanism, and its arrays are nobody's copy."""
+"""Tests of mechanisms in a memory-mapped file: equal mechanisms, and arrays without copies."""
 
 import numpy as np
 import pytest

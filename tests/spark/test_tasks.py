@@ -1,4 +1,4 @@
-"""What runs in a task, without an engine around it: the noise of a row hangs on the rows alone."""
+"""Tests of tasks without an engine: the noise of a row depends on the rows only."""
 
 import hashlib
 from types import SimpleNamespace
@@ -74,7 +74,7 @@ def test_order_batches_and_partitions_change_nothing(context):
 
 
 def test_naming_rows_by_their_place_would_release_them_twice(context):
-    """The broken twin: as-it-lies names on rows that a shuffle brings in another order."""
+    """A known-broken version: names by position, for rows that a shuffle reorders."""
     rows = table(300)
     once = released(context, rows, rewriting(ids=()))
     repeated = released(context, rows, rewriting(ids=()), count=4, order=np.random.default_rng(1).permutation(300))
