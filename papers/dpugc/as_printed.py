@@ -171,11 +171,11 @@ class DPUGC(ReprMixin):
                 assumptions=(
                     "all parameters are public; none was computed from the protected texts",
                     *ONE_NAME,
-                    "it stays secret which users took part in which step",
-                    "that the corpus holds at least one document may be known",
+                    "the users of each step stay secret",
+                    "an adversary may know that the corpus has at least one document",
                     IEEE,
                 ),
-                exposed=("the list of words that have a vector: it is public, chosen without regard to the texts",),
+                exposed=("the list of words with a vector: it is public and was chosen without regard to the texts",),
                 seeded=self.seed is not None,
                 release_id=name,
             ).replace(claimed_epsilon=claimed)

@@ -138,7 +138,7 @@ class Plan(ReleasePlan):
 
     def _proof_assumptions(self) -> tuple[str, ...]:
         return (
-            "that the corpus holds at least one document may be known",
+            "an adversary may know that the corpus has at least one document",
             f"at most {MOST_USERS:,} {self.unit}s take part",
             ELEMENTARY,
         )

@@ -232,9 +232,9 @@ class BudgetPolicy(ReprMixin):
             parameters={"levels": len(self.levels), "epsilon": self.epsilon},
             assumptions=(
                 "the device draws once and keeps the drawn level",
-                "the predictor was fixed before, and is public",
+                "the predictor was fixed before and is public",
             ),
-            exposed=("that the device sent a level",),
+            exposed=("the fact that the device sent a level",),
             seeded=seeded,
         )
 

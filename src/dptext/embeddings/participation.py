@@ -28,7 +28,7 @@ MOST = 2**30
 """Bound on every number of the sum, reached by 4096 units that agree on one coordinate."""
 
 # An assumption of the proof, for statements.
-IEEE = "this machine's arithmetic is that of IEEE 754: each operation and square root is rounded to the nearest number"
+IEEE = "arithmetic follows IEEE 754: each operation and square root is rounded to the nearest number"
 
 _MOST = {"window": 100, "negatives": 100, "pairs": 10_000, "most_words": 10_000_000}
 _FARTHEST = 1e20  # far from the limits of single precision, also for squares

@@ -235,7 +235,7 @@ class SkipGramPlan(ReleasePlan):
     def _proof_assumptions(self) -> tuple[str, ...]:
         lines = [
             f"it stays secret which {self.unit}s took part in which step",
-            "that the corpus holds at least one document may be known",
+            "an adversary may know that the corpus has at least one document",
             IEEE,
         ]
         if self.unit == "pair":
@@ -345,7 +345,7 @@ class SkipGram(Shareable, ReprMixin):
     stated epsilon is computed for the noise that was used, and is at most the requested one. *Proof*:
     `dptext.embeddings.training`; the accounting is that of Poisson sampling (`dptext.privacy.gaussian`). Assumptions:
     vocabulary, public vectors, levels and all arguments are public or were released under statements that are included;
-    each person has exactly one user id; it stays secret which users took part in which step; arithmetic is IEEE 754.
+    each person has exactly one user id; the users of each step stay secret; arithmetic is IEEE 754.
 
     The list of words, their frequencies (for negative sampling and subsampling) and the number of users are public
     numbers and never computed from the texts.

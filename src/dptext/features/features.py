@@ -256,8 +256,8 @@ class PublicFeatures(ReprMixin):
             if assumption != RELEASED_BEFORE
         ]
         results.append(
-            f"the features were fitted on public texts alone ({self.public_texts} texts, chosen without a look at the "
-            "protected ones): nothing is promised to those who are in there"
+            f"the features were fitted on public texts only ({self.public_texts} texts, chosen without a look at the "
+            "protected ones): their authors are not protected"
         )
         return tuple(dict.fromkeys(results))
 

@@ -195,7 +195,7 @@ class LatentWords(FrozenEncoder):
 
     def assumptions(self) -> tuple[str, ...]:
         """Return the assumption that the fitting texts are public."""
-        return ("words, their weights and their components were fitted on public texts alone",)
+        return ("words, their weights and their components were fitted on public texts only",)
 
 
 def _distinct(

@@ -168,9 +168,7 @@ class Pool(ReprMixin):
 
     def exposed(self) -> tuple[str, ...]:
         """Return the parts of a release that contain original public texts."""
-        return (
-            "the texts of the pool that were chosen: real sentences of the pool's authors, to whom nothing is promised",
-        )
+        return ("the selected texts of the pool: real sentences of its authors, who are not protected",)
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -177,7 +177,7 @@ def statement_of_vectors(
             mechanism="HidingEncoder",
             parameters=parameters,
             assumptions=provenance.assumptions(),
-            exposed=("the vectors, as they are without noise", *trained),
+            exposed=("the vectors without noise", *trained),
         )
     noise = randomizer.statement(dimension, seeded=seeded)
     return noise.replace(

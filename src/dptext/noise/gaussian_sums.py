@@ -97,7 +97,10 @@ def _arctan_of_one_over(number: int) -> Decimal:
 Floats = npt.NDArray[np.float64]
 Leads = npt.NDArray[np.int64]
 
-ELEMENTARY = "this machine's double-precision logarithm is right to 2^-47 of itself, its sine and cosine to 2^-47"
+ELEMENTARY = (
+    "the double-precision logarithm has a relative error of at most 2^-47, sine and cosine an absolute error of at "
+    "most 2^-47"
+)
 """The assumption of the functions here. (Libraries document 2^-50; the tests compare several hundred values.)"""
 
 _SLIP = 2.0**-45  # what an elementary function and a few operations around it may be off by together, relatively

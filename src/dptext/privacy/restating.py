@@ -111,8 +111,8 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
         slack=slack,
         claimed_epsilon=claimed,
         parameters=parameters,
-        assumptions=(*statement.assumptions, f"nobody has more than {count:,} texts in this release"),
-        exposed=(*statement.exposed, "how many texts a person has, where a kept column tells whose they are"),
+        assumptions=(*statement.assumptions, f"no person has more than {count:,} texts in this release"),
+        exposed=(*statement.exposed, "the number of texts of a person, if a kept column identifies people"),
     )
 
 

@@ -39,8 +39,8 @@ SCHEMA_VERSION = 2
 Parameter: TypeAlias = str | int | float | bool | None
 
 TAKEN_FOR_GRANTED = (
-    "AES-256 gives bits that nobody without its key can tell from random ones",
-    "the reader sees the output only, not the running time or the memory of the machine that made it",
+    "AES-256 output cannot be distinguished from random bits without its key",
+    "the adversary sees the output only, not the running time or memory of the machine that made it",
 )
 """Assumptions of every release."""
 

@@ -233,7 +233,7 @@ class Redaction:
 
 
 def _describe_redaction(kinds: Iterable[str], entities: Iterable[str] | None, *, has_list: bool) -> str:
-    names = [*dict.fromkeys((*kinds, *(entities or ()))), *(["what stands on the list"] if has_list else [])]
+    names = [*dict.fromkeys((*kinds, *(entities or ()))), *(["the terms of the list"] if has_list else [])]
     return ", ".join(names) + ("" if entities is not None else "; patterns recognise no names")
 
 
@@ -441,8 +441,8 @@ def as_redacted(
         _split(kinds), None if entities is None else _split(entities), has_list=bool(has_list)
     )
     assumed = [
-        "what recognises things in a text was fixed without regard to the texts of the release, and depends on nothing "
-        "but the text itself",
+        "the recogniser was chosen without regard to the texts of the release, and its result for a text depends on this "
+        "text only",
         f"recognition has no guarantee ({by}; looks for: {looked_for}): parts that it missed went through the "
         "mechanism like everything else",
     ]
@@ -451,7 +451,7 @@ def as_redacted(
             "when guarantees for redacted texts are added up, the largest distance between the texts redacted by the "
             "releases counts"
         )
-    visible = "that something was recognised, where, and of which kind: a fixed placeholder stands for each"
+    visible = "positions and kinds of recognised parts: each became a fixed placeholder"
     return after_redaction(
         statement,
         mechanism=f"{Redacted.name} {statement.mechanism}",

@@ -28,7 +28,7 @@ Sent = npt.NDArray[np.uint8]
 MOST_DIMENSIONS = 2**20
 
 REAL_ARITHMETIC = (
-    "noise in double precision, rounded to a public grid before it is sent, hides what real-valued noise would hide"
+    "noise in double precision, rounded to a public grid before it is sent, is treated as real-valued noise"
 )
 """The assumption of channels whose noise has no exactly discrete form."""
 

@@ -145,14 +145,14 @@ class BankRewriter(TextMechanism):
             unit=unit,
             condition=condition,
             assumptions=(
-                "the bank is public, chosen without regard to the private texts; no text was left out because it "
-                "stands in them",
+                "the bank is public and was chosen without regard to the private texts; no text was removed because it "
+                "occurs in them",
                 *self.bank.features.assumptions(),
             ),
             exposed=(
                 *self._exposed_parts(unit),
-                "texts of the bank, word for word: names, numbers and claims in them are those of the bank's authors, "
-                "to whom nothing is promised",
+                "texts of the bank, word for word, with the names, numbers and claims of their authors, who are not "
+                "protected",
             ),
         )
 
@@ -161,7 +161,11 @@ class BankRewriter(TextMechanism):
             return ()
         if self.unit == "document":
             return ("the number of documents, and their order",)
-        cut = "" if self.max_sentences is None else f" (up to {self.max_sentences}; what follows was cut unseen)"
+        cut = (
+            ""
+            if self.max_sentences is None
+            else f" (at most {self.max_sentences}; later sentences were removed unread)"
+        )
         return (f"the number of documents, their order, and the number of sentences in each{cut}",)
 
     def parameters(self) -> dict[str, Parameter]:

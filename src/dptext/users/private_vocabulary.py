@@ -33,7 +33,7 @@ LONGEST_WORD = 40
 """Maximum length of a released word."""
 LONGEST_LABEL = 100
 """Maximum length of a released label."""
-_USER_IDS = ("all documents of a user have the same user id, and no documents of others have it",)
+_USER_IDS = ("all documents of a user have the same user id, and documents of others have different ones",)
 _JOINERS = "\u200c\u200d"  # between letters they are spelling: in Persian, Hindi, emoji
 
 
@@ -126,7 +126,7 @@ def private_vocabulary(
             "private vocabulary",
             {"words_per_user": words_per_user},
             {"longest_word": LONGEST_WORD, "known_words": len(indexer.known)},
-            "the words that were known beforehand are public, or released under a statement of their own",
+            "the words that were known before are public, or were released with their own statement",
         ),
     )
 
@@ -256,7 +256,7 @@ def _statement(
         assumptions=(
             *(_USER_IDS if unit is Unit.USER else ()),
             *assumptions,
-            "OpenDP draws the noise that it announces, from the operating system's generator",
+            "OpenDP draws its noise correctly, from the operating system's generator",
         ),
         release_id=new_release_id(),
     )

@@ -39,12 +39,12 @@ from dptext.words.replacing import WordReplacing
 
 _PUBLIC = "the vocabulary, its vectors and all parameters are public: none was computed from protected texts"
 _RELEASED_BEFORE = (
-    "the vocabulary and its vectors were released before, under a statement of their own; all other parameters are "
-    "public or computed from these"
+    "the vocabulary and its vectors were released before with their own statement; all other parameters are public or "
+    "computed from these"
 )
 _ONLY_IN_TEXTS = (
-    "nobody whose words these are has text in the training of the vectors: whoever has loses what the statement of "
-    "the vectors says on top (dptext.statement_with_training adds the two)"
+    "the author of the words has no text in the training of the vectors; otherwise the loss in the statement of the "
+    "vectors is added (dptext.statement_with_training)"
 )
 _OF_THE_RELEASED = "the part of the words is the bound for the vectors that were released, known when they were"
 
@@ -134,9 +134,8 @@ UNKNOWN_FARTHEST = ", a pair with an unknown word as far as can be,"
 
 _LAYOUT = (
     "the number of documents, their order, and the number of words in each",
-    "the layout: punctuation, symbols, spaces and line breaks, and where they stand between the words",
-    "where numbers, URLs, e-mail addresses and handles stood, and which of these each one was "
-    "(each became a fixed placeholder)",
+    "the layout: punctuation, symbols, spaces and line breaks, and their positions between the words",
+    "positions and kinds of numbers, URLs, e-mail addresses and handles (each became a fixed placeholder)",
 )
 _MEAN_OVER = 256  # rows whose distributions are averaged at a time
 _MANY_UNKNOWN = 0.2  # the share of unknown words above which people should look for other vectors
@@ -312,7 +311,7 @@ class WordMechanism(TextMechanism):
         if limit is not None and self.beyond == "drop":
             exposed = (*exposed, f"that every document of more than {limit} words was cut after these")
         elif limit is not None:
-            exposed = (*exposed, f"that every word after the first {limit} of a document became {UNKNOWN}")
+            exposed = (*exposed, f"the fact that every word after the first {limit} of a document became {UNKNOWN}")
         return self._statement_of(
             self.document_guarantee(longest),
             unit=Unit.DOCUMENT,

@@ -183,8 +183,8 @@ class SanTextPlus(SanText):
         if count == 0:
             return ()
         return (
-            f"frequent words: each of {count:,} words at the head of the public vocabulary stays as it is with "
-            f"probability at least {1 - self.p:.4g}, so one that the output shows is probably a word of the text "
+            f"frequent words: each of the {count:,} most frequent public words stays with probability at least "
+            f"{1 - self.p:.4g}, so a frequent word in the output is probably a word of the text "
             "(this is within the epsilon of the statement)",
         )
 
@@ -192,7 +192,7 @@ class SanTextPlus(SanText):
         return {"sensitive": self.sensitive, "p": self.p, **super().parameters()}
 
     def assumptions(self) -> tuple[str, ...]:
-        return (*super().assumptions(), "which words are frequent is public: it was not counted in protected texts")
+        return (*super().assumptions(), "the list of frequent words is public: it was not counted in protected texts")
 
     def _exact_epsilon(self) -> float:
         size = len(self.vectors)
@@ -352,8 +352,8 @@ class CusText(ShownMechanism):
         if self._reason is not None:
             return ()
         return (
-            f"the group of each word: {self._groups_in_words()} divide the public vocabulary, a word becomes a word of "
-            "its own group, and words of two groups are told apart with certainty",
+            f"the group of each word: {self._groups_in_words()} divide the public vocabulary, a word becomes a word of its "
+            "own group, so words of different groups are distinguished with certainty",
         )
 
     def _groups_in_words(self) -> str:

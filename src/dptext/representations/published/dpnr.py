@@ -121,8 +121,8 @@ def mask_words(
         },
         exposed=(
             "every word that was not masked",
-            "where the masked words stood, and how many they were",
-            "punctuation, space, letter case, the number of texts and their order",
+            "positions and number of the masked words",
+            "punctuation, spaces, letter case, the number of texts and their order",
         ),
         seeded=seed is not None,
         release_id=new_release_id(),
