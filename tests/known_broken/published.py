@@ -9,6 +9,7 @@ import numpy as np
 import dptext
 from dptext.noise.discrete import FINE_SCALE
 from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
+from dptext.representations.published_protocols import CODES
 from known_broken.case import SAMPLES, Case, PureDP, claim
 from known_broken.vectors_bits import bits_given_codes, judged, sender
 
@@ -30,7 +31,7 @@ def table_of(channel):
 
 def codes_of(channel):
     """The numbers of all codes that occur."""
-    if channel.code.name != "one-hot":
+    if channel.code != CODES["one-hot"]:
         return np.arange(2**channel.bits)
     rows = np.zeros(1, dtype=int)
     for number in range(channel.dimension):

@@ -23,7 +23,7 @@ from dptext.io.documents import read_documents
 from dptext.privacy.wording import before_vectors, cautioned_of, render
 from dptext.release.run import is_released
 from dptext.representations.device import check_output_columns, encode_file
-from dptext.representations.published.protocols import Published
+from dptext.representations.published_protocols import Published
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, Kept, kind_named
 from dptext.validation import did_you_mean, display_value

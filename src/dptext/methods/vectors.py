@@ -55,7 +55,7 @@ from dptext.representations.bounds import Bound, Domain, fit_bound
 from dptext.representations.device import DeviceEncoder, check_device, encoder_of, vectors_in
 from dptext.representations.encoders import MeanOfWords
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.published.protocols import PublishedChannel
+from dptext.representations.published_protocols import PublishedChannel
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import (
     ON_NEWS,

@@ -17,7 +17,7 @@ from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import check_texts
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Epoch, Schedule, TrainingNoise, TrainingOptions, train_split
-from dptext.representations.published.dpnr import MinMaxLaplace
+from dptext.representations.published import MinMaxLaplace
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.representations.trained_encoders import Buckets, EmbeddingBag, NGrams

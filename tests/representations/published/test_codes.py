@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import ParameterError
-from dptext.representations.published.protocols import CODES, public_z_scores, z_scores
+from dptext.representations.published_protocols import CODES, public_z_scores, z_scores
 
 SIGNED, ONE_HOT = CODES["sign-magnitude"], CODES["one-hot"]
 

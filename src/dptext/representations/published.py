@@ -1,4 +1,7 @@
-"""DPNR (Lyu, He and Li 2020) and DPText (Beigi et al. 2019) as printed; word masking.
+"""Published protocols for private text representations as printed, with their true epsilon; word masking.
+
+DPNR is Lyu, He and Li 2020, DPText Beigi et al. 2019; SUE, OUE and OME are in
+`dptext.representations.published_protocols`.
 
 Derivation: docs/mechanisms/published-protocols.md#representations-published-dpnr
 Derivation: docs/mechanisms/published-protocols.md#representations-published-dptext
@@ -22,18 +25,58 @@ from dptext.noise.gaussian_sums import rounded_laplace
 from dptext.privacy.guarantee import NoGuarantee, PureDP, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition, WordsChanged
 from dptext.privacy.randomness import RandomBits
+from dptext.privacy.restating import amplified_by_dropout, apply_word_dropout
 from dptext.privacy.statement import Finding, Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.representations.additive import AdditiveChannel
 from dptext.representations.bounds import Domain, Floats
-from dptext.representations.published.protocols import Published, PublishedChannel, alternating
+from dptext.representations.published_protocols import (
+    OME,
+    OUE,
+    SUE,
+    Published,
+    PublishedChannel,
+    alternating,
+    oue_chances,
+    p1,
+    p2,
+    public_z_scores,
+    q,
+    sue_chances,
+)
 from dptext.representations.randomizer import Private
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.validation import check_choice, check_float, check_int
+
+__all__ = [
+    "DPNR",
+    "OME",
+    "OUE",
+    "SUE",
+    "CappedDPText",
+    "DPText",
+    "MaskedTexts",
+    "amplified_by_dropout",
+    "apply_word_dropout",
+    "mask_words",
+    "min_max",
+    "oue_chances",
+    "p1",
+    "p2",
+    "public_z_scores",
+    "q",
+    "sue_chances",
+]
 
 Masks = npt.NDArray[np.bool_]
 Phrases = dict[str, set[tuple[str, ...]]]
 
 _NO_WORDS = (Kind.PUNCTUATION, Kind.SPACE)
+_WIDEN = 1 + 2.0**-30  # more than what doubles are off by in d * epsilon: the stated product is never too small
+_LARGEST = 2.0**100  # well within float32
+_ONE_SCALAR = (
+    "one draw of noise is added to all coordinates: subtracting the smallest number leaves the normalised vector as it "
+    "was"
+)
 
 
 @dataclass(frozen=True)
@@ -83,13 +126,13 @@ def mask_words(
     >>> masked.statement.epsilon
     inf
     """
-    phrases = _validated_phrases(mu, count, sensitive, mask)
+    phrases = _check_arguments(mu, count, sensitive, mask)
     values = [_text(entry, place) for place, entry in enumerate(check_one_column(texts), 1)]  # type: ignore[arg-type]
     tokens = [[] if text is None else pieces(text) for text in values]
     words = [[place for place, token in enumerate(split) if kind_of(token) not in _NO_WORDS] for split in tokens]
-    masked = _random_masks([len(places) for places in words], mu, count, RandomBits(seed))
+    masks = _random_masks([len(places) for places in words], mu, count, RandomBits(seed))
     private: list[str | None] = []
-    for text, split, places, hidden in zip(values, tokens, words, masked, strict=True):
+    for text, split, places, hidden in zip(values, tokens, words, masks, strict=True):
         folded = [fold(split[place]) for place in places] if phrases else []
         for start, word in enumerate(folded):
             for phrase in phrases.get(word, ()):
@@ -106,6 +149,7 @@ def mask_words(
             "unmasked words are visible; word dropout lowers the epsilon of a later mechanism and has no guarantee of "
             "its own"
         )
+    sensitive_words = sum(map(len, phrases.values()))
     statement = release_statement(
         guarantee=NoGuarantee(reason),
         unit=Unit.WORD,
@@ -113,12 +157,7 @@ def mask_words(
         condition=Condition(requirements=(WordsChanged(1),)),
         trust=Trust.LOCAL,
         mechanism="masked words",
-        parameters={
-            "mu": mu,
-            "masks_a_text": count,
-            "sensitive_words": sum(map(len, phrases.values())),
-            "mask": mask,
-        },
+        parameters={"mu": mu, "masks_a_text": count, "sensitive_words": sensitive_words, "mask": mask},
         exposed=(
             "every word that was not masked",
             "positions and number of the masked words",
@@ -132,24 +171,24 @@ def mask_words(
 
 def _text(entry: Any, place: int) -> str | None:
     text = entry.text if isinstance(entry, Document) else entry
-    if isinstance(text, str):
-        return text
-    if is_missing(text):
-        return None
+    if isinstance(text, str) or is_missing(text):
+        return text if isinstance(text, str) else None
     raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
 
 
 def _random_masks(lengths: list[int], mu: float | None, count: int | None, bits: RandomBits) -> list[Masks]:
-    """Which words of each text are masked at random; the number of random bits depends on the lengths only."""
+    """The words of each text to mask at random; the number of random bits depends on the lengths only."""
+    if not lengths:
+        return []
+    ends = np.cumsum(lengths)[:-1]
     if count is not None:
-        keys = np.split(bits.integers(sum(lengths)), np.cumsum(lengths)[:-1]) if lengths else []
         # those with the smallest keys: two keys are equal once in 2^64
+        keys = np.split(bits.integers(sum(lengths)), ends)
         return [key.argsort(kind="stable").argsort() < count for key in keys]
     threshold = math.ceil((mu or 0.0) * SCALE)
     if threshold in (0, SCALE):
         return [np.full(length, threshold > 0) for length in lengths]
-    draws = coins(bits, sum(lengths), threshold)
-    return np.split(draws, np.cumsum(lengths)[:-1]) if lengths else []
+    return np.split(coins(bits, sum(lengths), threshold), ends)
 
 
 def _joined(tokens: list[str], places: list[int], hidden: list[bool], mask: str) -> str:
@@ -165,8 +204,8 @@ def _joined(tokens: list[str], places: list[int], hidden: list[bool], mask: str)
     return "".join(parts)
 
 
-def _validated_phrases(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrases:
-    """Validate the arguments of `mask_words` and return the folded phrases by their first word."""
+def _check_arguments(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrases:
+    """Check the arguments of `mask_words`; return the folded phrases by their first word."""
     if isinstance(sensitive, str):
         raise ParameterError("sensitive must be several words, got one string: sensitive=[word]")
     entries = list(sensitive)
@@ -188,14 +227,6 @@ def _validated_phrases(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrase
             raise ParameterError(f"the list of sensitive words must hold words, entry {place} has none")
         phrases.setdefault(phrase[0], set()).add(phrase)
     return phrases
-
-
-_NOISES = ("per coordinate", "one scalar")
-_WIDEN = 1 + 2.0**-30  # more than what doubles are off by in d * epsilon: the stated product is never too small
-_ONE_SCALAR = (
-    "one draw of noise is added to all coordinates: subtracting the smallest number leaves the normalised vector as it "
-    "was"
-)
 
 
 def min_max(vectors: Floats) -> Floats:
@@ -299,14 +330,10 @@ class DPNR(Published):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("noise", self.noise, _NOISES)
+        check_choice("noise", self.noise, ("per coordinate", "one scalar"))
 
     def _calibrate(self, dimension: int) -> MinMaxLaplace:
         return MinMaxLaplace(self, dimension)
-
-
-_UNDEFINED = ("drawn again", "nan")
-_LARGEST = 2.0**100  # well within float32
 
 
 class OneSidedNoise(PublishedChannel):
@@ -386,7 +413,7 @@ class DPText(Published):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("undefined", self.undefined, _UNDEFINED)
+        check_choice("undefined", self.undefined, ("drawn again", "nan"))
 
     @property
     def budget(self) -> float:

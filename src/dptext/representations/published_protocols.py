@@ -1,4 +1,8 @@
-"""SUE, OUE and OME as printed (Lyu, Li, He and Xiao 2020), their codes and claims."""
+"""SUE, OUE and OME as printed (Lyu, Li, He and Xiao 2020), their codes and claims.
+
+Derivation: docs/mechanisms/published-protocols.md#representations-published-codes
+Derivation: docs/mechanisms/published-protocols.md#representations-published-protocols
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +24,19 @@ from dptext.representations.bounds import Bound, Domain, Floats, check_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Channel, Private, Randomizer, Sent, in_blocks
 from dptext.validation import check_choice, check_float, check_int
 
+Bits = npt.NDArray[np.bool_]
+Numbers: TypeAlias = float | Floats
+Chances = tuple[tuple[float, float], tuple[float, float]]
+"""(p, q) of the even bits and of the odd ones."""
+
+_ROUNDING = 1e-12  # differences between equal coordinates of vectors of length 1
+_BITS_AT_ONCE = 1 << 16
+_BITS_PER_TASK = 1 << 20
+_MAX_LAMBDA = 1e4  # 1 / (1 + lambda^3) is 1e-12 there
+
 
 class PublishedChannel(Channel):
-    """A published mechanism for vectors of one dimension."""
+    """A published mechanism for vectors of one dimension, with two vectors that refute its claim."""
 
     finding: Finding
     witness: tuple[Floats, Floats]
@@ -35,7 +49,7 @@ class Published(Randomizer):
     Attributes:
         epsilon: as printed; the statement has the proved one.
         dimension: expected dimension of the vectors, or None.
-        unsafe_as_published: True, or it is refused.
+        unsafe_as_published: must be True.
 
     Raises:
         RefusedError: without ``unsafe_as_published=True``.
@@ -44,7 +58,7 @@ class Published(Randomizer):
     flaw: ClassVar[str]
     """Why the printed epsilon does not hold, in a line."""
     instead: ClassVar[str]
-    """Which mechanisms with a proof do the same."""
+    """Mechanisms with a proof for the same purpose."""
 
     dimension: int | None = None
     unsafe_as_published: bool = False
@@ -78,39 +92,30 @@ class Published(Randomizer):
         """Return the statement for one vector, with the printed epsilon as ``claimed_epsilon``.
 
         Args:
-            dimension: may be left out where it was given before.
+            dimension: of the vectors; by default the one that it was built for.
             seeded: whether a seed is used.
         """
         target = self.dimension if dimension is None else dimension
         if target is None:
-            raise ParameterError(f"the loss of {self.name} depends on the dimension: say of which, statement(50)")
+            raise ParameterError(f"the loss of {self.name} depends on the dimension: pass it, as in statement(50)")
         return super().statement(target, seeded=seeded).replace(claimed_epsilon=self.epsilon)
 
 
 def alternating(dimension: int) -> Floats:
     """1, -1, 1, -1, ..."""
-    signs: Floats = (1 - 2 * (np.arange(dimension) % 2)).astype(np.float64)
-    return signs
+    return np.where(np.arange(dimension) % 2, -1.0, 1.0)
 
 
-Bits = npt.NDArray[np.bool_]
-Losses = npt.NDArray[np.float64]
-
-_ROUNDING = 1e-12  # of vectors of length 1: what differences between equal coordinates come to
+# -- codes ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Code:
-    """A way to write a number between -1 and 1 as l bits."""
+class Code(NamedTuple):
+    """Conversion of a number between -1 and 1 to l bits and back, and the two codes that differ most."""
 
-    name: str
     max_bits: int
     bits_of: Callable[[Floats, int], Bits]
     numbers_of: Callable[[Bits], Floats]
-    worst_pair: Callable[[Losses, Losses], tuple[Bits, Bits]]
-
-
-# -- sign and magnitude ----------------------------------------------------------------------------------------
+    worst_pair: Callable[[Floats, Floats], tuple[Bits, Bits]]
 
 
 def _fixed_point(numbers: Floats, length: int) -> Bits:
@@ -128,17 +133,13 @@ def _from_fixed_point(bits: Bits) -> Floats:
     return numbers
 
 
-def _each_bit_at_its_worst(up: Losses, down: Losses) -> tuple[Bits, Bits]:
+def _worst_fixed_point_pair(up: Floats, down: Floats) -> tuple[Bits, Bits]:
     return up >= down, up < down
-
-
-# -- one-hot ---------------------------------------------------------------------------------------------------
 
 
 def _one_hot(numbers: Floats, length: int) -> Bits:
     parts = np.clip(np.floor((numbers + 1) * (length / 2)), 0, length - 1).astype(np.int64)
-    marked: Bits = parts[..., None] == np.arange(length)
-    return marked
+    return np.equal(parts[..., None], np.arange(length))
 
 
 def _from_one_hot(bits: Bits) -> Floats:
@@ -146,25 +147,19 @@ def _from_one_hot(bits: Bits) -> Floats:
     return centres
 
 
-def _two_places(up: Losses, down: Losses) -> tuple[Bits, Bits]:
+def _worst_one_hot_pair(up: Floats, down: Floats) -> tuple[Bits, Bits]:
     count, length = up.shape
     together = up[:, :, None] + down[:, None, :]
     together[:, np.arange(length), np.arange(length)] = 0.0  # one place: the same code
-    one, other = np.unravel_index(together.reshape(count, -1).argmax(axis=1), (length, length))
+    first, second = np.unravel_index(together.reshape(count, -1).argmax(axis=1), (length, length))
     places = np.arange(length)
-    return one[:, None] == places, other[:, None] == places
+    return np.equal(first[:, None], places), np.equal(second[:, None], places)
 
 
 CODES = {
-    entry.name: entry
-    for entry in (
-        Code("sign-magnitude", 16, _fixed_point, _from_fixed_point, _each_bit_at_its_worst),
-        Code("one-hot", 64, _one_hot, _from_one_hot, _two_places),
-    )
+    "sign-magnitude": Code(16, _fixed_point, _from_fixed_point, _worst_fixed_point_pair),
+    "one-hot": Code(64, _one_hot, _from_one_hot, _worst_one_hot_pair),
 }
-
-
-# -- z-scores --------------------------------------------------------------------------------------------------
 
 
 def z_scores(vectors: Floats) -> Floats:
@@ -185,7 +180,7 @@ def public_z_scores(vectors: npt.ArrayLike, *, integer_bits: int = 4, public_nam
     Args:
         vectors: (n, D) vectors of public texts, which are not protected.
         integer_bits: m, as in the protocol.
-        public_name: what the texts are, for the statement.
+        public_name: name of the texts, for the statement.
 
     Raises:
         ParameterError: no vectors; they are no numbers, or not finite; bits out of range.
@@ -211,22 +206,24 @@ def public_z_scores(vectors: npt.ArrayLike, *, integer_bits: int = 4, public_nam
     )
 
 
+# -- two vectors with a large loss ---------------------------------------------------------------------------------
+
 _PATTERNS = 6  # bits of which every pattern is tried; those below repeat
 _BESIDE_ONE = 1e-9
 _FEW = 8  # numbers, of which directions all over the sphere are tried
 _DIRECTIONS = 1 << 11
-_LOOKED_AT = 1 << 21  # bits of all vectors together
+_MAX_BITS_SEARCHED = 1 << 21  # of all vectors together
 
 
 def most_telling_pair(
     code_of: Callable[[Floats], Bits], up: Floats, down: Floats, *, dimension: int, length: int, integer_bits: int
 ) -> tuple[Floats, Floats]:
     """Return the two vectors of the search whose codes lose most."""
-    vectors = _blocks(dimension, _sizes(length, integer_bits), integer_bits)
+    vectors = _candidates(dimension, _sizes(length, integer_bits), integer_bits)
     if dimension <= _FEW:
         vectors = np.concatenate([vectors, RandomBits(0).normal(_DIRECTIONS, dimension)])
-    if vectors.size * length > _LOOKED_AT:
-        vectors = vectors[:: -(-vectors.size * length // _LOOKED_AT)]
+    if vectors.size * length > _MAX_BITS_SEARCHED:
+        vectors = vectors[:: -(-vectors.size * length // _MAX_BITS_SEARCHED)]
     codes, places = np.unique(code_of(vectors), axis=0, return_index=True)
     ones = codes.astype(np.float32)
     losses = (ones * up.astype(np.float32)) @ (1 - ones).T + ((1 - ones) * down.astype(np.float32)) @ ones.T
@@ -235,8 +232,8 @@ def most_telling_pair(
 
 
 def _sizes(length: int, integer_bits: int) -> Floats:
-    unit = float(1 << integer_bits)
-    worth = unit * 2.0 ** -np.arange(1, length)
+    """Absolute values of z-scores that differ in their codes."""
+    worth = float(1 << integer_bits) * 2.0 ** -np.arange(1, length)
     below, step = worth[worth < 1], worth[-1]
     tried = min(below.size, _PATTERNS)
     heads = np.arange(1 << tried)[:, None] >> np.arange(tried - 1, -1, -1) & 1
@@ -247,7 +244,7 @@ def _sizes(length: int, integer_bits: int) -> Floats:
     return np.unique(np.append(sizes[sizes <= 1], [1 - _BESIDE_ONE, 1.0, 1 + _BESIDE_ONE]))
 
 
-def _blocks(dimension: int, sizes: Floats, integer_bits: int) -> Floats:
+def _candidates(dimension: int, sizes: Floats, integer_bits: int) -> Floats:
     """Vectors of numbers of one or two sizes, balanced in two ways; two numbers bring the mean square to 1."""
     paired = dimension - dimension % 2
     room = paired - 2
@@ -265,7 +262,8 @@ def _blocks(dimension: int, sizes: Floats, integer_bits: int) -> Floats:
 
 
 def _balanced(dimension: int, run: int) -> Floats:
-    signs: Floats = 1.0 - 2.0 * (np.arange(dimension) // run % 2).astype(np.float64)
+    """Signs that alternate in runs and add up to 0."""
+    signs = 1.0 - 2.0 * (np.arange(dimension) // run % 2).astype(np.float64)
     paired = dimension - dimension % 2
     signs[paired - 2 :] = 0.0
     signs[paired - 2 : paired] = [1, -1]
@@ -274,7 +272,7 @@ def _balanced(dimension: int, run: int) -> Floats:
     return signs
 
 
-Numbers: TypeAlias = float | npt.NDArray[np.float64]
+# -- probabilities as printed --------------------------------------------------------------------------------------
 
 
 def p1(lambda_: Numbers) -> Numbers:
@@ -308,7 +306,7 @@ def q(epsilon: Numbers, lambda_: Numbers, bits: int) -> Numbers:
 def sue_chances(epsilon: Numbers, sensitivity: float) -> tuple[Numbers, Numbers]:
     """p and q of symmetric unary encoding: e^(epsilon / D) / (1 + e^(epsilon / D)), and 1 less that.
 
-    >>> [round(float(each), 4) for each in sue_chances(1.0, 100.0)]
+    >>> [round(float(chance), 4) for chance in sue_chances(1.0, 100.0)]
     [0.5025, 0.4975]
     """
     chance = 1 / (1 + np.exp(epsilon / sensitivity))
@@ -318,19 +316,14 @@ def sue_chances(epsilon: Numbers, sensitivity: float) -> tuple[Numbers, Numbers]
 def oue_chances(epsilon: Numbers, sensitivity: float) -> tuple[Numbers, Numbers]:
     """p and q of optimised unary encoding: 1/2, and 1 / (1 + e^(epsilon / D)).
 
-    >>> [round(float(each), 4) for each in oue_chances(1.0, 100.0)]
+    >>> [round(float(chance), 4) for chance in oue_chances(1.0, 100.0)]
     [0.5, 0.4975]
     """
     chance = 1 / (1 + np.exp(epsilon / sensitivity))
     return chance * 0 + 0.5, chance
 
 
-_BITS_AT_ONCE = 1 << 16
-_BITS_A_TASK = 1 << 20
-_MOST_LAMBDA = 1e4  # 1 / (1 + lambda^3) is 1e-12 there
-
-Chances = tuple[tuple[float, float], tuple[float, float]]
-"""(p, q) of the even bits and of the odd ones."""
+# -- the protocols -------------------------------------------------------------------------------------------------
 
 
 class FlippedBits(BitChannel, PublishedChannel):
@@ -344,43 +337,33 @@ class FlippedBits(BitChannel, PublishedChannel):
         self.width = self.bits = dimension * protocol.bits
         self.per_vector = protocol.scores == "vector"
         self.domain = Domain.SPHERE if self.per_vector else Domain.CUBE
-        self.code: Code = CODES[protocol.code]
+        self.code = CODES[protocol.code]
         self._unit = float(1 << protocol.integer_bits)
         thresholds = [(fine_threshold(float(p)), fine_threshold(float(q))) for p, q in chances]
         losses = [losses_of_a_bit(one, zero) for one, zero in thresholds]
         parity = np.arange(self.bits) % 2
-        self.one, self.zero = (
-            np.array([threshold[which] for threshold in thresholds], dtype=np.uint64)[parity] for which in (0, 1)
-        )
-        self.up, self.down = (np.array([loss[which] for loss in losses])[parity] for which in (0, 1))
+        self.one, self.zero = (np.array(column, dtype=np.uint64)[parity] for column in zip(*thresholds, strict=True))
+        self.up, self.down = (np.array(column)[parity] for column in zip(*losses, strict=True))
         self._chances = chances
         self.finding = self._find(protocol)
         self.guarantee = PureDP(self.finding.bound)
 
-    # -- true epsilon -------------------------------------------------------------------------------------------
-
     def _find(self, protocol: _Protocol) -> Finding:
+        """The true epsilon and the two vectors that show it."""
         shape = (self.dimension, self.length)
         codes = self.code.worst_pair(self.up.reshape(shape), self.down.reshape(shape))
-        bound = round_up_epsilon(self._loss(codes))
-        every = f"any two vectors of {self.dimension} numbers in {self.code.name} code of {self.length} bits"
+        bound = attained = round_up_epsilon(self._loss(codes))
+        holds_for = f"any two vectors of {self.dimension} numbers in {protocol.code} code of {self.length} bits"
         if self.per_vector:
-            self.witness = most_telling_pair(
-                self.code_of,
-                self.up,
-                self.down,
-                dimension=self.dimension,
-                length=self.length,
-                integer_bits=protocol.integer_bits,
-            )
+            sizes = {"dimension": self.dimension, "length": self.length, "integer_bits": protocol.integer_bits}
+            self.witness = most_telling_pair(self.code_of, self.up, self.down, **sizes)
             first, second = (self.code_of(entry[None]).reshape(shape) for entry in self.witness)
             codes = (first, second)
             attained = self._loss(codes)
-            holds_for = f"{every}; z-scores of one vector reach only some of the codes, so it is an upper bound"
+            holds_for += "; z-scores of one vector reach only some of the codes, so it is an upper bound"
         else:
             self.witness = (self.code.numbers_of(codes[0]), self.code.numbers_of(codes[1]))
-            attained = bound
-            holds_for = f"{every}, attained: moments are public, so every code occurs"
+            holds_for += ", attained: moments are public, so every code occurs"
         visible = [" ".join("".join(map(str, row.astype(int))) for row in code[:2]) for code in codes]
         more = " ..." if self.dimension > 2 else ""
         return Finding(
@@ -409,8 +392,6 @@ class FlippedBits(BitChannel, PublishedChannel):
         """(n, rl) bits before the flips, as numbers. *Not private.*"""
         return self.code_of(check_vectors(vectors, self.dimension)).astype(np.float64)
 
-    # -- sent bits ----------------------------------------------------------------------------------------------
-
     def _send(self, vectors: Floats, bits: RandomBits) -> Sent:
         sent = np.empty((len(vectors), self.bytes), dtype=np.uint8)
 
@@ -418,12 +399,12 @@ class FlippedBits(BitChannel, PublishedChannel):
             sent[rows] = uneven_bits(stream, np.packbits(self._code(vectors[rows]), axis=1), self.one, self.zero)
 
         rows = max(1, _BITS_AT_ONCE // self.bits)
-        in_blocks(fill, len(vectors), bits, rows=rows, blocks=max(1, _BITS_A_TASK // (rows * self.bits)))
+        in_blocks(fill, len(vectors), bits, rows=rows, blocks=max(1, _BITS_PER_TASK // (rows * self.bits)))
         return sent
 
     def _decode(self, sent: Sent) -> Private:
         private = np.empty((len(sent), self.bits), dtype=np.float32)
-        step = max(1, _BITS_A_TASK // self.bits)
+        step = max(1, _BITS_PER_TASK // self.bits)
         for start in range(0, len(sent), step):
             private[start : start + step] = np.unpackbits(sent[start : start + step], axis=1, count=self.bits)
         return private
@@ -451,9 +432,8 @@ class _Protocol(Published, BitRandomizer):
         check_choice("scores", self.scores, ("vector", "public"))
         object.__setattr__(self, "bits", check_int("bits", self.bits, minimum=2, maximum=CODES[self.code].max_bits))
         maximum = self.bits - 1 if self.code == "sign-magnitude" else 15
-        object.__setattr__(
-            self, "integer_bits", check_int("integer_bits", self.integer_bits, minimum=0, maximum=maximum)
-        )
+        integer_bits = check_int("integer_bits", self.integer_bits, minimum=0, maximum=maximum)
+        object.__setattr__(self, "integer_bits", integer_bits)
 
     @property
     def natural_domain(self) -> Domain:
@@ -488,7 +468,7 @@ class SUE(_Protocol):
         epsilon: as printed; it is divided by 2r.
         bits: l; with ``integer_bits`` m of them (and the rest but the sign) for the fraction.
         integer_bits: m; in one-hot code parts of [-2^m, 2^m] are distinguished.
-        code: ``"sign-magnitude"``, the paper's, or ``"one-hot"``; see `codes`.
+        code: ``"sign-magnitude"``, the paper's, or ``"one-hot"``.
         scores: ``"vector"`` takes the z-scores of each vector by its own mean and deviation; ``"public"`` expects
             numbers of the cube, z-scores by public moments over 2^m (`public_z_scores`).
         others: see `Published`.
@@ -571,7 +551,7 @@ class OME(_Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "lambda_", check_float("lambda_", self.lambda_, minimum=1, maximum=_MOST_LAMBDA))
+        object.__setattr__(self, "lambda_", check_float("lambda_", self.lambda_, minimum=1, maximum=_MAX_LAMBDA))
 
     def chances(self, dimension: int) -> Chances:
         """(p1, q) and (p2, q)."""
