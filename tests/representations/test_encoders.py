@@ -120,7 +120,7 @@ def test_a_function_is_asked_for_batches_of_strings():
         requested.append(texts)
         return [[len(text), 1] for text in texts]
 
-    encoder = CallableEncoder(lengths, dimension=2, name="lengths", texts_at_once=2)
+    encoder = CallableEncoder(lengths, dimension=2, name="lengths")
     heard = []
     vectors = encoder.encode(["ab", None, float("nan"), "abc"], progress=heard.append)
     assert vectors.tolist() == [[2, 1], [0, 1], [0, 1], [3, 1]]

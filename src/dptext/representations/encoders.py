@@ -23,10 +23,25 @@ from dptext.validation import check_float, check_int
 from dptext.vectors.formats import KNOWN_VECTORS
 from dptext.vectors.word_vectors import WordVectors
 
+Vectors = npt.NDArray[np.float32]
+Progress = Callable[[int], None]
+"""Called with the number of texts done."""
+
+RELEASED_BEFORE = (
+    "the words and their vectors were released before with their own statement: for people in their training, its "
+    "loss is added"
+)
+"""Assumption about vectors with a statement that is not composed with this one."""
+_TEXTS_AT_ONCE = 1024
+_WORDS_AT_ONCE = 256
+"""A longer text is summed in parts of this many words, so that one long text does not slow down many short ones."""
+_SAMPLE_SEED = 7
+_MIN_WEIGHTING = 1e-30  # below, weights are 0 in float32
+
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Of a training against adversaries."""
+    """The training data of an encoder that was trained against adversaries, and the attributes that it hides."""
 
     trained_on: str | None = None
     texts: int = 0
@@ -41,7 +56,7 @@ class Provenance:
             raise ParameterError("public must be true or false, hidden text")
 
     def parameters(self) -> dict[str, Parameter]:
-        """What identifies the training."""
+        """Parameters that identify the training."""
         return {
             "encoder_trained_on": self.trained_on,
             "encoder_trained_texts": self.texts,
@@ -53,24 +68,20 @@ class Provenance:
         """Return the assumptions about the training, and the limits of its guarantee."""
         name = "texts" if self.trained_on is None else f"'{self.trained_on}'"
         counted = f"{name} ({self.texts} texts, and their labels, if any)" if self.texts else name
-        promised = (
-            f"only the noise has a guarantee; training hides {self.hidden or 'an attribute'} further, without proof"
-        )
         if self.texts == 0 and self.public:
-            return ("the trained encoder is public: it was not computed from protected texts", promised)
-        if self.public:
-            return (
-                f"the encoder was trained on {counted}, declared public: their authors are not protected",
-                promised,
+            training = "the trained encoder is public: it was not computed from protected texts"
+        elif self.public:
+            training = f"the encoder was trained on {counted}, declared public: their authors are not protected"
+        else:
+            training = (
+                f"the encoder was trained on {counted} without protection: the guarantee covers the release, for a "
+                "fixed trained encoder, and not the training documents"
             )
-        return (
-            f"the encoder was trained on {counted} without protection: the guarantee covers the release, for a "
-            "fixed trained encoder, and not the training documents",
-            promised,
-        )
+        hidden = self.hidden or "an attribute"
+        return (training, f"only the noise has a guarantee; training hides {hidden} further, without proof")
 
     def exposed(self) -> tuple[str, ...]:
-        """What the training shows of texts that are not public."""
+        """What the training reveals of texts that are not public."""
         if self.public:
             return ()
         return (
@@ -79,7 +90,7 @@ class Provenance:
         )
 
     def after(self, earlier: Provenance) -> Provenance:
-        """Of a training that went on from another one."""
+        """The provenance of a training that continued an earlier one."""
         names = [name for name in (earlier.trained_on, self.trained_on) if name is not None]
         return Provenance(
             trained_on=" and ".join(dict.fromkeys(names)) or None,
@@ -89,8 +100,30 @@ class Provenance:
         )
 
 
+@runtime_checkable
+class TextEncoder(Protocol):
+    """The encoder of a `DeviceEncoder`: text to vector."""
+
+    @property
+    def name(self) -> str:
+        """Its name in statements."""
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of its vectors."""
+
+    def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
+        """Return (n, D) float32, one vector per text. *Not private.*"""
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Parameters that identify it, for the statement: equal parameters mean equal encoders."""
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return its assumptions for the statement."""
+
+
 def encoder_exposure(encoder: Any) -> tuple[str, ...]:
-    """What the training of an encoder shows of texts that are not public; nothing, of one that was not trained here."""
+    """What the training of an encoder reveals of texts that are not public; empty if it was not trained here."""
     exposed: tuple[str, ...] = getattr(encoder, "exposed", tuple)()
     return exposed
 
@@ -103,35 +136,6 @@ def check_trained_on_public(encoder: TextEncoder) -> None:
             "weights and words can reveal them, so this release would have no guarantee for their authors. Train the "
             "encoder on public texts (public=True), or use a public one"
         )
-
-
-Vectors = npt.NDArray[np.float32]
-Progress = Callable[[int], None]
-"""Called with the number of texts that are done."""
-
-_AT_ONCE = 1024
-
-
-@runtime_checkable
-class TextEncoder(Protocol):
-    """What can stand at the start of a `DeviceEncoder`."""
-
-    @property
-    def name(self) -> str:
-        """What statements call it."""
-
-    @property
-    def dimension(self) -> int:
-        """D, the length of its vectors."""
-
-    def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
-        """Return (n, D) float32, one vector per text. *Not private.*"""
-
-    def parameters(self) -> dict[str, Parameter]:
-        """What identifies it, for the statement: with these two encoders are the same."""
-
-    def assumptions(self) -> tuple[str, ...]:
-        """Return its assumptions for the statement."""
 
 
 def encode_each(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
@@ -154,13 +158,29 @@ def check_texts(texts: Iterable[Any]) -> list[str]:
     return checked
 
 
+def finite(values: npt.ArrayLike) -> Vectors:
+    """As float32 without NaN (0) and infinities (the largest number of the type), and without a warning."""
+    maximum = float(np.finfo(np.float32).max)
+    with np.errstate(all="ignore"):  # a caller may have told numpy to raise where a small number becomes 0
+        return np.clip(np.nan_to_num(np.asarray(values, dtype=np.float64)), -maximum, maximum).astype(np.float32)
+
+
+def in_parts(texts: Sequence[str], size: int, progress: Progress | None) -> Iterable[slice]:
+    """Slices of at most ``size`` texts; ``progress`` is called after each."""
+    for start in range(0, len(texts), size):
+        stop = min(start + size, len(texts))
+        yield slice(start, stop)
+        if progress is not None:
+            progress(stop)
+
+
 class FrozenEncoder(ABC):
     """An encoder of texts that cannot be changed once its ``dimension`` is set."""
 
     name: str
     dimension: int
 
-    _texts_at_once = _AT_ONCE
+    _texts_at_once = _TEXTS_AT_ONCE
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """Return (n, D) float32, one vector per text. *Not private.*"""
@@ -188,7 +208,6 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
             the statement says that this is assumed. In a release it gets one text per call.
         dimension: D; None: the width of its vector for the empty text.
         name: for statements.
-        texts_at_once: how many texts it gets in one call, at most.
 
     NaN counts as 0, and infinite numbers as large ones: a vector that is not finite is no error.
 
@@ -208,7 +227,6 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
         *,
         dimension: int | None = None,
         name: str = "the caller's function",
-        texts_at_once: int = _AT_ONCE,
     ) -> None:
         if not callable(function):
             raise ParameterError(f"expected a function from a list of texts to an array, got {type(function).__name__}")
@@ -219,19 +237,14 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
             raise ParameterError(
                 "the function is a method of an encoder: pass the encoder itself, which knows its training texts"
             )
-        self.function = function
-        self.name = name
-        self._texts_at_once = check_int("texts_at_once", texts_at_once, minimum=1)
-        self.dimension = (
-            int(self._answer([""], None).shape[1])
-            if dimension is None
-            else check_int("dimension", dimension, minimum=1)
-        )
+        self.function, self.name = function, name
+        expected = None if dimension is None else check_int("dimension", dimension, minimum=1)
+        self.dimension = self._answer([""], None).shape[1] if expected is None else expected
 
     def _vectors(self, texts: list[str]) -> Vectors:
         return self._answer(texts, self.dimension)
 
-    def _answer(self, texts: Sequence[str], dimension: int | None) -> Vectors:
+    def _answer(self, texts: list[str], dimension: int | None) -> Vectors:
         failure = ""
         try:
             answer = np.asarray(self.function(list(texts)), dtype=np.float64)
@@ -239,8 +252,8 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
             failure = type(error).__name__
         if failure:
             raise ParameterError(f"the encoder's function failed on a batch of {len(texts)} texts: {failure}")
-        expected = (len(texts), answer.shape[-1] if dimension is None and answer.ndim else dimension)
-        if answer.shape != expected or 0 in answer.shape:
+        is_matrix = answer.ndim == 2 and len(answer) == len(texts) and answer.size
+        if not is_matrix or dimension not in (None, answer.shape[1]):
             raise ParameterError(
                 f"the encoder's function must answer {len(texts)} texts with an array of {len(texts)} rows"
                 f"{'' if dimension is None else f' and {dimension} columns'}, got the shape {answer.shape}"
@@ -261,37 +274,6 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
     def _repr_fields(self) -> Fields:
         yield "name", self.name
         yield "dimension", self.dimension
-
-
-def finite(values: npt.ArrayLike) -> Vectors:
-    """As float32 without NaN (0) and infinities (the largest number of the type), and without a warning."""
-    maximum = float(np.finfo(np.float32).max)
-    with np.errstate(all="ignore"):  # a caller may have told numpy to raise where a small number becomes 0
-        return np.clip(np.nan_to_num(np.asarray(values, dtype=np.float64)), -maximum, maximum).astype(np.float32)
-
-
-def in_parts(texts: Sequence[str], size: int, progress: Progress | None) -> Iterable[slice]:
-    """Slices of at most ``size`` texts; the callback hears of each when it is done."""
-    for start in range(0, len(texts), size):
-        stop = min(start + size, len(texts))
-        yield slice(start, stop)
-        if progress is not None:
-            progress(stop)
-
-
-RELEASED_BEFORE = (
-    "the words and their vectors were released before with their own statement: for people in their training, its "
-    "loss is added"
-)
-"""Assumption about vectors with a statement that is not composed with this one."""
-_TEXTS_AT_ONCE = 1024
-_WORDS_AT_ONCE = 256
-"""A longer text is summed in parts of this many words, so that one long text does not slow down many short ones."""
-_SAMPLE_SEED = 7
-_LEAST_WEIGHTING = 1e-30  # below, weights are 0 in float32
-
-Rows = npt.NDArray[np.int32]
-Integers = npt.NDArray[np.int64]
 
 
 class MeanOfWords(ReprMixin):
@@ -321,7 +303,7 @@ class MeanOfWords(ReprMixin):
         if not isinstance(vectors, WordVectors):
             raise ParameterError(f"expected WordVectors, got {type(vectors).__name__}: use dptext.load_vectors(...)")
         self.vectors = vectors
-        self.weighting = None if weighting is None else check_float("weighting", weighting, minimum=_LEAST_WEIGHTING)
+        self.weighting = None if weighting is None else check_float("weighting", weighting, minimum=_MIN_WEIGHTING)
         self.dimension = vectors.dimension
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
@@ -333,7 +315,7 @@ class MeanOfWords(ReprMixin):
             means[block] = self._means(*rows(values[block]))
         return means
 
-    def _means(self, rows: Rows, lengths: Integers) -> Vectors:
+    def _means(self, rows: npt.NDArray[np.int32], lengths: npt.NDArray[np.int64]) -> Vectors:
         """(n, D) weighted means of the words of each text."""
         rows = np.insert(rows, (np.cumsum(lengths) - lengths)[lengths == 0], self.vectors.vocabulary.unknown_row)
         lengths = np.maximum(lengths, 1)
@@ -345,8 +327,7 @@ class MeanOfWords(ReprMixin):
         # in doubles: in their own type, the sum of two vectors that are no error may be infinite
         sums = np.add.reduceat(weighted_sums(self.vectors.matrix, rows, weights, sizes, np.float64), first, axis=0)
         totals = np.add.reduceat(weights, np.cumsum(lengths) - lengths, dtype=np.float64)
-        means: Vectors = (sums / totals[:, None]).astype(np.float32)
-        return means
+        return np.asarray(sums / totals[:, None], dtype=np.float32)
 
     def _token_rows(self) -> TokenRows:
         vocabulary = self.vectors.vocabulary
@@ -364,7 +345,7 @@ class MeanOfWords(ReprMixin):
         return (self.weighting / (self.weighting + self._shares())).astype(np.float32)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.vectors, self.weighting)  # without the words that it met: they are private
+        return partial(MeanOfWords, self.vectors, weighting=self.weighting), ()
 
     def _shares(self) -> Floats:
         """(V,) p(r) = 1 / (r H_V), the share of the r-th word of a text by Zipf's law."""
@@ -373,16 +354,16 @@ class MeanOfWords(ReprMixin):
         return shares
 
     def public_sample(self, texts: int = 4096, words: int = 12) -> Vectors:
-        """(texts, D) vectors of made-up texts: words drawn by Zipf's law, always the same ones.
+        """(texts, D) vectors of artificial texts, always the same ones: words drawn by Zipf's law.
 
-        What a centre and a projection are fitted on where no public texts are at hand.
+        A centre and a projection are fitted on them where there are no public texts.
         """
         bits = RandomBits(seed=_SAMPLE_SEED)  # public: it draws artificial texts
         draws = np.searchsorted(np.cumsum(self._shares()), bits.uniform(texts * words) * (1 - 1e-9))
         return self._means(draws.astype(np.int32), np.full(texts, words))
 
     def parameters(self) -> dict[str, Parameter]:
-        """Which words and vectors, by their fingerprint, and how they are weighed."""
+        """Fingerprint of words and vectors, and the weighting."""
         training = self.vectors.statement
         licence = KNOWN_VECTORS.get(self.vectors.source)
         source: dict[str, Parameter] = {} if licence is None else {"encoder_vectors_licence": licence}
@@ -399,17 +380,13 @@ class MeanOfWords(ReprMixin):
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """Where words and vectors come from."""
+        """Return the assumption about the origin of words and vectors."""
         if self.vectors.statement is None:
             return ("the words, their order and their vectors are public: none was computed from protected texts",)
         return (RELEASED_BEFORE,)
 
 
-def _rebuild(vectors: WordVectors, weighting: float | None) -> MeanOfWords:
-    return MeanOfWords(vectors, weighting=weighting)
-
-
-def weighted_sums(matrix: Vectors, rows: Any, weights: Vectors, lengths: Integers, dtype: Any) -> npt.NDArray[Any]:
+def weighted_sums(matrix: Vectors, rows: Any, weights: Vectors, lengths: npt.NDArray[np.int64], dtype: Any) -> npt.NDArray[Any]:
     """Return (texts, D) sums of weight times row. Each text adds its words in order, independently of other texts."""
     order = np.argsort(-lengths, kind="stable")  # texts with many words first
     starts = (np.cumsum(lengths) - lengths)[order]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -19,29 +19,33 @@ from dptext.io.atomic import hashed_file
 from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Domain, Floats, check_vectors, row_products
 from dptext.representations.encoders import FrozenEncoder, Provenance, TextEncoder, Vectors, encoder_exposure, finite
+from dptext.validation import check_path
 
 _MODEL = "dptext device model 1"
-_MOST = 1e15  # a coordinate of an encoder; products of such stay finite
+_LARGEST = 1e15  # a coordinate of an encoder; products of such stay finite
 
 Array = npt.NDArray[np.float32]
 Layers = tuple[tuple[Array, Array], ...]
 """(weights (in, out), bias (out,)) of each layer, float32, read-only; max(0, .) in between."""
 
 
-def _checked(layers: Any) -> Layers:
-    copies = tuple((_frozen(weights), _frozen(bias)) for weights, bias in layers)
-    shapes = [weights.shape for weights, _ in copies]
-    if (
-        not copies
-        or any(weights.ndim != 2 or bias.shape != weights.shape[1:] for weights, bias in copies)
-        or any(one[1] != two[0] for one, two in pairwise(shapes))
-        or any(0 in shape for shape in shapes)
-    ):
+def _freeze(layers: Any) -> Layers:
+    """Read-only copies, if the shapes of the layers fit together."""
+
+    def copy(array: npt.ArrayLike) -> Array:
+        with np.errstate(over="ignore"):
+            values = np.array(array, dtype=np.float32)
+        values.flags.writeable = False
+        return values
+
+    copies = tuple((copy(weights), copy(bias)) for weights, bias in layers)
+    fits = all(weights.ndim == 2 and weights.size and bias.shape == weights.shape[1:] for weights, bias in copies)
+    if not copies or not fits or any(one.size != two.shape[0] for (_, one), (two, _) in pairwise(copies)):
         raise ParameterError("layers must be pairs of weights (in, out) and a bias (out,), each wide as the next")
     return copies
 
 
-def _through(layers: Layers, vectors: Floats) -> Floats:
+def _apply(layers: Layers, vectors: Floats) -> Floats:
     for place, (weights, bias) in enumerate(layers):
         vectors = row_products(vectors, weights.astype(np.float64)) + bias
         if place + 1 < len(layers):
@@ -49,24 +53,19 @@ def _through(layers: Layers, vectors: Floats) -> Floats:
     return vectors
 
 
-def _finite(layers: Layers) -> bool:
+def _is_finite(layers: Layers) -> bool:
     return all(np.isfinite(entry).all() for pair in layers for entry in pair)
-
-
-def _frozen(array: npt.ArrayLike) -> Array:
-    with np.errstate(over="ignore"):
-        copy = np.array(array, dtype=np.float32)
-    copy.flags.writeable = False
-    return copy
 
 
 @dataclass(frozen=True, eq=False)
 class HidingLayers:
+    """Layers on top of an encoder."""
+
     layers: Layers
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "layers", _checked(self.layers))
-        if not _finite(self.layers):
+        object.__setattr__(self, "layers", _freeze(self.layers))
+        if not _is_finite(self.layers):
             raise ParameterError("the weights of layers must be finite numbers")
 
     @property
@@ -79,10 +78,10 @@ class HidingLayers:
 
     def apply(self, vectors: npt.ArrayLike) -> Vectors:
         """(n, D) to (n, d) float32."""
-        values = np.nan_to_num(check_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_MOST, neginf=-_MOST)
-        values = np.clip(values, -_MOST, _MOST)
+        values = check_vectors(vectors, self.encoder_dimension)
+        values = np.clip(np.nan_to_num(values, nan=0.0, posinf=_LARGEST, neginf=-_LARGEST), -_LARGEST, _LARGEST)
         with np.errstate(all="ignore"):
-            return finite(_through(self.layers, values))
+            return finite(_apply(self.layers, values))
 
     @cached_property
     def sha256(self) -> str:
@@ -103,8 +102,6 @@ class LayeredEncoder(FrozenEncoder):
     name = "hiding layers"
 
     def __init__(self, encoder: TextEncoder, layers: HidingLayers, provenance: Provenance | None = None) -> None:
-        if not isinstance(encoder, TextEncoder) or not isinstance(layers, HidingLayers):
-            raise ParameterError("expected an encoder of texts, and the layers that were trained on its vectors")
         if encoder.dimension != layers.encoder_dimension:
             raise ParameterError(
                 f"the layers are for vectors of {layers.encoder_dimension} numbers, the encoder gives "
@@ -116,7 +113,7 @@ class LayeredEncoder(FrozenEncoder):
 
     @property
     def is_batch_invariant(self) -> bool:
-        """Whether the inner encoder is batch invariant; the layers process each row separately."""
+        """True if the inner encoder is batch invariant; the layers process each row separately."""
         return getattr(self.encoder, "is_batch_invariant", False)
 
     def _vectors(self, texts: list[str]) -> Vectors:
@@ -124,12 +121,11 @@ class LayeredEncoder(FrozenEncoder):
 
     def parameters(self) -> dict[str, Parameter]:
         below = self.encoder.parameters()
-        inner = {f"base_{name.removeprefix('encoder_')}": value for name, value in below.items()}
         return {
             "encoder": self.name,
             "encoder_dimension": self.dimension,
             "encoder_layers_sha256": self.layers.sha256,
-            **inner,
+            **{f"base_{name.removeprefix('encoder_')}": value for name, value in below.items()},
             **self.provenance.parameters(),
         }
 
@@ -152,7 +148,7 @@ class DeviceModel:
     domain: Domain | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "layers", _checked(self.layers))
+        object.__setattr__(self, "layers", _freeze(self.layers))
         if self.layers[-1][1].size != len(self.classes):
             shapes = [weights.shape for weights, _ in self.layers]
             raise ParameterError(f"layers of shapes {shapes} do not lead to {len(self.classes)} classes")
@@ -164,11 +160,9 @@ class DeviceModel:
         return int(self.layers[0][0].shape[0])
 
     def scores(self, vectors: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """(n, d) vectors to (n, classes), the larger the likelier."""
+        """(n, d) vectors to (n, classes); the class with the largest score is the likeliest."""
         values = check_vectors(vectors, self.dimension)
-        if self.domain is not None:
-            values = self.domain.bound(values)
-        return _through(self.layers, values)
+        return _apply(self.layers, values if self.domain is None else self.domain.bound(values))
 
     def predict(self, vectors: npt.ArrayLike) -> npt.NDArray[Any]:
         """The class of each of (n, d) vectors."""
@@ -180,7 +174,7 @@ class DeviceModel:
         return float(np.mean(self.predict(vectors) == np.asarray(labels)))
 
     def to_json(self) -> str:
-        """Classes, domain and arrays; float32 come back exactly."""
+        """Return classes, domain and arrays as JSON, which keeps float32 exactly."""
         return json.dumps(
             {
                 "format": _MODEL,
@@ -192,21 +186,16 @@ class DeviceModel:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
-        try:
+        """Read JSON that `to_json` wrote."""
+        with suppress(ValueError, KeyError, TypeError, RecursionError, OverflowError):
             data = json.loads(text)
             if data["format"] != _MODEL:
                 raise DataError(f"expected {_MODEL!r}, got another format: save it again with this version")
             layers = tuple((entry["weights"], entry["bias"]) for entry in data["layers"])
             domain = None if data["domain"] is None else Domain(data["domain"])
             model = cls(tuple(data["classes"]), layers, domain)
-            # the file may come from elsewhere: check classes and numbers
-            if np.asarray(model.classes).ndim == 1 and _finite(model.layers):
+            if np.asarray(model.classes).ndim == 1 and _is_finite(model.layers):
                 return model
-        except DataError:
-            raise
-        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            pass
         raise DataError("not a device model: expected the JSON that DeviceModel.save writes")
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -216,9 +205,9 @@ class DeviceModel:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """What `save` wrote."""
+        """Read a file that `save` wrote."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = check_path("the file", path).read_text(encoding="utf-8")
         except OSError as error:
             raise StorageError.of("read", path, error) from None
         except UnicodeDecodeError:
