@@ -256,7 +256,6 @@ class _Family:
         return self.max_sentences or 1
 
     def at_most(self, epsilon: float, people: int) -> float:
-        """The chance, at most."""
         return self(epsilon).relinking(people, parts=self.parts)
 
 

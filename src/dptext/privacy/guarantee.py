@@ -399,8 +399,7 @@ class BestGuesses:
 
     @property
     def rate(self) -> float:
-        """G, the rate of success."""
-        return float(self.joint.sum())
+        return float(self.joint.sum())  # G
 
 
 def best_guesses(blocks: Iterable[Floats], prior: Floats) -> BestGuesses:
