@@ -400,7 +400,7 @@ def judge_sampled_gaussian(
     return _judge_noise(claim, allowed, loss, broken=broken, method=method, witness=witness, coverage=coverage)
 
 
-def _judge_noise(claim: PrivacyStatement, allowed: ApproxDP, loss: float, *, broken: bool, **texts: str) -> Verdict:
+def _judge_noise(claim: PrivacyStatement, allowed: ApproxDP, loss: float, *, broken: bool, **texts: Any) -> Verdict:
     return Verdict(
         outcome=Outcome.REFUTED if broken else Outcome.EXACT,
         claim=claim.guarantee,

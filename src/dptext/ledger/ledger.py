@@ -188,15 +188,9 @@ class Ledger(ReprMixin):
                 resumed = self._check_release(connection, release_id, terms)
                 (units,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
                 if resumed is None:
-                    row = (
-                        release_id,
-                        datetime.now(UTC).isoformat(timespec="seconds"),
-                        PENDING,
-                        units,
-                        documents,
-                        about,
-                    )
-                    number = store.add_release(connection, row)
+                    now = datetime.now(UTC).isoformat(timespec="seconds")
+                    row = (release_id, now, PENDING, units, documents, about)
+                    number = int(connection.execute(store.ADD_RELEASE, row).lastrowid or 0)
                     self._set_prices(connection)
                     over = store.overspent(connection, number, ceiling)
                     if over["units"]:
