@@ -138,7 +138,7 @@ def test_a_missing_folder_is_a_storage_error(tmp_path, small, name):
         ("a\nb", "row 1: the word "),
         (
             "a b",
-            "row 1: the word is empty or holds white space or NUL, which word2vec's formats cannot; save to a folder",
+            "row 1: word2vec cannot hold an empty word, white space or NUL; save to a folder",
         ),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -85,22 +85,25 @@ def attribute_inference(
     bits = RandomBits(seed)
     parts = list(_parts(codes, kinds, owners, folds, random_state(bits)))
     majority = np.empty_like(codes)
-    answers = {name: _Answers(codes.size, kinds) for name in names}
+    likeliest, balanced = ({name: np.empty_like(codes) for name in names} for _ in range(2))
+    chances = {name: np.zeros((codes.size, kinds)) for name in names}  # as if all classes were equally frequent
     within = np.empty_like(codes)
     for place, (trained, held_out) in enumerate(parts):
         within[held_out] = place
         majority[held_out] = np.bincount(codes[trained]).argmax()
         for name in names:
             model = Learner(name, random_state(bits)).fit(rows[trained], codes[trained])
-            answers[name].add(held_out, np.unique(codes[trained]), model, rows[held_out])
+            seen, similar = np.unique(codes[trained]), model.confidences(rows[held_out], balanced=True)
+            likeliest[name][held_out] = model.predict(rows[held_out])
+            balanced[name][held_out] = seen[similar.argmax(axis=1)]
+            chances[name][np.ix_(held_out, seen)] = similar
     # the majority of the training rows may differ from the majority of the test rows: the baseline is at least as good
     # as one constant answer
     blind = max(float((majority == codes).mean()), float(np.bincount(codes).max() / codes.size))
     fields: dict[str, float] = {"confidence": confidence, "design_effect": _BOTH_WAYS}
     scores = []
     for name in names:
-        answer = answers[name]
-        accuracy = mean_of_people(answer.likeliest == codes, owners, **fields)
+        accuracy = mean_of_people(likeliest[name] == codes, owners, **fields)
         scored = partial(AttackScore, attack=f"attribute inference ({NAMES[name]})")
         scores += [
             scored(
@@ -112,31 +115,16 @@ def attribute_inference(
             ),
             scored(
                 measure="macro-F1",
-                score=macro_f1(codes, answer.balanced, owners, **fields),
+                score=macro_f1(codes, balanced[name], owners, **fields),
                 baseline=1 / kinds,
                 baseline_name="guessing with the frequencies of the classes",
                 detail=f"{kinds} classes, each counts alike",
             ),
             *_areas(
-                partial(scored, baseline=0.5, baseline_name="chance"), answer.chances, codes, owners, within, fields
+                partial(scored, baseline=0.5, baseline_name="chance"), chances[name], codes, owners, within, fields
             ),
         ]
     return scores
-
-
-class _Answers:
-    """Predictions of an attacker for all rows, collected fold by fold."""
-
-    def __init__(self, rows: int, kinds: int) -> None:
-        self.likeliest = np.empty(rows, dtype=np.int64)
-        self.balanced = np.empty(rows, dtype=np.int64)
-        self.chances = np.zeros((rows, kinds))  # as if all classes were equally frequent
-
-    def add(self, held_out: Ids, seen: Ids, model: Learner, rows: Any) -> None:
-        """Answers about the rows of a fold, by a model that saw some of the classes."""
-        similar = model.confidences(rows, balanced=True)
-        self.likeliest[held_out], self.balanced[held_out] = model.predict(rows), seen[similar.argmax(axis=1)]
-        self.chances[np.ix_(held_out, seen)] = similar
 
 
 def _areas(

@@ -88,7 +88,7 @@ Rows: TypeAlias = Any
 
 
 def optional(module: str) -> Any:
-    """A module of scikit-learn or scipy, imported where an attack needs it."""
+    """Import a module of scikit-learn or scipy, which an attack needs."""
     return extra(module, "audit", "an attack")
 
 

@@ -268,7 +268,17 @@ def linkage_of_scores(
     Raises:
         ParameterError: NaN among the scores, another shape; a true original that is none.
     """
-    pairs, (rows, originals) = _as_pairs(scores, shape)
+    pairs: Pairs
+    if callable(scores):
+        pairs = scores
+    else:
+        table = np.asarray(scores)
+        if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "fiu":
+            raise ParameterError(f"scores must be a matrix (private, originals) of numbers, got shape {table.shape}")
+        pairs, shape = partial(_rows_between, table), (table.shape[0], table.shape[1])
+    if shape is None or min(shape) < 1:
+        raise ParameterError(f"shape must be (private rows, originals) where scores are a function, got {shape}")
+    rows, originals = shape
     if originals < 2:
         raise ParameterError(f"original must hold at least two candidates, got {originals}: nothing to choose from")
     top = [check_int("each of top", k, minimum=1) for k in top]
@@ -303,17 +313,6 @@ def linkage_of_scores(
         )
     )
     return scored
-
-
-def _as_pairs(scores: npt.ArrayLike | Pairs, shape: tuple[int, int] | None) -> tuple[Pairs, tuple[int, int]]:
-    if callable(scores):
-        if shape is None or min(shape) < 1:
-            raise ParameterError(f"shape must be (private rows, originals) where scores are a function, got {shape}")
-        return scores, shape
-    table = np.asarray(scores)
-    if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "fiu":
-        raise ParameterError(f"scores must be a matrix (private, originals) of numbers, got shape {table.shape}")
-    return partial(_rows_between, table), (table.shape[0], table.shape[1])
 
 
 def _rows_between(table: npt.NDArray[Any], start: int, stop: int) -> npt.NDArray[Any]:

@@ -179,7 +179,7 @@ def sequence_likelihoods(
     >>> np.exp(pairs(0, 1)).round(2).tolist(), shape
     ([[0.09, 0.81, 0.0]], (1, 3))
     """
-    sides = [_flat(name, rows) for name, rows in (("original", original), ("private", private))]
+    sides = [_sequences(name, rows) for name, rows in (("original", original), ("private", private))]
     rows_of = ChannelRows(channel, inputs=inputs, log=log)
     symbols = [np.unique(np.concatenate(rows)) for rows in sides]
     if symbols[0].size * symbols[1].size > _LARGEST:
@@ -207,7 +207,7 @@ def sequence_likelihoods(
     return pairs, (len(codes[1]), lengths.size)
 
 
-def _flat(name: str, rows: Sequence[npt.ArrayLike]) -> list[npt.NDArray[np.int64]]:
+def _sequences(name: str, rows: Sequence[npt.ArrayLike]) -> list[npt.NDArray[np.int64]]:
     result = []
     for place, row in enumerate(rows):
         ids = np.asarray(row)
@@ -323,7 +323,6 @@ def _best_threshold(scores: Floats, members: Mask) -> float:
 
 
 def _members(name: str, members: npt.ArrayLike, rows: int) -> Mask:
-    """(rows,) who is a member, when there are two of them and two others."""
     values = _truths(name, members)
     if values.shape != (rows,):
         raise ParameterError(f"{name} must be one truth for each of {rows:,} rows, got shape {values.shape}")

@@ -330,16 +330,14 @@ class _AllowedLoss:
 
 def _check_labels(claim: PrivacyStatement, size: int, labels: Labels | None) -> Rows | None:
     """Return the (V,) public groups of the words, if the claim depends on them."""
-    if claim.condition.has(OneGroup) and labels is None:
-        raise ParameterError(
-            f"the claim is about two words of {ONE_GROUP}: pass the group of each word of the vocabulary as labels="
-        )
-    if not claim.condition.has(OneGroup) and labels is not None:
-        raise ParameterError("the claim does not depend on groups: leave labels= out")
-    if labels is None:
+    if not claim.condition.has(OneGroup):
+        if labels is not None:
+            raise ParameterError("the claim does not depend on groups: leave labels= out")
         return None
-    if len(labels) != size:
-        raise ParameterError(f"expected a label for each of {size:,} words, got {len(labels):,}")
+    if labels is None or len(labels) != size:
+        raise ParameterError(
+            f"the claim is about two words of {ONE_GROUP}: pass the group of each of the {size:,} words as labels="
+        )
     return np.asarray(labels, dtype=np.int64)
 
 

@@ -369,62 +369,56 @@ def judge_gaussian(
     Raises:
         ParameterError: a claim without a guarantee; a sigma or sensitivity that is not above 0; a delta of 0.
     """
-    epsilon, delta = _release_budget(claim, release_guarantee)
+    allowed = _release_budget(claim, release_guarantee)
     sigma, sensitivity = check_float("sigma", sigma, above=0), check_float("sensitivity", sensitivity, above=0)
-    needed = gaussian_delta(sigma, epsilon=epsilon, sensitivity=sensitivity)
-    broken = needed > delta * (1 + 1e-9)
-    loss = gaussian_epsilon(sigma, delta=check_float("delta", delta, above=0, below=1), sensitivity=sensitivity)
-    return Verdict(
-        outcome=Outcome.REFUTED if broken else Outcome.EXACT,
-        claim=claim.guarantee,
-        method=f"exact trade-off of the stated Gaussian noise (delta {needed:.3g}, claimed: {delta:.3g})",
-        loss=loss if broken else min(loss, epsilon),
-        allowed=epsilon,
-        delta=delta,
-        witness=(
-            f"a {claim.unit} who moves the sum by the whole sensitivity of {sensitivity:g}: noise of standard "
-            f"deviation {sigma:g} on each number"
-        ),
-        coverage=coverage,
+    needed = gaussian_delta(sigma, epsilon=allowed.epsilon, sensitivity=sensitivity)
+    loss = gaussian_epsilon(sigma, delta=allowed.delta, sensitivity=sensitivity)
+    method = f"exact trade-off of the stated Gaussian noise (delta {needed:.3g}, claimed: {allowed.delta:.3g})"
+    witness = (
+        f"a {claim.unit} who moves the sum by the whole sensitivity of {sensitivity:g}: noise of standard deviation "
+        f"{sigma:g} on each number"
     )
+    broken = needed > allowed.delta * (1 + 1e-9)
+    return _judge_noise(claim, allowed, loss, broken=broken, method=method, witness=witness, coverage=coverage)
 
 
 def judge_sampled_gaussian(
     claim: PrivacyStatement, *, account: SampledGaussian, release_guarantee: ApproxDP, coverage: str
 ) -> Verdict:
     """Judge steps of Gaussian noise on sampled sums by accounting for their epsilon again."""
-    epsilon, delta = _release_budget(claim, release_guarantee)
-    loss = account.epsilon(delta=check_float("delta", delta, above=0, below=1))
-    broken = loss > epsilon * (1 + _ROUNDING)
+    allowed = _release_budget(claim, release_guarantee)
+    loss = account.epsilon(delta=allowed.delta)
+    method = (
+        f"accounting of {account.steps:,} sampled steps with the stated noise (epsilon {loss:.4g} at delta "
+        f"{allowed.delta:.3g}, claimed: {allowed.epsilon:.4g})"
+    )
+    witness = (
+        f"a {claim.unit} who is sampled in each step with probability {account.sampling_rate:g} and moves the sum "
+        f"by the clipping norm: noise of {account.noise_multiplier:g} clipping norms"
+    )
+    broken = loss > allowed.epsilon * (1 + _ROUNDING)
+    return _judge_noise(claim, allowed, loss, broken=broken, method=method, witness=witness, coverage=coverage)
+
+
+def _judge_noise(claim: PrivacyStatement, allowed: ApproxDP, loss: float, *, broken: bool, **texts: Any) -> Verdict:
     return Verdict(
         outcome=Outcome.REFUTED if broken else Outcome.EXACT,
         claim=claim.guarantee,
-        method=(
-            f"accounting of {account.steps:,} sampled steps with the stated noise (epsilon {loss:.4g} at delta "
-            f"{delta:.3g}, claimed: {epsilon:.4g})"
-        ),
-        loss=loss if broken else min(loss, epsilon),
-        allowed=epsilon,
-        delta=delta,
-        witness=(
-            f"a {claim.unit} who is sampled in each step with probability {account.sampling_rate:g} and moves the sum "
-            f"by the clipping norm: noise of {account.noise_multiplier:g} clipping norms"
-        ),
-        coverage=coverage,
+        loss=loss if broken else min(loss, allowed.epsilon),
+        allowed=allowed.epsilon,
+        delta=allowed.delta,
+        **texts,
     )
 
 
-def _release_budget(claim: PrivacyStatement, release_guarantee: ApproxDP) -> tuple[float, float]:
+def _release_budget(claim: PrivacyStatement, release_guarantee: ApproxDP) -> ApproxDP:
     total = as_approx(check_claim(claim))
-    return min(release_guarantee.epsilon, total.epsilon), min(release_guarantee.delta, total.delta)
+    delta = check_float("delta", min(release_guarantee.delta, total.delta), above=0, below=1)
+    return ApproxDP(min(release_guarantee.epsilon, total.epsilon), delta)
 
 
 def require_refutable(claim_loss: float, samples: int, *, error: float, delta: float = 0.0) -> None:
-    """Raise if no sample of this size could refute the claim.
-
-    Raises:
-        ParameterError: with the largest loss that this many samples can show.
-    """
+    """Raise ParameterError if no sample of this size could refute the claim."""
     maximum = strongest_bound(samples, error=error, delta=delta)
     if maximum <= claim_loss:
         raise ParameterError(

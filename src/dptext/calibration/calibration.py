@@ -113,10 +113,7 @@ class Calibration(ReprMixin):
     mechanism: WordMechanism = field(repr=False)
 
     def _repr_fields(self) -> Fields:
-        yield "epsilon", self.epsilon
-        yield "target", self.target
-        yield "goal", self.goal
-        yield "reached", self.reached
+        yield from ((name, getattr(self, name)) for name in ("epsilon", "target", "goal", "reached"))
         yield "error", None if math.isnan(self.error) else self.error
 
     def _html_fields(self) -> Fields:

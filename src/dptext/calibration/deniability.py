@@ -384,7 +384,7 @@ def distances_from(table: DistanceTable, rows: Rows) -> npt.NDArray[np.float32]:
 
 
 def reach_of_masses(draws: int) -> float:
-    """h of the module's docstring: no mass of nested sets is further below its true one, with probability 97.5%."""
+    """Return h: no mass of nested sets is further below its true one, with probability 97.5%."""
     return math.sqrt(math.log(1 / _SIDE) / (2 * draws))
 
 
@@ -563,11 +563,7 @@ class Replacements(ReprMixin):
 
     def _repr_fields(self) -> Fields:
         """The word is left out: it may come from a private text."""
-        yield "known", self.known
-        yield "epsilon", self.epsilon
-        yield "keep", self.keep
-        yield "support", self.support
-        yield "draws", self.draws
+        return [(name, getattr(self, name)) for name in ("known", "epsilon", "keep", "support", "draws")]
 
     def _html_fields(self) -> Fields:
         yield "likeliest", ", ".join(f"{word} ({share:.1%})" for word, share in self.likeliest)

@@ -142,11 +142,7 @@ class BankCalibration(ReprMixin):
     rewriter: BankRewriter = field(repr=False)
 
     def _repr_fields(self) -> Fields:
-        yield "epsilon", self.epsilon
-        yield "goal", self.goal
-        yield "people", self.people
-        yield "reached", self.reached
-        yield "public", self.public
+        return [(name, getattr(self, name)) for name in ("epsilon", "goal", "people", "reached", "public")]
 
     def _html_fields(self) -> Fields:
         yield from (("meaning", entry) for entry in paragraphs("privacy/templates/calibrated_bank.txt", found=self))
@@ -256,7 +252,6 @@ class _Family:
         return self.max_sentences or 1
 
     def at_most(self, epsilon: float, people: int) -> float:
-        """The chance, at most."""
         return self(epsilon).relinking(people, parts=self.parts)
 
 

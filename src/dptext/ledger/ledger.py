@@ -188,15 +188,9 @@ class Ledger(ReprMixin):
                 resumed = self._check_release(connection, release_id, terms)
                 (units,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
                 if resumed is None:
-                    row = (
-                        release_id,
-                        datetime.now(UTC).isoformat(timespec="seconds"),
-                        PENDING,
-                        units,
-                        documents,
-                        about,
-                    )
-                    number = store.add_release(connection, row)
+                    now = datetime.now(UTC).isoformat(timespec="seconds")
+                    row = (release_id, now, PENDING, units, documents, about)
+                    number = int(connection.execute(store.ADD_RELEASE, row).lastrowid or 0)
                     self._set_prices(connection)
                     over = store.overspent(connection, number, ceiling)
                     if over["units"]:
@@ -307,7 +301,8 @@ class Ledger(ReprMixin):
                 return Balance.under(limits.ceiling(), 0.0, 0.0, 0)
             self._set_prices(connection)
             ((key,),) = _hashed([value], secret, terms.by)
-            return Balance.under(limits.ceiling(terms.currency), *store.sum_of(connection, key))
+            cost, delta, releases = connection.execute(store.SUM_OF_UNIT, (key,)).fetchone()
+            return Balance.under(limits.ceiling(terms.currency), cost, delta, releases)
 
     def unknown(self, release_id: str) -> ParameterError:
         """Return the error for a release that the ledger does not have."""
@@ -353,7 +348,9 @@ class Ledger(ReprMixin):
             for number, about, counts in connection.execute("SELECT number, about, counts FROM release"):
                 guarantee = guarantee_from_dict(json.loads(about)["guarantee"])
                 charges += [(number, count, guarantee) for count in json.loads(counts)]
-        store.set_prices(connection, ((number, count, *price(of, count)) for number, count, of in charges))
+        rows = ((number, count, *price(guarantee, count)) for number, count, guarantee in charges)
+        connection.execute(store.PRICES)
+        connection.executemany("INSERT INTO temp.price VALUES (?, ?, ?, ?)", rows)
 
     @contextmanager
     def _damage(self) -> Iterator[None]:

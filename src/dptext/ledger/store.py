@@ -232,11 +232,16 @@ _SCHEMA = (
     "CREATE TABLE charge (unit BLOB NOT NULL, release INTEGER NOT NULL, documents INTEGER NOT NULL, "
     "PRIMARY KEY (unit, release)) WITHOUT ROWID",
 )
-_PRICES = (
+PRICES = (
     "CREATE TEMP TABLE price (release INTEGER, documents INTEGER, cost REAL NOT NULL, delta REAL NOT NULL, "
     "PRIMARY KEY (release, documents)) WITHOUT ROWID"
 )
 _PRICED = "temp.price AS p ON p.release = c.release AND p.documents = c.documents"
+SUM_OF_UNIT = f"SELECT total(p.cost), total(p.delta), count(*) FROM charge AS c LEFT JOIN {_PRICED} WHERE c.unit = ?"  # noqa: S608
+ADD_RELEASE = (  # with the numbers of documents that its units have in temp.fresh
+    "INSERT INTO release (id, at, state, units, documents, about, counts) VALUES (?, ?, ?, ?, ?, ?, "
+    "(SELECT json_group_array(documents) FROM (SELECT DISTINCT documents FROM temp.fresh)))"
+)
 
 # CROSS JOIN keeps the order of the tables: one pass over the sorted units, with index lookups
 _OVERSPENT = """
@@ -369,22 +374,6 @@ def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bo
     return int(arrived)
 
 
-def add_release(connection: Connection, row: tuple[Any, ...]) -> int:
-    """Insert a release, with the numbers of documents that its units have in ``temp.fresh``; return its number."""
-    (counts,) = connection.execute(
-        "SELECT json_group_array(documents) FROM (SELECT DISTINCT documents FROM temp.fresh)"
-    ).fetchone()
-    columns = "id, at, state, units, documents, about, counts"
-    sql = f"INSERT INTO release ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-    return int(connection.execute(sql, (*row, counts)).lastrowid or 0)
-
-
-def set_prices(connection: Connection, prices: Iterable[tuple[int, int, float, float]]) -> None:
-    """Fill ``temp.price`` with (release, documents, cost, delta), once per connection."""
-    connection.execute(_PRICES)
-    connection.executemany("INSERT INTO temp.price VALUES (?, ?, ?, ?)", prices)
-
-
 def overspent(connection: Connection, number: int, ceiling: Ceiling) -> dict[str, Any]:
     """Count the units that the release would take beyond the ceiling, with the largest amounts."""
     limits = {"cost": ceiling.cost * (1 + TOLERANCE), "delta": ceiling.delta * (1 + TOLERANCE)}
@@ -411,14 +400,6 @@ def sums(connection: Connection) -> Iterator[tuple[float, float, int, int]]:
         f"count(*) AS releases FROM charge AS c LEFT JOIN {_PRICED} GROUP BY c.unit) "
         "GROUP BY cost, delta, releases ORDER BY cost, delta, releases"
     )
-
-
-def sum_of(connection: Connection, unit: bytes) -> tuple[float, float, int]:
-    cost, delta, releases = connection.execute(
-        f"SELECT total(p.cost), total(p.delta), count(*) FROM charge AS c LEFT JOIN {_PRICED} WHERE c.unit = ?",  # noqa: S608
-        (unit,),
-    ).fetchone()
-    return float(cost), float(delta), int(releases)
 
 
 @contextmanager

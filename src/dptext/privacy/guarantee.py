@@ -176,9 +176,7 @@ class MetricDP:
     @property
     def pure_epsilon(self) -> float:
         """The largest loss of any pair: epsilon * max_distance, or infinity where that is unbounded."""
-        if 0 in (self.epsilon, self.max_distance):
-            return 0.0
-        return math.inf if self.max_distance is None else product_upwards(self.epsilon, self.max_distance)
+        return product_upwards(self.epsilon, math.inf if self.max_distance is None else self.max_distance)
 
     def __str__(self) -> str:
         bound = "" if self.max_distance is None else f", never more than {at_most(self.pure_epsilon, 4)} for a pair"
@@ -253,8 +251,7 @@ def compose_parallel(*guarantees: Guarantee, relation: Relation) -> Guarantee:
     """Return the guarantee of mechanisms on disjoint, publicly chosen parts of the data (add/remove): the weakest."""
     if relation is not Relation.ADD_REMOVE:
         raise RefusedError(
-            "parallel composition does not hold under substitution: the record may move from one part to another, "
-            "so two parts count; compose the two largest instead"
+            "parallel composition does not hold under substitution, where two parts may change: compose the two largest"
         )
     kinds = {type(guarantee) for guarantee in guarantees}
     if kinds in ({PureDP}, {ZCDP}):
@@ -283,10 +280,7 @@ def as_approx(guarantee: Guarantee) -> ApproxDP:
 def pure_from_metric(guarantee: MetricDP) -> PureDP:
     """Return the pure epsilon of a metric guarantee over a bounded domain: epsilon times its diameter."""
     if guarantee.max_distance is None:
-        raise RefusedError(
-            "a metric guarantee without max_distance has no pure epsilon: the loss grows with the distance; "
-            "give the public diameter of the domain"
-        )
+        raise RefusedError("a metric guarantee without max_distance has no pure epsilon: give the public diameter")
     return PureDP(guarantee.pure_epsilon)
 
 
@@ -321,7 +315,13 @@ def for_group(guarantee: Guarantee, size: int) -> Guarantee:
         case ApproxDP(epsilon, delta):
             # a geometric sum, which tends to size * delta as epsilon tends to 0
             total = product_upwards(size, epsilon)
-            growth = size if epsilon == 0 else _expm1_ratio(float(total), float(epsilon))
+            gap = total - epsilon
+            if epsilon == 0:
+                growth: float = size
+            elif total < 700:
+                growth = math.expm1(total) / math.expm1(epsilon) * _UP
+            else:  # the ones no longer count where both are large; e^gap may still be small
+                growth = math.exp(gap) * (1 + 1e-12) / -math.expm1(-epsilon) if gap < 700 else math.inf
             return ApproxDP(total, min(1.0, product_upwards(delta, growth)))
         case ZCDP(rho):
             return ZCDP(product_upwards(size, size, rho))  # Bun and Steinke 2016, Proposition 27
@@ -361,15 +361,6 @@ def _upwards(exact: Fraction | int) -> float:
     return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
 
-def _expm1_ratio(numerator: float, denominator: float) -> float:
-    """(e^numerator - 1) / (e^denominator - 1) or a little more, infinite instead of an overflow."""
-    if numerator < 700:
-        return math.expm1(numerator) / math.expm1(denominator) * _UP
-    # the ones no longer count where both are large; e^(numerator - denominator) may still be small
-    gap = numerator - denominator
-    return math.exp(gap) * (1 + 1e-12) / -math.expm1(-denominator) if gap < 700 else math.inf
-
-
 def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:
     """Return the guarantee as plain data, its kind first."""
     return {"kind": guarantee.kind, **asdict(guarantee)}
@@ -399,8 +390,7 @@ class BestGuesses:
 
     @property
     def rate(self) -> float:
-        """G, the rate of success."""
-        return float(self.joint.sum())
+        return float(self.joint.sum())  # G
 
 
 def best_guesses(blocks: Iterable[Floats], prior: Floats) -> BestGuesses:
@@ -409,12 +399,9 @@ def best_guesses(blocks: Iterable[Floats], prior: Floats) -> BestGuesses:
     joint = np.zeros(0)
     start = 0
     for block in blocks:
-        weighted = block * prior[start : start + len(block), None] if start + len(block) <= prior.size else None
-        if weighted is None or (named is not None and block.shape[1] != named.size):
-            raise ParameterError(
-                f"blocks must hold one row for each of {prior.size:,} inputs and one column for each output, got "
-                "more rows, or columns of changing number"
-            )
+        if start + len(block) > prior.size or (named is not None and block.shape[1] != named.size):
+            raise ParameterError(f"blocks must hold one row for each of {prior.size:,} inputs, of equal length")
+        weighted = block * prior[start : start + len(block), None]
         if named is None:
             named, joint = np.zeros(block.shape[1], dtype=np.int64), np.full(block.shape[1], -1.0)
         likeliest = weighted.argmax(axis=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
@@ -207,7 +207,10 @@ class Condition:
             check_choice("about of a condition", self.about, get_args(About), also=" or none of these")
         if self.note is not None and not isinstance(self.note, str):
             raise ParameterError("the note of a condition must be text, or none")
-        object.__setattr__(self, "requirements", _strongest(requirements))
+        distinct = list(dict.fromkeys(requirements))  # each once, without those that follow from another one
+        kept = [entry for entry in distinct if not any(rest is not entry and rest.implies(entry) for rest in distinct)]
+        ordered = sorted(kept, key=lambda requirement: (_ORDER[requirement.kind], str(requirement)))
+        object.__setattr__(self, "requirements", tuple(ordered))
 
     @classmethod
     def read(cls, value: Any) -> Condition:
@@ -384,13 +387,6 @@ class Condition:
             except TypeError:
                 raise ParameterError(f"the condition {kind!r} has other fields than those given") from None
         return cls(requirements=tuple(requirements), about=data["about"], note=data["note"])
-
-
-def _strongest(conditions: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    """Each requirement once, without those that follow from another one, in one order."""
-    distinct = list(dict.fromkeys(conditions))
-    kept = [entry for entry in distinct if not any(other is not entry and other.implies(entry) for other in distinct)]
-    return tuple(sorted(kept, key=lambda requirement: (_ORDER[requirement.kind], str(requirement))))
 
 
 ANY_TWO = Condition()

@@ -403,7 +403,11 @@ def _templates(kind: str) -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    harmless = {"txt": _on_a_line, "md": _in_markdown, "html": None}[kind]
+    def in_markdown(text: str) -> str:  # a text must not end a cell or a line, or become markup
+        escaped = (f"\\{letter}" if letter in "\\|`*_<>[]" else letter for letter in text)
+        return "".join(letter if letter.isprintable() else " " for letter in escaped)
+
+    harmless = {"txt": _on_a_line, "md": in_markdown, "html": None}[kind]
 
     def finalize(value: Any) -> Any:
         if harmless is None or isinstance(value, Markup):
@@ -427,11 +431,3 @@ def _templates(kind: str) -> Any:
 def _on_a_line(text: str) -> str:
     """Remove control characters, which a foreign statement could send to a terminal, and collapse spaces."""
     return " ".join("".join(character if character.isprintable() else " " for character in text).split())
-
-
-def _in_markdown(text: str) -> str:
-    """Escape a text for Markdown: it must not end a cell or a line, or become markup."""
-    return "".join(
-        f"\\{character}" if character in "\\|`*_<>[]" else character if character.isprintable() else " "
-        for character in text
-    )

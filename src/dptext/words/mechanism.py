@@ -214,6 +214,10 @@ class WordMechanism(TextMechanism):
         return ()
 
     def parameters(self) -> dict[str, Parameter]:
+        of_training: dict[str, Parameter] = {}
+        if (training := self.vectors.statement) is not None:
+            promise = f"{training.guarantee}; unit {training.unit}, {training.relation}"
+            of_training = {"vectors_promise": promise, "vectors_release": training.release_id}
         return {
             "epsilon": self.epsilon,
             "unknown": self.unknown,
@@ -221,15 +225,8 @@ class WordMechanism(TextMechanism):
             "words": len(self.vectors),
             "dimension": self.vectors.dimension,
             "vectors_sha256": self.vectors.fingerprint,
-            **self._parameters_of_training(),
+            **of_training,
         }
-
-    def _parameters_of_training(self) -> dict[str, Parameter]:
-        training = self.vectors.statement
-        if training is None:
-            return {}
-        promise = f"{training.guarantee}; unit {training.unit}, {training.relation}"
-        return {"vectors_promise": promise, "vectors_release": training.release_id}
 
     @classmethod
     def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:

@@ -29,9 +29,7 @@ MECHANISMS: dict[str, type[WordMechanism]] = {
 PUBLISHED_ONLY: dict[str, type[WordMechanism]] = {TruncatedGumbel.name.lower(): TruncatedGumbel}
 """Published mechanisms without a sound variant: for comparisons, with ``unsafe_as_published=True``."""
 
-_BY_NAME: dict[str, type[WordMechanism]] = {
-    entry.name: entry for entry in (*MECHANISMS.values(), *PUBLISHED_ONLY.values())
-}
+_BY_NAME = {entry.name: entry for entry in (*MECHANISMS.values(), *PUBLISHED_ONLY.values())}
 _OF_ALL = ("vectors", "epsilon", "unknown", "unsafe_as_published")
 
 

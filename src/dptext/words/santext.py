@@ -39,8 +39,6 @@ class SanText(SelectingMechanism):
     reach) obeys the triangle inequality too, so the guarantee holds as printed, and no pair loses more than epsilon *
     reach. Words beyond the reach gain at most |W| e^-22.8 of the probability in total (6e-6 at 50,000 words).
 
-    Unlike the authors' code, the vocabulary is public, and no word has probability 0.
-
     Args:
         epsilon: nats per unit of Euclidean distance.
 
@@ -108,10 +106,7 @@ class SanTextPlus(SanText):
     is below the smallest, 2^44 exp(-T - theta). Up to 4,096 words the epsilon is exact instead: the largest ratio of
     two probabilities of one output (rounded up to a thousandth). A shorter ``reach`` lowers T, and with it epsilon.
     Assumptions: public vocabulary, order and vectors; the order must not come from the protected texts.
-
-    The paper draws the replacements among sensitive words only, so that a frequent word in the output *is* the word of
-    the text; its notion (UMLDP) leaves such outputs unprotected. Here they come from the whole vocabulary, and
-    everything is counted. ``claimed_epsilon`` is the paper's.
+    ``claimed_epsilon`` is the paper's, which leaves words that stay unprotected (docs/mechanisms/santext.md).
 
     Args:
         epsilon: nats per unit of Euclidean distance, of SanText.
