@@ -14,11 +14,11 @@ from dptext.calibration import calibration
 from dptext.calibration.calibration import Calibration, Family
 from dptext.calibration.deniability import Deniability, Replacements, deniability, replacements
 from dptext.cli import options
-from dptext.cli.console import print_paragraph, print_table
+from dptext.cli.console import print_paragraphs, print_table
 from dptext.cli.options import method_option, privacy_option, run_option
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
-from dptext.privacy.wording import paragraphs, percent_at_most
+from dptext.privacy.wording import percent_at_most
 from dptext.validation import check_choice
 from dptext.vectors.formats import load_vectors
 from dptext.words.registry import MECHANISMS
@@ -121,18 +121,16 @@ def _calibrate_words(words: WordOptions, epsilons: Sequence[float], output: opti
     def show() -> None:
         typer.echo(f"Effect of epsilon on words of running text: {rows[0].mechanism} on {vectors.source}")
         print_table(_COLUMNS.split("|"), map(_cells, rows), left=0)
-        print_paragraph(_notes(rows))
+        print_paragraphs(
+            "cli/templates/calibrate.txt", topic="words", first=rows[0], error=max(row.error("keep") for row in rows)
+        )
         typer.echo("\nReplacements of single words")
         columns = ["word", *(f"epsilon {example.epsilon:.4g}" for example in examples[0])]
         print_table(columns, ([_shortened(row[0]), *map(_likeliest, row)] for row in examples), left=len(columns))
         if target is not None:
-            error = f" (+-{target.error:.3f})" if target.error > 0 else ""
-            print_paragraph(
-                f"Use --epsilon {target.epsilon:.4g}: on average {target.reached:.3f}{error} of the words of running "
-                "text stay."
-            )
-            values = {"epsilon": target.epsilon, "statement": target.mechanism.statement}
-            print_paragraph(*paragraphs("privacy/templates/measured.txt", **values))
+            statement = target.mechanism.statement
+            print_paragraphs("cli/templates/calibrate.txt", topic="target", target=target)
+            print_paragraphs("privacy/templates/measured.txt", epsilon=target.epsilon, statement=statement)
 
     output.print_result(as_dict, show)
 
@@ -148,21 +146,6 @@ def _cells(row: Deniability) -> list[str]:
         f"{row.mean('replacement_distance'):.2f}",
         "-" if rank != rank else f"{rank:,.0f}",
     ]
-
-
-def _notes(rows: Sequence[Deniability]) -> str:
-    first, error = rows[0], max(row.error("keep") for row in rows)
-    notes = (
-        "5%, 50%, 95%: quantiles over running text, with word frequencies 1 / rank (an assumption). Could become: the "
-        f"smallest number of words with {1 - first.eta:.0%} of the probability. Moves by: mean distance of a "
-        f"replacement. Neighbour: its median rank (1: the nearest). Measured on {len(first):,} words"
-    )
-    if first.draws is not None:
-        notes += f" from {first.draws:,} draws each ('could become' is rather too small)"
-    if first.sample.is_everything:
-        return f"{notes}."
-    low, high = 0.5 - first.quantile_error, 0.5 + first.quantile_error
-    return f"{notes}; 95% intervals: means +-{error:.3f}, the column 50% is a quantile from {low:.0%} to {high:.0%}."
 
 
 def _likeliest(example: Replacements) -> str:
@@ -209,14 +192,10 @@ def _calibrate_bank(texts: BankOptions, epsilons: Sequence[float], output: optio
         shares = [[percent_at_most(share) for share in row.relinking.values()] for row in rows]
         numbers = [[f"{row.epsilon:.4g}", f"{row.size:,}", f"{row.similarity[0]:.2f}"] for row in rows]
         print_table(columns, map(add, numbers, shares), left=0)
-        print_paragraph(
-            "k: number of the most similar texts of the bank that are drawn more often. Similarity: average similarity "
-            "of a replacement to its original, for texts of the bank; for a random text of the bank it is "
-            f"{round(rows[0].similarity[1], 2) + 0.0:.2f}. Of 10, 100, ...: the largest chance with which an adversary "
-            "who knows the texts of that many people, all equally likely before, names the right one."
-        )
-        for paragraph in [] if target is None else paragraphs("privacy/templates/calibrated_bank.txt", found=target):
-            print_paragraph(paragraph)
+        random = round(rows[0].similarity[1], 2) + 0.0
+        print_paragraphs("cli/templates/calibrate.txt", topic="bank", random=random)
+        if target is not None:
+            print_paragraphs("privacy/templates/calibrated_bank.txt", found=target)
 
     output.print_result(
         lambda: {

@@ -21,6 +21,7 @@ from rich.table import Table
 
 from dptext.display import progress_columns
 from dptext.io.documents import DocumentReader
+from dptext.privacy.wording import paragraphs
 
 WIDTH = 79
 _MAX_LINE = 1000
@@ -88,6 +89,12 @@ def print_table(
 
 def print_paragraph(text: str) -> None:
     typer.echo(filled(text, indent=""))
+
+
+def print_paragraphs(template: str, **values: Any) -> None:
+    """Print the sentences of a template."""
+    for paragraph in paragraphs(template, **values):
+        print_paragraph(paragraph)
 
 
 def print_json(result: object) -> None:

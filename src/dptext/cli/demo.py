@@ -15,7 +15,7 @@ import numpy.typing as npt
 import typer
 
 from dptext.cli import options
-from dptext.cli.console import filled, print_paragraph, print_table
+from dptext.cli.console import filled, print_paragraph, print_paragraphs, print_table
 from dptext.cli.options import output_option, privacy_option
 from dptext.errors import ParameterError, StorageError
 from dptext.evaluation.corpus_quality import nearest_labels
@@ -23,7 +23,7 @@ from dptext.features.pool import Pool
 from dptext.io.atomic import hashed_file
 from dptext.io.documents import read_documents
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.wording import not_protected, protected, strength_in_brief
+from dptext.privacy.wording import not_protected, paragraphs, protected, strength_in_brief
 from dptext.release.release import Release
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.release import Draw, PrivateFiles, distribution_path, synthesize_file
@@ -31,6 +31,7 @@ from dptext.synthesis.synthesizer import Synthesizer
 from dptext.text.tokens import split
 from dptext.threads import one_blas_thread
 
+_SENTENCES = "cli/templates/demo.txt"
 _TEXTS = 3000
 _TEXTS_SHOWN = 2  # per intent
 _HINTS = 6
@@ -51,11 +52,7 @@ def demo(
     sample = _Sample(folder)
     sample.save()
     pool = Pool((row.text for row in sample.public), name="the other half of SNIPS", licence="CC0-1.0")
-    introduction = (
-        f"One half of SNIPS plays the private texts: {len(sample.private):,} utterances, each of one (made-up) user. "
-        f"The other half is the public pool, without intents: {len(pool):,} different utterances. A noisy "
-        "distribution of the first half is released, and texts of the pool are drawn by it."
-    )
+    [introduction] = paragraphs(_SENTENCES, topic="introduction", private=len(sample.private), pool=len(pool))
     output.say(f"{filled(introduction, indent='')}\n")
     intents = sorted({row.intent for row in sample.private})
     release = synthesize_file(
@@ -145,10 +142,7 @@ def _show(sample: _Sample, release: Release, distribution: TextDistribution, acc
     for utterance in sample.public:
         intents.setdefault(utterance.text, set()).add(utterance.intent)
     right = np.mean([label in intents[text or ""] for text, label in zip(release.texts, release.labels, strict=True)])
-    print_paragraph(
-        f"{right:.0%} of the synthetic texts have their true intent, which the pool did not show. Sentences that occur "
-        "in both halves stay in the pool: removing them would reveal which sentences are private."
-    )
+    print_paragraphs(_SENTENCES, topic="right", right=right)
     statement = release.statement
     typer.echo("\nGuarantee")
     print_paragraph(strength_in_brief(statement)[0])

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import typer
 
 from dptext.cli import options
-from dptext.cli.console import print_paragraph, print_table
+from dptext.cli.console import print_paragraphs, print_table
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.participation import personal_participation
 from dptext.embeddings.plan import ExpectedVectors, ReleasePlan, expected_vectors
@@ -25,6 +25,7 @@ from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
 EmbeddingModel: TypeAlias = Cooccurrence | SkipGram
+_SENTENCES = "cli/templates/plan.txt"
 _PEOPLE_REQUIRED = "--plan needs a public number of users: --people 1000 (do not count IN)"
 
 
@@ -63,27 +64,7 @@ def print_corpus_plan(
 
 
 def _print_corpus_plan(expected: Sequence[Expected], people: int, unit: str) -> None:
-    last = expected[-1]
-    notes = f"Prediction for {people:,} {unit}s, from public texts only: no private text was read. "
-    if last.accuracy is None:
-        notes += (
-            "Accuracy is unknown without public labels (--public-label COLUMN). Agreement is with the noise-free "
-            "labels, which may be wrong as well."
-        )
-    else:
-        notes += (
-            "Accuracy: share of right labels (dptext classify) on public texts that the simulated release did not use; "
-            f"{COVERED:.0%} of releases lie in the interval if private texts and their labels are like these. "
-            "Agreement: with the noise-free labels."
-        )
-    if last.descriptions is not None:
-        notes += f" The label descriptions alone, without any release, have an accuracy of {last.descriptions:.0%}."
-    elif last.separation is not None:
-        notes += (
-            f" Along the directions in which the label descriptions differ, the pool varies {last.separation:.1f} "
-            "times as much as along an average direction (about 1: the descriptions do not separate its texts)."
-        )
-    print_paragraph(notes)
+    print_paragraphs(_SENTENCES, topic="corpus", last=expected[-1], people=people, unit=unit, covered=COVERED)
     rows = [
         [
             f"{row.epsilon:g}",
@@ -95,8 +76,7 @@ def _print_corpus_plan(expected: Sequence[Expected], people: int, unit: str) -> 
         for row in expected
     ]
     print_table(("epsilon", "sigma", "accuracy", "agreement", f"{unit}s until labels stand out"), rows)
-    for warning in last.warnings:
-        print_paragraph(f"Warning: {warning}.")
+    print_paragraphs(_SENTENCES, topic="warnings", last=expected[-1])
 
 
 def _count(number: int | None) -> str:
@@ -142,19 +122,14 @@ def print_vector_plan(
 
 
 def _print_vector_plan(expected: Sequence[ExpectedVectors], people: int, unit: str, simulated: str) -> None:
-    print_paragraph(
-        f"Prediction for {people:,} {unit}s, each with the texts of one public {simulated} (no private text was read): "
-        "share of their contribution to the public vectors that passes the noise."
-    )
+    print_paragraphs(_SENTENCES, topic="vectors", people=people, unit=unit, simulated=simulated)
     rows = [
         [f"{row.epsilon:g}", f"{row.sigma:.3g}", f"{row.passed:.0%}", _count(row.least), _count(row.half)]
         for row in expected
     ]
     print_table(("epsilon", "sigma", "share", f"{unit}s until 1%", f"{unit}s until 50%"), rows)
     hidden = [row.epsilon for row in expected if row.least is None or people < row.least]
-    if hidden:
-        epsilons = "At all of these epsilons" if len(hidden) == len(expected) else f"Up to epsilon {max(hidden):g}"
-        print_paragraph(f"{epsilons} the noise hides the private texts: the vectors stay the public ones.")
+    print_paragraphs(_SENTENCES, topic="hidden", hidden=hidden, expected=expected)
 
 
 def plan_embedding(
