@@ -11,12 +11,10 @@ from papers.blogs_posts import TASKS
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, PUBLISHED, SCALAR, true_epsilon_of
 from papers.dpnr.blogs_figure import draw
 from papers.dpnr.blogs_printed import ACCURACY, FAIRNESS, RATIOS, printed_accuracy
-from papers.running import write_between
+from papers.reports import write_between
 from papers.sweeps import Row, read_sweep
 
 from dptext.errors import DataError
-
-__all__ = ["END", "START", "Rows", "main_table", "write_report"]
 
 START, END = "<!-- blogs: written by papers.dpnr.blogs -->", "<!-- end of the blogs -->"
 _ATTRIBUTES = ("gender", "age")

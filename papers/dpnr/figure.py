@@ -13,8 +13,6 @@ from papers.dpnr.results import Rows, at_true_epsilon, decided
 from dptext.errors import extra
 from dptext.intervals import Estimate
 
-__all__ = ["draw"]
-
 PUBLISHED: dict[tuple[int, str], dict[str, Any]] = {
     (32, "plain"): {"color": "0.6", "linestyle": ":", "marker": "v"},
     (32, "robust"): {"color": "0.6", "linestyle": "--", "marker": "^"},

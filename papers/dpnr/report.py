@@ -13,12 +13,10 @@ from papers.dpnr.printed import CLEAN, ROWS, TRAININGS, printed
 from papers.dpnr.results import Rows, at_true_epsilon, decided, reproduced
 from papers.dpnr.servers import DROPOUT_AT, SCHEDULES, true_epsilon
 from papers.dpnr.sets import AG_NEWS, AS_LARGE, PRINTED_AS, SETS
-from papers.running import write_between
+from papers.reports import write_between
 
 from dptext.errors import DataError
 from dptext.intervals import Estimate, mean_over_runs
-
-__all__ = ["write_report"]
 
 START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"
 PARTS = ("study", "printed", "dropout", "ours", "epochs")

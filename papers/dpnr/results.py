@@ -14,8 +14,6 @@ from papers.sweeps import read_sweep
 
 from dptext.intervals import Estimate, mean_over_runs
 
-__all__ = ["Rows", "at_true_epsilon", "decided", "reproduced"]
-
 _ROUNDING = 0.005  # of numbers printed with two digits
 
 
