@@ -20,8 +20,6 @@ from papers.data_sets import LabelledTexts
 from dptext.errors import DataError, StorageError
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 
-__all__ = ["CLASSES", "ag_news", "without_overlap"]
-
 CLASSES = ("World", "Sports", "Business", "Sci/Tech")
 _DESCRIPTIONS = "alps_train_subset_10k_desc_only.tsv.gz"
 _SAMPLES = ("chimera_hf_train_sample_train.parquet", "chimera_hf_train_sample_validation.parquet")

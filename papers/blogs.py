@@ -16,8 +16,6 @@ from pathlib import Path, PurePosixPath
 from dptext import Document
 from dptext.errors import DataError
 
-__all__ = ["ARCHIVES", "Blogger", "bloggers", "documents_of"]
-
 ARCHIVES = ("blog_authorship/blogs_subset.tar.xz", "blogs.tar.xz", "blogs.tar.gz", "blogs.tar", "blogs")
 _NAME = re.compile(r"(\d+)\.(male|female)\.(\d+)\.([\w-]+)\.(\w+)\.xml")
 _POST = re.compile(r"<post>(.*?)</post>", re.DOTALL)

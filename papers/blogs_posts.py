@@ -23,8 +23,6 @@ from dptext.evaluation.utility import words_of
 from dptext.io.atomic import hashed_file
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["AGES", "NO_STUDENT", "TASKS", "Posts", "WithAttributes", "age_group", "drawn", "posts_for"]
-
 AGES = ("13-17", "23-27", "33-48")
 """The groups in which the corpus was collected."""
 TOPIC, INDUSTRY, NO_STUDENT = "topic", "industry", "industry without students"

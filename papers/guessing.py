@@ -43,8 +43,6 @@ from dptext.validation import check_int
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism
 
-__all__ = ["GUESS_TARGETS", "Compared", "Guess", "compare", "guess_rate"]
-
 GUESS_TARGETS = (0.25, 0.5, 0.75)
 _ERROR = 0.05
 

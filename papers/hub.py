@@ -7,8 +7,6 @@ from papers.data_sets import LabelledTexts
 
 from dptext.errors import extra
 
-__all__ = ["ON_THE_HUB", "from_hub"]
-
 ON_THE_HUB = {
     "AG News": "fancyzhx/ag_news",
     "Yelp": "fancyzhx/yelp_polarity",

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from dptext.errors import DataError
 
-__all__ = ["ARCHIVES", "Review", "reviews"]
-
 ARCHIVES = ("imdb_acl/aclImdb_labelled_50k.tar.xz", "aclImdb_v1.tar.gz")
 _MEMBER = re.compile(r"aclImdb/(train|test)/(pos|neg)/\w+\.txt")
 _BREAK = re.compile(r"<br\s*/?>")

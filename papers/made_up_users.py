@@ -19,8 +19,6 @@ from papers.imdb import reviews
 from dptext import Document
 from dptext.errors import DataError
 
-__all__ = ["TEXT8", "WIKITEXT", "imdb_users", "text8_users", "wikitext_users"]
-
 WIKITEXT = ("wikitext2/wiki.train.tokens.variant.xz", "wikitext2/wiki.train.tokens", "wiki.train.tokens")
 TEXT8 = ("text8", "text8.zip", "text8.gz")
 

@@ -7,8 +7,6 @@ from itertools import combinations
 from dptext.evaluation.utility import Fairness
 from dptext.intervals import Estimate
 
-__all__ = ["named", "of_groups"]
-
 
 def named(name: str, estimate: Estimate, blind: float | None = None) -> dict[str, float]:
     """An estimate and its interval, and what a blind guess has."""

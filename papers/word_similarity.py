@@ -26,8 +26,6 @@ from dptext.intervals import Estimate, over_people
 from dptext.validation import check_choice
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["BENCHMARKS", "RatedPair", "SimilarityScore", "compare_similarity", "read_pairs", "similarity"]
-
 RatedPair: TypeAlias = tuple[str, str, float]
 Floats: TypeAlias = npt.NDArray[np.float64]
 

@@ -14,8 +14,6 @@ from papers.data_sets import LabelledTexts
 
 from dptext.errors import DataError, StorageError
 
-__all__ = ["yelp_polarity"]
-
 
 def yelp_polarity(train: Path) -> tuple[LabelledTexts, LabelledTexts]:
     """(training, test) rows of the file named, and of the ``test.csv`` in its folder.

@@ -19,7 +19,7 @@ from papers.blogs import bloggers
 from papers.blogs_posts import TASKS, posts_for
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, SCALAR, SMALLEST_GROUP, Device, measure
 from papers.dpnr.blogs_report import write_report
-from papers.running import options_of
+from papers.reports import parse_options
 from papers.sweeps import sweep
 
 from dptext import load_vectors
@@ -125,7 +125,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few bloggers and mechanisms: does it run?")
     parser.add_argument("--report", action="store_true", help="tables and figure from the rows that are there")
     parser.add_argument("--processes", type=int, default=1)
-    return options_of(parser, arguments, HERE)
+    return parse_options(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,6 @@ from dptext.representations.bounds import Bound, fit_bound
 from dptext.representations.encoders import MeanOfWords
 from dptext.representations.published import mask_words, min_max
 
-__all__ = ["AXES", "MASK", "PUBLISHED", "Device", "measure", "true_epsilon_of", "width_of"]
-
 NONE, NARROW = "no noise", "no noise, 16 axes"
 DPNR, SCALAR, AS_SENT = "DPNR", "DPNR, one scalar", "DPNR, one scalar, as sent"
 OURS = ("PrivUnit", "L2Laplace", "Gaussian")

@@ -15,8 +15,6 @@ from dptext.errors import extra
 if TYPE_CHECKING:
     from papers.dpnr.blogs_report import Rows
 
-__all__ = ["draw"]
-
 _STYLES: dict[str, dict[str, Any]] = {
     DPNR: {"color": "0.55", "linestyle": "--", "marker": "v", "markersize": 6},
     OURS[0]: {"color": "black", "linestyle": "-", "marker": "o", "markersize": 5},

@@ -5,8 +5,6 @@ They are the paper's under study (BERT, four epochs, means of five runs); no int
 
 from __future__ import annotations
 
-__all__ = ["ACCURACY", "AG", "BLOG", "FAIRNESS", "RATIOS", "TP_US", "printed_accuracy"]
-
 BLOG, TP_US, AG = "topic", "TP-US", "AG News"  # the tasks that they stand beside
 _EPSILONS, _MUS = (0.05, 0.1, 0.5, 1, 5), (0.1, 0.3, 0.5, 0.8)
 

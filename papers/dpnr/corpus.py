@@ -15,8 +15,6 @@ from papers.data_sets import LabelledTexts
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.trained_encoders import Buckets, NGrams
 
-__all__ = ["NGRAMS", "Corpus", "masked", "prepare", "read", "repeated"]
-
 NGRAMS = NGrams(most=2, buckets=1 << 18)
 Labels = npt.NDArray[np.intp]
 Read = Callable[[], tuple[LabelledTexts, LabelledTexts]]

@@ -18,7 +18,7 @@ from papers.dpnr.corpus import prepare, read
 from papers.dpnr.report import write_report
 from papers.dpnr.servers import DROPOUT_AT, SCHEDULES, measure, measure_as_printed, measure_both
 from papers.dpnr.sets import AS_LARGE, IMDB, PRINTED_AS, SETS, Sources
-from papers.running import options_of
+from papers.reports import parse_options
 from papers.sweeps import sweep
 
 HERE = Path(__file__).resolve().parent
@@ -197,7 +197,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--runs", type=int, default=None, help="the first so many of five runs: others add to them")
     parser.add_argument("--processes", type=int, default=1)
-    options = options_of(parser, arguments, HERE)
+    options = parse_options(parser, arguments, HERE)
     options.sources = Sources(options.data, ag_news=options.ag_news, yelp=options.yelp, hub=options.hub)
     options.sets = options.sets or options.sources.there
     if missing := options.sources.missing(options.sets):

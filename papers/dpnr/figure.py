@@ -1,4 +1,4 @@
-"""The figure: accuracy against *true* epsilon, published and ours, a panel a data set."""
+"""The figure: accuracy against *true* epsilon, for DPNR and for mechanisms with a proof."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from papers.dpnr.results import Rows, at_true_epsilon, decided
+from papers.dpnr.results import Rows, at_true_epsilon, decision_accuracy
+from papers.reports import error_bars, new_figure, save_figure
 
-from dptext.errors import extra
 from dptext.intervals import Estimate
-
-__all__ = ["draw"]
 
 PUBLISHED: dict[tuple[int, str], dict[str, Any]] = {
     (32, "plain"): {"color": "0.6", "linestyle": ":", "marker": "v"},
@@ -31,20 +29,12 @@ _LARGEST = 400.0
 DECISION = "decision, randomised response"
 
 
-def draw(found: Mapping[str, Mapping[str, Rows]], path: Path) -> None:
-    """Readable in grey.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
-    figure = extra("matplotlib.figure", "report", "a figure").Figure(
-        figsize=(6.4 * len(found), 5.6), layout="constrained"
-    )
-    extra("matplotlib.backends.backend_agg", "report", "a figure").FigureCanvasAgg(figure)  # no window
-    panels = figure.subplots(1, len(found), squeeze=False)[0]
-    for axes, (name, parts) in zip(panels, found.items(), strict=True):
+def draw(sets: Mapping[str, Mapping[str, Rows]], path: Path) -> None:
+    """Draw a panel for each data set; readable in grey."""
+    figure, panels = new_figure(6.4 * len(sets), 5.6, 1, len(sets))
+    for axes, (name, parts) in zip(panels[0], sets.items(), strict=True):
         _panel(axes, name, parts)
-    figure.savefig(path, dpi=130)
+    save_figure(figure, path)
 
 
 def _panel(axes: Any, name: str, parts: Mapping[str, Rows]) -> None:
@@ -71,10 +61,10 @@ def _panel(axes: Any, name: str, parts: Mapping[str, Rows]) -> None:
             )
         points = at_true_epsilon(rows, "PrivUnit", smallest, "plain")
         _curve(axes, points, f"PrivUnit d={smallest}, plain", OURS["PrivUnit"] | {"linestyle": "--"})
-        clean = rows.mean("clean", mechanism="PrivUnit", dimension=smallest, training="plain")
+        clean = rows.over_runs("clean", mechanism="PrivUnit", dimension=smallest, training="plain")
         if clean is not None:
             epsilons = np.geomspace(1.0, _LARGEST, 60)
-            shares = [decided(clean, epsilon, constants["classes"]) for epsilon in epsilons]
+            shares = [decision_accuracy(clean, epsilon, constants["classes"]) for epsilon in epsilons]
             axes.plot(epsilons, shares, color="black", linestyle=(0, (1, 1)), linewidth=1.0, label=DECISION)
     axes.set_xlim(0.9, _LARGEST)
     axes.set_xticks(ticks := [2**power for power in range(9)], [str(tick) for tick in ticks])
@@ -84,19 +74,13 @@ def _panel(axes: Any, name: str, parts: Mapping[str, Rows]) -> None:
 
 
 def _no_noise(axes: Any, rows: Rows) -> None:
-    clean = rows.mean("clean", mechanism="DPNR", dimension=min(rows.values("dimension")), training="plain")
+    clean = rows.over_runs("clean", mechanism="DPNR", dimension=min(rows.values("dimension")), training="plain")
     if clean is not None:
         axes.axhline(clean.value, color="0.8", linewidth=1.2, linestyle="--", zorder=0)
         axes.annotate("no noise", (1.0, clean.value), xytext=(0, 3), textcoords="offset points", fontsize=7)
 
 
 def _curve(axes: Any, points: tuple[list[float], list[Estimate]], label: str, style: dict[str, Any]) -> None:
-    epsilons, means = points
-    visible = [(epsilon, mean) for epsilon, mean in zip(epsilons, means, strict=True) if math.isfinite(epsilon)]
-    if not visible:
-        return
-    values = [mean.value for _, mean in visible]
-    errors = [[mean.value - mean.low for _, mean in visible], [mean.high - mean.value for _, mean in visible]]
-    axes.errorbar(
-        [epsilon for epsilon, _ in visible], values, yerr=errors, label=label, capsize=2, markersize=4, **style
-    )
+    finite = [(epsilon, mean) for epsilon, mean in zip(*points, strict=True) if math.isfinite(epsilon)]
+    if finite:
+        error_bars(axes, finite, label=label, capsize=2, markersize=4, **style)

@@ -6,8 +6,6 @@ robust"), robust and, for d = 64, adaptive training.
 
 from __future__ import annotations
 
-__all__ = ["CLEAN", "EPSILONS", "MUS", "ROWS", "TRAININGS", "printed"]
-
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 MUS = (0.1, 0.3, 0.5, 0.8)
 TRAININGS = ("plain", "robust", "adaptive")

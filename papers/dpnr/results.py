@@ -1,50 +1,34 @@
-"""The rows of one part on one data set, as they are reported: a number of a server, over its runs."""
+"""The rows of one part on one data set, and numbers computed from them."""
 
 from __future__ import annotations
 
 import math
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from papers import reports
 from papers.dpnr.servers import TOKEN, true_epsilon
-from papers.sweeps import read_sweep
 
 from dptext.intervals import Estimate, mean_over_runs
-
-__all__ = ["Rows", "at_true_epsilon", "decided", "reproduced"]
 
 _ROUNDING = 0.005  # of numbers printed with two digits
 
 
-class Rows:
-    """The rows of one file; none where it is missing."""
-
-    def __init__(self, path: Path) -> None:
-        sweep = read_sweep(path) if path.exists() else None
-        self.rows = () if sweep is None else sweep.rows
-        self.constants: dict[str, Any] = {} if sweep is None else dict(sweep.experiment["constants"])
-
-    def __bool__(self) -> bool:
-        return bool(self.rows)
-
-    @property
-    def seconds(self) -> float:
-        return sum(row.seconds for row in self.rows)
+class Rows(reports.Rows):
+    """The rows of one file."""
 
     @property
     def names(self) -> list[str]:
-        """Of the numbers, in their order."""
         return [name for name in self.rows[0].numbers if not name.startswith(TOKEN)]
 
     @property
     def has_token_masks(self) -> bool:
         return any(name.startswith(TOKEN) for name in self.rows[0].numbers)
 
-    def with_token_masks(self) -> Rows:
-        """The rows with masks as the study's numbers suggest (`papers.dpnr.servers.measure_both`) for the others."""
+    def use_token_masks(self) -> Rows:
+        """Return rows with the masks suggested by the study's numbers (`papers.dpnr.servers.measure_both`)."""
         result = copy(self)
         numbers = [
             row.numbers | {name: row.numbers.get(TOKEN + name, value) for name, value in row.numbers.items()}
@@ -53,38 +37,30 @@ class Rows:
         result.rows = tuple(replace(row, numbers=entry) for row, entry in zip(self.rows, numbers, strict=True))
         return result
 
-    def and_of(self, other: Rows | None, **settings: Any) -> Rows:
-        """These rows and those of another part that have these settings and are not among them."""
+    def add(self, other: Rows | None, **settings: Any) -> Rows:
+        """Return these rows and the missing ones of another part with these settings."""
         result = copy(self)
-        there = {(tuple(row.settings.items()), row.seed) for row in self.rows}
-        more = () if other is None else other.rows
-        result.rows = self.rows + tuple(
+        cells = {(tuple(row.settings.items()), row.seed) for row in self.rows}
+        result.rows += tuple(
             row
-            for row in more
-            if settings.items() <= row.settings.items() and (tuple(row.settings.items()), row.seed) not in there
+            for row in (() if other is None else other.rows)
+            if settings.items() <= row.settings.items() and (tuple(row.settings.items()), row.seed) not in cells
         )
         return result
 
-    def values(self, name: str) -> list[Any]:
-        """Of a setting, as they came."""
-        return list(dict.fromkeys(row.settings[name] for row in self.rows))
-
-    def runs(self, number: str, **settings: Any) -> list[float]:
-        """A number of a server, for each run that is done."""
-        return [row.numbers[number] for row in self.rows if settings.items() <= row.settings.items()]
-
-    def by_seed(self, number: str, **settings: Any) -> dict[int, float]:
-        """The same with the seed of each."""
-        return {row.seed: row.numbers[number] for row in self.rows if settings.items() <= row.settings.items()}
-
-    def mean(self, number: str, **settings: Any) -> Estimate | None:
-        """Its mean; None with fewer than two runs."""
-        result = self.runs(number, **settings)
-        return mean_over_runs(result) if len(result) > 1 else None
+    def seed_numbers(self, number: str, **settings: Any) -> dict[int, float]:
+        """Return a number by seed."""
+        return {row.seed: row.numbers[number] for row in self.select(**settings)}
 
 
-def reproduced(runs: list[float], printed: float, *, of: int = 5) -> bool:
-    """Whether a printed mean of so many runs is one that these runs lead one to expect (95%), to its rounding.
+def server_settings(mechanism: str, dimension: int, training: str, epsilon: float) -> dict[str, Any]:
+    """Return the settings of a server; only robust training has an epsilon."""
+    server = {"mechanism": mechanism, "dimension": dimension, "training": training}
+    return server | ({"epsilon": epsilon} if training == "robust" else {})
+
+
+def is_reproduced(runs: list[float], printed: float, *, of: int = 5) -> bool:
+    """Return whether a printed mean of ``of`` runs lies in the range that these runs predict (95%), after rounding.
 
     The difference of two means of n and m runs with one deviation s is within t s sqrt(1/n + 1/m).
     """
@@ -93,26 +69,24 @@ def reproduced(runs: list[float], printed: float, *, of: int = 5) -> bool:
     return abs(spread.value - printed) <= half + _ROUNDING
 
 
-def decided(clean: Estimate, epsilon: float, classes: int) -> float:
-    """The accuracy of a class that a device decides on and sends by randomised response (Kairouz et al. 2016).
+def decision_accuracy(clean: Estimate, epsilon: float, classes: int) -> float:
+    """Return the accuracy of a class that a device sends by randomised response (Kairouz et al. 2016).
 
-    It keeps the class with chance e^epsilon / (e^epsilon + k - 1), else it sends one of the others, all alike: pure
-    epsilon for any two texts.
+    The class is kept with probability e^epsilon / (e^epsilon + k - 1), and otherwise replaced uniformly: pure epsilon
+    for any two texts.
     """
     kept = 1 / (1 + (classes - 1) * math.exp(-epsilon))
     return clean.value * kept + (1 - clean.value) * (1 - kept) / (classes - 1)
 
 
 def at_true_epsilon(rows: Rows, mechanism: str, dimension: int, training: str) -> tuple[list[float], list[Estimate]]:
-    """(true epsilons, accuracies) of a mechanism at what users ask for; robust servers are at the users' own."""
+    """Return (true epsilons, accuracies) of a mechanism; robust servers have the epsilon of their users."""
     result: dict[float, Estimate] = {}
     for name in rows.names:
         kind, _, number = name.partition(" ")
-        if kind != "epsilon":
-            continue
-        own = {"epsilon": float(number)} if training == "robust" else {}
-        mean = rows.mean(name, mechanism=mechanism, dimension=dimension, training=training, **own)
-        if mean is not None:
-            result[true_epsilon(mechanism, float(number), dimension)] = mean
+        if kind == "epsilon":
+            mean = rows.over_runs(name, **server_settings(mechanism, dimension, training, float(number)))
+            if mean is not None:
+                result[true_epsilon(mechanism, float(number), dimension)] = mean
     order = np.argsort(list(result))
     return [list(result)[place] for place in order], [list(result.values())[place] for place in order]

@@ -24,7 +24,7 @@ from papers.dpnr.blogs_printed import ACCURACY, AG, BLOG, FAIRNESS, TP_US
 from papers.dpnr.blogs_report import Rows, main_table
 from papers.dptext.attributed import Attributed
 from papers.dptext.trustpilot import AGES, read_reviews
-from papers.running import options_of, write_between
+from papers.reports import parse_options, write_between
 from papers.sweeps import sweep
 
 from dptext import load_vectors
@@ -134,7 +134,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few texts and mechanisms: does it run?")
     parser.add_argument("--report", action="store_true", help="tables from the rows that are there")
     parser.add_argument("--processes", type=int, default=1)
-    return options_of(parser, arguments, HERE)
+    return parse_options(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

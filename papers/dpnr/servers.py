@@ -21,18 +21,6 @@ from dptext.representations.randomizer import Randomizer
 from dptext.representations.split import SplitClassifier
 from dptext.representations.trained_encoders import Buckets, EmbeddingBag
 
-__all__ = [
-    "DELTA",
-    "DROPOUT_AT",
-    "SCHEDULES",
-    "TOKEN",
-    "measure",
-    "measure_as_printed",
-    "measure_both",
-    "randomizer",
-    "true_epsilon",
-]
-
 DELTA = 1e-5
 DROPOUT_AT = 4.0  # the epsilon at which the study varies mu
 TOKEN = "token "  # before the names of numbers of n-grams that became a token

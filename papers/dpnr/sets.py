@@ -14,8 +14,6 @@ from papers.yelp_polarity import yelp_polarity
 
 from dptext.errors import DataError
 
-__all__ = ["AG_NEWS", "AS_LARGE", "IMDB", "PRINTED_AS", "SETS", "YELP", "Sources"]
-
 AG_NEWS, AS_LARGE, IMDB, YELP = "AG News", "AG News 28,500", "IMDb", "Yelp"
 SETS = (AS_LARGE, AG_NEWS, YELP, IMDB)
 """By name: AG News as large as the study's, the public samples of it that are at hand, Yelp polarity, and IMDb, for

@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from papers.blogs_posts import Posts, WithAttributes
 
-__all__ = ["OTHER", "Attributed", "with_industry"]
-
 OTHER = "all others"
 
 Names = npt.NDArray[np.str_]

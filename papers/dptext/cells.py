@@ -34,19 +34,6 @@ from dptext.evaluation.utility import fairness
 from dptext.intervals import Estimate, over_people
 from dptext.io.atomic import hashed_file
 
-__all__ = [
-    "REFERENCE",
-    "Answers",
-    "Arrived",
-    "Setting",
-    "answered",
-    "arrived_in",
-    "measure",
-    "rows_of",
-    "run_cells",
-    "split",
-]
-
 REFERENCE: dict[str, Any] = {"method": ADV_ALL, "epsilon": None, "alpha": 1.0}
 """What everything is compared with, on the same posts."""
 

@@ -14,8 +14,6 @@ from dptext.errors import extra
 if TYPE_CHECKING:
     from papers.dptext.rows import Rows
 
-__all__ = ["draw"]
-
 _LINES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("ADV-ALL, over alpha", "alpha", {"color": "0.55", "linestyle": "--", "marker": "v", "markersize": 6}),
     ("ours, over epsilon", "epsilon", {"color": "black", "linestyle": "-", "marker": "o", "markersize": 5}),

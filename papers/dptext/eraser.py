@@ -25,8 +25,6 @@ from dptext.representations.bounds import Floats, check_vectors
 from dptext.representations.encoders import Provenance, TextEncoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 
-__all__ = ["ConceptEraser", "fit_eraser"]
-
 _NEGLIGIBLE = 1e-10  # of the largest eigenvalue (singular value): what rounding alone leaves
 
 

@@ -20,7 +20,7 @@ from papers.dptext import methods
 from papers.dptext.cells import REFERENCE, SMALLEST_GROUP, Setting, measure, run_cells, split
 from papers.dptext.report import write_report
 from papers.dptext.stored import ENCODERS, GLOVE, stored_vectors
-from papers.running import options_of
+from papers.reports import parse_options
 
 from dptext.attacks.base import ATTACKERS, Attacker
 
@@ -146,7 +146,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--encoders", nargs="*", choices=ENCODERS)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--work", type=Path, default=HERE / "work", help="stored vectors of posts; not kept by git")
-    return options_of(parser, arguments, HERE)
+    return parse_options(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

@@ -37,8 +37,6 @@ from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPText
 from dptext.representations.randomizer import Randomizer
 
-__all__ = ["first_claim", "likelihoods"]
-
 Floats = npt.NDArray[np.float64]
 
 TOP = 10

@@ -25,8 +25,6 @@ from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPText
 from dptext.representations.randomizer import Randomizer
 
-__all__ = ["ADV_ALL", "METHODS", "NAMES", "OURS", "Labelled", "Method", "Sender", "sender", "sent", "true_epsilon"]
-
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.str_]
 

@@ -19,8 +19,6 @@ from papers.sweeps import Row
 if TYPE_CHECKING:
     from papers.dptext.rows import Rows
 
-__all__ = ["write_page"]
-
 _VERDICTS = {"yes": "<b class=yes>yes</b>", "by accuracy only": "by accuracy only", "no": "no"}
 _STYLE = """
 body{font:13px/1.25 system-ui,sans-serif;margin:12px 20px;color:#1b1b1b}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["PRINTED", "SET"]
-
 SET = "TrustPilot, English, 10,000 reviews a country; about 75% have five stars"
 PRINTED = {
     "ORIGINAL": (0.7493, 0.3449, 0.1539, 0.5301),

@@ -10,12 +10,10 @@ from papers.dptext.methods import NAMES
 from papers.dptext.page import write_page
 from papers.dptext.printed import PRINTED, SET
 from papers.dptext.rows import ATTRIBUTES, Rows, files_of, signed, spelled
-from papers.running import write_between
+from papers.reports import write_between
 from papers.sweeps import Row
 
 from dptext.errors import DataError
-
-__all__ = ["END", "START", "write_report"]
 
 START, END = "<!-- tables: written by papers.dptext.experiment -->", "<!-- end of the tables -->"
 

@@ -13,8 +13,6 @@ from papers.dptext.methods import METHODS, NAMES, true_epsilon
 from papers.dptext.stored import ENCODERS
 from papers.sweeps import Row, read_sweep
 
-__all__ = ["ATTRIBUTES", "POINTS", "Rows", "files_of", "reaches", "signed", "spelled"]
-
 ATTRIBUTES = ("gender", "age")
 POINTS = 0.03  # that the task may lose
 _ORDER = [method.name for method in METHODS]

@@ -14,15 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from papers.blogs_posts import Posts
 from papers.dptext.attributed import Attributed
-from papers.running import torch_device
+from papers.reports import torch_device
 
 from dptext import load_vectors
 from dptext.hiding.autoencoder import AutoEncoder
 from dptext.io.atomic import hashed_file
 from dptext.representations.encoders import MeanOfWords
 from dptext.representations.sentence_encoder import SentenceEncoder
-
-__all__ = ["ENCODERS", "GLOVE", "GRU", "MINILM", "stored_vectors"]
 
 GLOVE, MINILM, GRU = "GloVe", "MiniLM", "GRU"
 ENCODERS = (GLOVE, MINILM, GRU)

@@ -27,12 +27,10 @@ from papers.dptext.stored import ENCODERS, GLOVE, stored_vectors
 from papers.dptext.table1_report import LEARNT, NAME, write_report
 from papers.dptext.trustpilot import read_reviews
 from papers.numbers_of import named
-from papers.running import options_of
+from papers.reports import parse_options
 
 from dptext.attacks.base import Attacker
 from dptext.intervals import mean_over_runs
-
-__all__ = ["cell", "cells", "learnt", "main"]
 
 HERE = Path(__file__).resolve().parent
 RUNS = 2  # of table 1; of the learnt budget one
@@ -176,7 +174,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--smallest-group", type=int, default=SMALLEST_GROUP, help=argparse.SUPPRESS)
     parser.add_argument("--work", type=Path, default=HERE / "work", help="stored vectors of posts; not kept by git")
-    return options_of(parser, arguments, HERE)
+    return parse_options(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,10 @@ from papers.dptext import methods
 from papers.dptext.methods import NAMES
 from papers.dptext.printed import PRINTED
 from papers.dptext.rows import Rows, spelled
-from papers.running import write_between
+from papers.reports import write_between
 from papers.sweeps import Row
 
 from dptext.errors import DataError
-
-__all__ = ["END", "LEARNT", "NAME", "START", "write_report"]
 
 NAME, LEARNT = "table 1", "learnt budget"
 START, END = "<!-- table 1: written by papers.dptext.table1 -->", "<!-- end of table 1 -->"

@@ -22,8 +22,6 @@ from dptext.errors import DataError
 from dptext.io.documents import read_documents
 from dptext.privacy.randomness import RandomBits
 
-__all__ = ["AGES", "age_bin", "read_reviews"]
-
 AGES = ("under 35", "35-45", "over 45")
 SEED = 2015
 _COUNTRIES = {"DK": "Denmark", "FR": "France", "UK": "United Kingdom", "GB": "United Kingdom", "US": "United States"}

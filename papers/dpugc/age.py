@@ -1,6 +1,6 @@
-"""The age of bloggers from the vectors of their words: in place of the paper's extraversion of 250 people.
+"""Predict the age of bloggers from the vectors of their words, instead of the paper's extraversion of 250 people.
 
-Those whose age is predicted have no part in any vectors: private ones are learnt from all other bloggers.
+The bloggers whose age is predicted are left out when vectors are trained.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ import numpy as np
 import numpy.typing as npt
 from papers.blogs import Blogger
 from papers.dpugc.corpus import Corpus, corpus_of
-from papers.dpugc.intervals import crossed
+from papers.dpugc.intervals import crossed_bootstrap, numbers_of
 from papers.dpugc.models import Model, Source
 
 from dptext import WordVectors
 from dptext.errors import extra
 from dptext.evaluation.utility import Builder, predictions
 
-__all__ = ["LEARNERS", "WORDS", "WORDS_AND_CHARACTERS", "Age", "character_vectors", "mean_vectors"]
-
 WORDS, WORDS_AND_CHARACTERS = "public words", "public words and characters"
-"""Features without any vectors learnt from people; a model's own stand beside the second."""
+"""Features without learned vectors; the vectors of a model are added to the second."""
 LEARNERS = ("SVR", "linear", "ridge")
 FOLDS, SEED = 10, 2019
 
@@ -35,15 +33,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Age:
-    """What cells of this part share.
-
-    Attributes:
-        models: vectors.
-        corpus: of everybody else.
-        people: those whose age is predicted.
-        runs: seeds of the runs of what is random.
-        resamples: of the intervals.
-    """
+    """Age of held-out people from vectors of all others; ``runs`` are the seeds of random models."""
 
     models: Source
     corpus: Corpus
@@ -52,9 +42,9 @@ class Age:
     resamples: int = 1000
 
     def cell(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
-        """RMSE in years over 10 folds (mean over runs), beside the mean age, and beside public features alone.
+        """Return the RMSE in years over 10 folds (mean over runs), of the mean age and of public features alone.
 
-        Settings: a learner; ``model``: `WORDS`, `WORDS_AND_CHARACTERS`, or one whose vectors stand beside the latter.
+        Settings: ``learner`` and ``model``: `WORDS`, `WORDS_AND_CHARACTERS`, or a model that is added to the latter.
         """
         learner, name = settings["learner"], settings["model"]
         if name in self._public:
@@ -62,7 +52,7 @@ class Age:
         else:
             model = Model(name, settings["epsilon"])
             runs = self.runs if model.is_random else [1]
-            errors = np.stack([self._errors(self._neighbour_index(model, run), learner) for run in runs])
+            errors = np.stack([self._errors(self._features_with(model, run), learner) for run in runs])
         public = self._errors(self._public[WORDS_AND_CHARACTERS], learner)
         blind = (self._ages - self._ages.mean()) ** 2  # the best of all constants: that of no fold is better
 
@@ -76,18 +66,18 @@ class Age:
         )
 
     def _estimate(self, name: str, statistic: Any, runs: int) -> dict[str, float]:
-        result = crossed(statistic, len(self.people), runs, of="people", resamples=self.resamples)
-        return {name: result.value, f"{name} low": result.low, f"{name} high": result.high}
+        result = crossed_bootstrap(statistic, len(self.people), runs, of="people", resamples=self.resamples)
+        return numbers_of(name, result)
 
     def _errors(self, features: Floats, learner: str) -> Floats:
-        """(people,) the squared error for each, by a model that was trained on others."""
+        """Return the squared error of each person, by a model trained on others."""
         builder = builder_of(learner)
         result = predictions(features, self._ages, classes=False, model=builder, folds=FOLDS, seed=SEED)
         errors = np.empty(len(self.people))
         errors[result.rows] = (result.true - result.predicted) ** 2
         return errors
 
-    def _neighbour_index(self, model: Model, run: int) -> Floats:
+    def _features_with(self, model: Model, run: int) -> Floats:
         vectors = self.models.of(model, self.corpus, run)
         return np.hstack(
             [self._public[WORDS_AND_CHARACTERS], mean_vectors(vectors.words, vectors.matrix, self._counts)]
@@ -111,7 +101,7 @@ class Age:
 
 
 def mean_vectors(names: Sequence[str], matrix: npt.ArrayLike, counts: Sequence[Counter[str]]) -> Floats:
-    """(texts, d) the mean vector of what each text holds; what has no vector does not count, 0 where nothing has."""
+    """Return (texts, d) mean vectors of known words; 0 for a text without any."""
     rows = {name: row for row, name in enumerate(names)}
     points = np.asarray(matrix, dtype=np.float64)
     result = np.zeros((len(counts), points.shape[1]))
@@ -124,7 +114,7 @@ def mean_vectors(names: Sequence[str], matrix: npt.ArrayLike, counts: Sequence[C
 
 
 def character_vectors(public: WordVectors) -> tuple[list[str], Floats]:
-    """Characters and their vectors: the mean of the vectors of the public words that hold it, each word once."""
+    """Return characters and the mean vector of the public words that contain them."""
     holders: dict[str, list[int]] = {}
     for row, word in enumerate(public.words):
         if row != public.vocabulary.unknown_row:
@@ -134,9 +124,9 @@ def character_vectors(public: WordVectors) -> tuple[list[str], Floats]:
 
 
 def builder_of(learner: str) -> Builder:
-    """The paper's two, and one that bears many features that are alike.
+    """Return the paper's learners, or ridge regression, which tolerates correlated features.
 
-    Features and ages have mean 0 and spread 1 over those who train, so the SVR's tube of .2 is a fifth of the spread.
+    Features and ages are standardised, so the SVR's tube of .2 is a fifth of a standard deviation.
     """
     if learner == "SVR":
         return lambda _seed: extra("sklearn.svm", "sklearn", "an SVR").SVR(C=1.0, epsilon=0.2)

@@ -1,30 +1,29 @@
-"""Personalised DP-Embedding as its paper prints it, with what it really costs: for comparisons, never for a release.
+"""Algorithm 1-b of dpUGC as printed, with its true privacy loss: for comparisons, never for a release.
 
 Algorithm 1-b of Vu, Tran and Jiang 2019 ("dpUGC") trains word vectors by skip-gram with negative sampling. Each user
-has a budget. In each round t a lot of L samples (pairs of words) is drawn from the users who have some of it left, each
-gradient is clipped to C, the sum with noise N(0, sigma^2 C^2 I) is divided by L, and then, for all users in the lot,
+has a budget. In each round t a lot of L samples (pairs of words) is drawn from the users with remaining budget. Each
+gradient is clipped to C, and the sum with noise N(0, sigma^2 C^2 I) is divided by L. Then, for all users in the lot,
 
     (epsilon, delta)_u <- (epsilon, delta)_u + (epsilon_t, delta_t) / L,                          (line 14)
-    and who is out of budget leaves.                                                              (line 15)
+    and users whose budget is spent leave.                                                        (line 15)
 
-**What is wrong.** The noise is shared, not divided: whoever is in the lot loses all of epsilon_t. A user with s samples
-in a lot moves the sum by s C, and is charged for one. And users who leave, and the number K of the samples that are
-left, from which lots are drawn at L / K, follow from the texts: who has no part changes how often the others have.
+**The error.** The noise is shared, not divided: every user in the lot loses all of epsilon_t. A user with s samples in
+a lot moves the sum by s C, and is charged for one. The users who leave, and the number K of remaining samples, from
+which lots are drawn at L / K, depend on the texts: users who are not in a lot change the sampling rate of the others.
 
-**What is true.** Let sigma_1 be the noise in clipping norms. Fix all coins of the training, with a user and without
-them. Then the lots are fixed, the sum of a step has at most the length L C in either world, and the two differ by 2 L C
-at most, whatever was released before. T such steps are Gaussian mechanisms, chosen one after the other, of joint
-sensitivity 2 L C sqrt(T), and over the coins the divergence is convex, so
+**The true loss.** Let sigma_1 be the noise in clipping norms. Fix all random bits of the training with a user and
+without them. Then the lots are fixed, the sum of a step has at most length L C in either case, and the two differ by
+at most 2 L C, for any previous outputs. T such steps are adaptively chosen Gaussian mechanisms of joint sensitivity
+2 L C sqrt(T). The divergence is convex over the random bits, so
 
     epsilon = that of N(0, sigma_1^2) at sensitivity 2 L sqrt(T), at the same delta.               (bound)
 
-Of a user alone with L samples whose gradients all have length C and one direction, in the T_u steps until their budget
-is spent, L C sqrt(T_u) is reached                                                               (witness)
+A single user with L samples whose gradients all have length C and one direction attains L C sqrt(T_u) in the T_u
+steps until their budget is spent.                                                                (witness)
 
-**Read so, where the paper is silent**: a lot has exactly L samples, without repetition ("L samples are drawn");
-epsilon_t is what one noisy step costs, without amplification by sampling; delta_t is the delta of the budget, and is
-not charged (as printed it would be used up after L steps); the negative words and the vocabulary come from a public
-list.
+**Interpretation of unclear points**: a lot has exactly L samples without repetition ("L samples are drawn"); epsilon_t
+is the epsilon of one noisy step without amplification by sampling; delta_t is the delta of the budget, and is not
+charged (as printed it would be spent after L steps); the negative words and the vocabulary come from a public list.
 
 `dptext.SkipGram(level=)` and `dptext.Cooccurrence(level=)` have a proof.
 """
@@ -55,16 +54,14 @@ from dptext.validation import check_float, check_int, require_epsilon
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = ["DPUGC", "PublishedAccount"]
-
 Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
 Singles = npt.NDArray[np.float32]
 
 _ROUNDS = 64  # draws until a lot is full, where most places of a text begin no pair
-_LEAST_NOISE = 1 / 16  # below it the noise on cells is not exact (`dptext.embeddings.noise.CellNoise`)
+_MIN_NOISE = 1 / 16  # below it the noise on cells is not exact (`dptext.embeddings.noise.CellNoise`)
 _NONE = -1  # in place of a negative word
-_MOST = {"lot": 1 << 20, "steps": 1 << 24, "dimension": 1000, "trained_words": 10**6, "window": 100, "negatives": 100}
+_MAXIMA = {"lot": 1 << 20, "steps": 1 << 24, "dimension": 1000, "trained_words": 10**6, "window": 100, "negatives": 100}
 
 
 class DPUGC(ReprMixin):
@@ -109,9 +106,9 @@ class DPUGC(ReprMixin):
                 "Cooccurrence with level=; or, to compare with the paper, unsafe_as_published=True: the statement then "
                 "carries the true epsilon"
             )
-        for name, maximum in _MOST.items():
+        for name, maximum in _MAXIMA.items():
             setattr(self, name, check_int(name, getattr(self, name), minimum=1, maximum=maximum))
-        self.noise_multiplier = check_float("noise_multiplier", noise_multiplier, minimum=_LEAST_NOISE)
+        self.noise_multiplier = check_float("noise_multiplier", noise_multiplier, minimum=_MIN_NOISE)
         self.learning_rate = check_float("learning_rate", learning_rate, above=0)
         Clipping.of(clip)
         values: Any = epsilon
@@ -121,15 +118,15 @@ class DPUGC(ReprMixin):
 
     @property
     def charge(self) -> float:
-        """epsilon_t / L of line 14: what a user is charged for a step that they are in."""
+        """Charge of a user for one step: epsilon_t / L of line 14."""
         return gaussian_epsilon(self.noise_multiplier, delta=self.delta, sensitivity=1.0) / self.lot
 
-    def taking_part(self, level: str) -> int:
-        """T_u: in how many steps a user of a level may be until their budget is spent."""
+    def max_steps(self, level: str) -> int:
+        """Return T_u, the number of steps until the budget of a level is spent."""
         return min(self.steps, math.floor(self.budgets.levels[level] / self.charge) + 1)
 
     def finding(self, level: str) -> Finding:
-        """What is printed for users of a level, and what is true."""
+        """Return the printed and the true guarantee for users of a level."""
 
         def loses(clipping_norms: float) -> float:
             return gaussian_epsilon(self.noise_multiplier, delta=self.delta, sensitivity=clipping_norms)
@@ -137,7 +134,7 @@ class DPUGC(ReprMixin):
         return Finding(
             claimed=self.budgets.levels[level],
             bound=loses(2 * self.lot * math.sqrt(self.steps)),  # (bound)
-            attained=loses(self.lot * math.sqrt(self.taking_part(level))),  # (witness)
+            attained=loses(self.lot * math.sqrt(self.max_steps(level))),  # (witness)
             reason=self.flaw,
             holds_for="any two corpora, one of which has one more user",
             witness=(
@@ -147,7 +144,7 @@ class DPUGC(ReprMixin):
         )
 
     def statements(self, *, release_id: str | None = None) -> dict[str, PrivacyStatement]:
-        """By level: the true epsilon, and the printed one as ``claimed_epsilon``."""
+        """Return a statement for each level: the true epsilon, and the printed one as ``claimed_epsilon``."""
         name = release_id or new_release_id()
         result = {}
         for level, claimed in self.budgets.levels.items():
@@ -188,7 +185,7 @@ class DPUGC(ReprMixin):
             return self.fit_stored(store)
 
     def fit_stored(self, store: UserStore) -> Self:
-        """Train on users whose texts are stored already, as rows of `words`, with `code` of their levels."""
+        """Train on users whose texts are stored as rows of `words`, with `code` of their levels."""
         if len(store) == 0:
             raise DataError("there are no documents: expected at least one")
         words, levels = self.words(), self.budgets.levels
@@ -201,7 +198,7 @@ class DPUGC(ReprMixin):
         return self
 
     def words(self) -> Vocabulary:
-        """Those that have a vector: the first ones of the public list."""
+        """Return the words with a vector: the first ones of the public list."""
         _, known = check_source(self.vectors, None)
         words = Vocabulary([*[word for word in known.words if word != UNKNOWN][: self.trained_words], UNKNOWN])
         if len(words) < 3:
@@ -209,13 +206,13 @@ class DPUGC(ReprMixin):
         return words
 
     def code(self, declared: tuple[Any, ...]) -> int:
-        """The place in the budgets of a user who declared these levels: of several, the strictest counts."""
+        """Return the index of a user's level; of several, the strictest."""
         levels = self.budgets.levels
         named = [self.budgets.level(None if entry is None else str(entry)) for entry in declared or (None,)]
         return list(levels).index(min(named, key=levels.__getitem__))
 
     def _trained(self, store: UserStore, words: Vocabulary, bits: RandomBits) -> Singles:
-        """The tables after T rounds of algorithm 1-b."""
+        """Return the tables after T rounds of algorithm 1-b."""
         from dptext.embeddings.noise import CellNoise
         from dptext.embeddings.training import Scratch, Tables, add_clipped  # need numba
 
@@ -267,50 +264,50 @@ class DPUGC(ReprMixin):
 
 
 class _Lots:
-    """Samples of users who have budget left: a place of their texts, and a word near it."""
+    """Samples of users with remaining budget: a text position and a word near it."""
 
-    def __init__(self, store: UserStore, words: int, unknown: int, how: DPUGC, bits: RandomBits) -> None:
+    def __init__(self, store: UserStore, words: int, unknown: int, settings: DPUGC, bits: RandomBits) -> None:
         self._rows, self._offsets = np.asarray(store.rows), store.offsets
-        self._words, self._unknown, self._how, self._bits = words, unknown, how, bits
-        steps = np.arange(1, how.window + 1)
+        self._words, self._unknown, self._settings, self._bits = words, unknown, settings, bits
+        steps = np.arange(1, settings.window + 1)
         self._distances = np.repeat(steps, steps[::-1])  # near words more often, as in word2vec
         self._negative = np.cumsum(public_frequencies(words) ** 0.75)
-        self._there = np.ones(len(store), dtype=np.bool_)
+        self._active = np.ones(len(store), dtype=np.bool_)
         self._count()
 
     def leave(self, users: Ids) -> None:
-        """These users have no part from now on."""
+        """Remove users."""
         if users.size:
-            self._there[users] = False
+            self._active[users] = False
             self._count()
 
     def draw(self) -> tuple[npt.NDArray[np.int32], Ids]:
-        """L samples (fewer where there are not as many): rows of both tables, and whose each is."""
-        empty = np.empty((0, 2 + self._how.negatives), dtype=np.int32), np.empty(0, dtype=np.int64)
+        """Return at most L samples as rows of both tables, and their users."""
+        empty = np.empty((0, 2 + self._settings.negatives), dtype=np.int32), np.empty(0, dtype=np.int64)
         places = int(self._ends[-1]) if self._ends.size else 0
         if places == 0:
             return empty
         result = np.empty((0, 3), dtype=np.int64)
         for _ in range(_ROUNDS):
-            result = np.concatenate([result, self._some(places)])
+            result = np.concatenate([result, self._sample_pairs(places)])
             _, first = np.unique(result[:, :2], axis=0, return_index=True)
-            result = result[np.sort(first)][: self._how.lot]  # each once, in the order in which they came
-            if len(result) == self._how.lot:
+            result = result[np.sort(first)][: self._settings.lot]  # each once, in the order in which they came
+            if len(result) == self._settings.lot:
                 break
         if not len(result):
             return empty
         position, owners = result[:, :2], result[:, 2]
-        pairs = np.empty((len(position), 2 + self._how.negatives), dtype=np.int32)
+        pairs = np.empty((len(position), 2 + self._settings.negatives), dtype=np.int32)
         pairs[:, 0], pairs[:, 1] = self._rows[position[:, 0]], self._words + self._rows[position[:, 1]]
-        draws = self._bits.uniform(len(position), self._how.negatives) * self._negative[-1]
+        draws = self._bits.uniform(len(position), self._settings.negatives) * self._negative[-1]
         negative = np.minimum(np.searchsorted(self._negative, draws), self._words - 1)
         none = (negative == self._unknown) | (negative == self._rows[position[:, 1]][:, None])
         pairs[:, 2:] = np.where(none, _NONE, self._words + negative)
         return pairs, owners
 
-    def _some(self, places: int) -> Ids:
-        """(n, 3) some places at random, each with another near it where both are words of one document, and whose."""
-        many = 2 * self._how.lot
+    def _sample_pairs(self, places: int) -> Ids:
+        """Return (n, 3) random positions, a nearby position in the same document, and the user."""
+        many = 2 * self._settings.lot
         draws = self._bits.below(np.full(many, places, dtype=np.uint64)).astype(np.int64)
         nth = np.searchsorted(self._ends, draws, side="right")
         user = self._users[nth]
@@ -321,7 +318,7 @@ class _Lots:
         side = 2 * self._bits.below(np.full(many, 2, dtype=np.uint64)).astype(np.int64) - 1
         other = place + side * distance
         good = (self._rows[place] >= 0) & (other >= self._offsets[user]) & (other < self._offsets[user + 1])
-        for step in range(1, self._how.window + 1):
+        for step in range(1, self._settings.window + 1):
             between = np.clip(place + side * np.minimum(step, distance), 0, len(self._rows) - 1)
             good &= self._rows[between] != DOCUMENT_END
         good &= self._rows[np.clip(other, 0, len(self._rows) - 1)] >= 0
@@ -330,6 +327,6 @@ class _Lots:
         return result
 
     def _count(self) -> None:
-        self._users = np.flatnonzero(self._there)
+        self._users = np.flatnonzero(self._active)
         lengths = self._offsets[self._users + 1] - self._offsets[self._users]
         self._ends = np.cumsum(lengths)

@@ -1,4 +1,4 @@
-"""Skip-gram under DP-SGD beside the one noisy release, from the same public vectors, at equal epsilon of a user."""
+"""Skip-gram under DP-SGD and one noisy release, from the same public vectors, at equal epsilon per user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from papers.dpugc.corpus import Corpus
-from papers.dpugc.intervals import crossed
+from papers.dpugc.intervals import crossed_bootstrap
 from papers.dpugc.mechanism import DELTA
 from papers.dpugc.models import Model, Models
 from papers.dpugc.semantic import correlation, cosines_of, ranks, rated
@@ -24,8 +24,6 @@ from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import UserStore, stored_users, users_of
 
-__all__ = ["SKIP_GRAM", "SKIP_GRAM_CLIPPED", "SKIP_GRAM_LARGER", "TIMES", "Compare", "Compared"]
-
 SKIP_GRAM, SKIP_GRAM_CLIPPED = "skip-gram", "skip-gram, no noise"
 TIMES = 10
 SKIP_GRAM_LARGER = f"skip-gram, simulated: {TIMES} times the people"
@@ -34,23 +32,17 @@ Floats = npt.NDArray[np.float64]
 
 
 class Compared(Models):
-    """The models of part one, and skip-gram from the same public vectors.
+    """The models of part one, and skip-gram from the same public vectors; a context manager that stores the texts.
 
-    Use it as a context manager: the texts lie in a file without a name while it is open.
-
-    Args:
-        public: public vectors.
-        folder: for the files.
-        corpus: of all models; the number of its users counts as public here.
-        pairs: of a user in a step, for skip-gram.
-        steps: everybody takes part in each: most signal for the noise where users are few.
+    The number of users of the corpus is public here. All users take part in each step, which gives the best ratio of
+    signal to noise for few users. ``pairs`` is the number per user and step.
     """
 
     def __init__(self, public: WordVectors, folder: Path, corpus: Corpus, *, pairs: int, steps: int = 20) -> None:
         super().__init__(public, folder)
         self._corpus, self._pairs, self._steps = corpus, pairs, steps
         self._open = ExitStack()
-        self._held: UserStore | None = None
+        self._store: UserStore | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -59,17 +51,16 @@ class Compared(Models):
         self._open.close()
 
     def of(self, model: Model, corpus: Corpus, run: int = 1) -> WordVectors:
-        """The vectors of one run."""
         if not model.kind.startswith(SKIP_GRAM):
             return super().of(model, corpus, run)
         name = f"{model.kind}-{model.epsilon}-{run}-{corpus.name}".replace(" ", "_").replace(":", "")
-        held = corpus.digest, self.public.fingerprint, self._pairs, self._steps, behaviour()
-        stored = self.stored(name, held, lambda: {"matrix": self._trained(model, run)})
+        dependencies = corpus.digest, self.public.fingerprint, self._pairs, self._steps, behaviour()
+        stored = self.stored(name, dependencies, lambda: {"matrix": self._trained(model, run)})
         return WordVectors(self.public.words, stored["matrix"], source=name)
 
     @cache  # noqa: B019 (a handful of plans, for as long as the experiment lasts)
     def skip_gram_plan(self, model: Model) -> SkipGramPlan:
-        """All that is decided before a text is read (but for the number of users)."""
+        """Return the plan; except for the number of users it is independent of the texts."""
         plan = SkipGram(
             self.public,
             epsilon=model.epsilon or 1.0,
@@ -92,10 +83,10 @@ class Compared(Models):
 
     def _trained(self, model: Model, run: int) -> npt.NDArray[np.float32]:
         plan = self.skip_gram_plan(model)
-        if self._held is None:
+        if self._store is None:
             users = self._open.enter_context(users_of(self._corpus.documents, plan.trained, seed=1))
-            self._held = self._open.enter_context(stored_users(users))
-        training = plan.training(self._held, plan.start(), NoiseKey(run))
+            self._store = self._open.enter_context(stored_users(users))
+        training = plan.training(self._store, plan.start(), NoiseKey(run))
         for step in range(self._steps):
             training.step(step)
         return plan.finish(training.tables.matrix)
@@ -103,15 +94,7 @@ class Compared(Models):
 
 @dataclass(frozen=True, eq=False)
 class Compare:
-    """What cells of this part share.
-
-    Attributes:
-        models: vectors.
-        corpus: the same.
-        folder: of the benchmarks' files.
-        runs: seeds of what is random.
-        resamples: of the intervals.
-    """
+    """Word similarity of two models on the same corpus; ``runs`` are the seeds of random models."""
 
     models: Compared
     corpus: Corpus
@@ -120,10 +103,11 @@ class Compare:
     resamples: int = 1000
 
     def cell(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
-        """Spearman's correlation of a model on a benchmark, and how much more it is than that of another one.
+        """Return Spearman's correlation of a model on a benchmark, and its difference to another model.
 
-        Settings: ``model``, ``epsilon``; ``beside`` and its ``beside epsilon``; ``benchmark``. Means over runs, run by
-        run against the same run of the other; the interval is over pairs and runs (`papers.dpugc.intervals`).
+        Settings: ``model``, ``epsilon``; ``beside`` (the other model) and ``beside epsilon``; ``benchmark``. Means over
+        runs, each compared with the same run of the other model; the interval is over pairs and runs
+        (`papers.dpugc.intervals`).
         """
         pairs = rated(self.folder, settings["benchmark"])
         model, other = (
@@ -132,9 +116,9 @@ class Compare:
         )
         count = len(self.runs) if model.is_random or other.is_random else 1
         cosines, others = (self._cosines(entry, count, pairs) for entry in (model, other))
-        there = np.isfinite(cosines).all(axis=0) & np.isfinite(others).all(axis=0)
-        ratings = np.array([rating for _, _, rating in pairs])[there]
-        cosines, others = cosines[:, there], others[:, there]
+        covered = np.isfinite(cosines).all(axis=0) & np.isfinite(others).all(axis=0)
+        ratings = np.array([rating for _, _, rating in pairs])[covered]
+        cosines, others = cosines[:, covered], others[:, covered]
 
         def score(of: Floats, rows: npt.NDArray[np.int64], runs: npt.NDArray[np.int64]) -> float:
             people = ranks(ratings[rows])
@@ -144,8 +128,8 @@ class Compare:
         def more(rows: npt.NDArray[np.int64], runs: npt.NDArray[np.int64]) -> float:
             return score(cosines, rows, runs) - score(others, rows, runs)
 
-        result = crossed(more, int(there.sum()), count, of="pairs", resamples=self.resamples)
-        every = np.arange(there.sum()), np.arange(count)
+        result = crossed_bootstrap(more, int(covered.sum()), count, of="pairs", resamples=self.resamples)
+        every = np.arange(covered.sum()), np.arange(count)
         return {
             "score": score(cosines, *every),
             "difference": result.value,
@@ -155,7 +139,7 @@ class Compare:
         }
 
     def _cosines(self, model: Model, count: int, pairs: Any) -> Floats:
-        """(runs, pairs); what is the same in each run is repeated."""
+        """Return (runs, pairs); a model without randomness is repeated."""
         runs = self.runs[:count] if model.is_random else [1]
         result = np.stack([cosines_of(self.models.of(model, self.corpus, run), pairs) for run in runs])
         return np.broadcast_to(result, (count, result.shape[1]))

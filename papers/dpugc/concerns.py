@@ -1,4 +1,4 @@
-"""How much people care, predicted from what volunteers said: a regressor and its error on those who are held out."""
+"""Privacy concern, predicted by a regressor that is fitted on volunteers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class PredictionError:
     mean: tuple[float, ...]
 
     @property
-    def of_mean(self) -> float:
-        """Error over that of the mean, all folds together: at 1 or above, nothing was learned."""
+    def relative_to_mean(self) -> float:
+        """Error relative to that of the mean, over all folds; at 1 or above nothing was learned."""
         mean = float(np.square(self.mean).sum())
         return float(np.sqrt(np.square(self.folds).sum() / mean)) if mean > 0 else np.inf
 
@@ -36,18 +36,18 @@ class PredictionError:
 
 @dataclass(frozen=True, eq=False)
 class ConcernModel:
-    """A fitted regressor, from features to concerns, and its error on volunteers who were held out."""
+    """A fitted regressor from features to concerns, and its error on held-out volunteers."""
 
     regressor: Any
     error: PredictionError
 
     def predict(self, features: Any) -> Floats:
-        """(n,) concerns; infinite, and so the strictest, where the regressor gives no number. It never warns."""
+        """Return (n,) concerns; infinite, and so the strictest, if the regressor returns no number."""
         return concerns_by(self.regressor, features)
 
 
 def fit_concerns(features: Any, concerns: Sequence[float], *, regressor: Any = None, folds: int = 5) -> ConcernModel:
-    """Fit a regressor to what volunteers said, and measure it on those who are held out."""
+    """Fit a regressor to volunteers and measure it by cross-validation."""
     folds = check_int("folds", folds, minimum=1, maximum=_MOST_FOLDS)
     try:
         known = np.asarray(concerns, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The texts of the experiments: all bloggers, those who are not held out, and these with others added."""
+"""The texts of the experiments: all bloggers, the bloggers who are not held out, and additional planted people."""
 
 from __future__ import annotations
 
@@ -13,18 +13,10 @@ from dptext import Document
 from dptext.errors import DataError
 from dptext.evaluation.utility import words_of
 
-__all__ = ["Corpus", "corpus_of", "held_out"]
-
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Documents under a name; frozen, so that what is made of it can be kept under that name.
-
-    Attributes:
-        name: tells it from the other corpora of a run.
-        added: documents with their users.
-        base: a corpus whose documents come before these; its words are cut once.
-    """
+    """Documents with a name that is unique in a run; ``base`` is a corpus whose documents come first."""
 
     name: str
     added: Sequence[Document] = field(repr=False)
@@ -43,7 +35,7 @@ class Corpus:
 
     @cached_property
     def digest(self) -> str:
-        """Of all texts and whose they are: results of other data are not mixed with these."""
+        """Digest of all texts and their users."""
         result = hashlib.sha256(self.base.digest.encode() if self.base else b"")
         for document in self.added:
             result.update(f"{document.user}\0{document.text}\0".encode("utf-8", "surrogatepass"))
@@ -55,12 +47,8 @@ def corpus_of(name: str, people: Iterable[Blogger]) -> Corpus:
 
 
 def held_out(people: Sequence[Blogger], count: int) -> tuple[list[Blogger], list[Blogger]]:
-    """(those held out, the others): held out are the ``count`` whose number has the smallest SHA-256.
-
-    Raises:
-        DataError: not more people than are to be held out.
-    """
+    """Return (held out, others); held out are the ``count`` people with the smallest SHA-256 of their number."""
     if len(people) <= count:
         raise DataError(f"expected more than {count} bloggers, got {len(people)}")
-    by_digest = sorted(people, key=lambda each: hashlib.sha256(each.user.encode()).digest())
+    by_digest = sorted(people, key=lambda person: hashlib.sha256(person.user.encode()).digest())
     return by_digest[:count], by_digest[count:]

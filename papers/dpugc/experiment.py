@@ -1,8 +1,6 @@
-"""Word vectors learned from people (paper 000, dpUGC): what they are good for, and whom they give away. See README.md.
+"""Word vectors learned from users' texts (paper 000, dpUGC): utility and leakage. See README.md.
 
-Command: ``python -m papers.dpugc.experiment [--data ../shared/data] [--quick] [--report]``
-
-Every cell is a row of a file of ``results``, written when it is done: run it again to go on where it stopped.
+Command: ``python -m papers.dpugc.experiment [--data ../shared/data] [--quick] [--report]``. An interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -23,14 +21,14 @@ from papers.dpugc.new_words import NewWords
 from papers.dpugc.probes import AS_NEW, AS_PUBLIC, Probes
 from papers.dpugc.report import write_report
 from papers.dpugc.semantic import GOLD, LISTS, Semantic
-from papers.running import options_of
+from papers.reports import parse_options
 from papers.sweeps import sweep
 
 from dptext import load_vectors
 
 HERE = Path(__file__).resolve().parent
 VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000
-SHOWN = ("three", "eight", "they")  # table 2 of the paper
+TABLE_2_QUERIES = ("three", "eight", "they")  # table 2 of the paper
 PARTS = ("semantic", "new_words", "probes", "age")
 PUBLIC, CENTRED, PROCESSED = Model("public"), Model("public, centred"), Model("public, processed")
 NO_NOISE, GOLD_AGAIN = Model("no noise"), Model("another word2vec")
@@ -38,8 +36,6 @@ NO_NOISE, GOLD_AGAIN = Model("no noise"), Model("another word2vec")
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is done."""
-
     every: int = 1  # bloggers: one in so many
     epsilons: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
     new_epsilons: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -78,18 +74,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 class Run:
-    """The parts of the experiment over one set of bloggers."""
+    """The parts of the experiment."""
 
     def __init__(self, plan: Plan, people: list[Blogger], data: Path, out: Path) -> None:
         self.plan, self.data, self.out = plan, data, out
         self.people = people[:: plan.every]
         self.models = Models(load_vectors(VECTORS, limit=WORDS_LIMIT), out / "work")
-        self.everybody = corpus_of("all", self.people)
+        self.all_people = corpus_of("all", self.people)
         self.constants = {
             "vectors": self.models.public.fingerprint,
             "bloggers": len(self.people),
-            "documents": len(self.everybody.documents),
-            "texts": self.everybody.digest,
+            "documents": len(self.all_people.documents),
+            "texts": self.all_people.digest,
             "mechanism": behaviour(),
         }
         if not has_word2vec():
@@ -97,19 +93,19 @@ class Run:
         out.mkdir(parents=True, exist_ok=True)
 
     def semantic(self) -> None:
-        """Similarity, its difference to the public vectors, neighbours."""
-        part = Semantic(self.models, self.everybody, self.data / "wordsim", self.plan.runs, self.plan.resamples)
+        """Measure similarity, its difference to the public vectors, and neighbours."""
+        part = Semantic(self.models, self.all_people, self.data / "wordsim", self.plan.runs, self.plan.resamples)
         best = max(e for e in self.plan.epsilons if e <= 8)
         random = [Model("only noise", best), *(Model("private", epsilon) for epsilon in self.plan.epsilons)]
         random += [Model(kind, best) for kind in LARGER]
         public = [PUBLIC, CENTRED, PROCESSED]
-        fixed = self._possible([*public, NO_NOISE, GOLD])
+        fixed = self._available([*public, NO_NOISE, GOLD])
         self._sweep("similarity", part.similarity, fixed, random)
         settings = [
-            model.settings | {"beside": beside.kind, "benchmark": name}
-            for beside in (PROCESSED, PUBLIC)
+            model.settings | {"beside": public_model.kind, "benchmark": name}
+            for public_model in (PROCESSED, PUBLIC)
             for model in (*fixed, *random)
-            if model not in (PUBLIC, beside)
+            if model not in (PUBLIC, public_model)
             for name in LISTS
         ]
         self._cells("difference", part.difference, settings, [1], resamples=self.plan.resamples)
@@ -117,14 +113,14 @@ class Run:
             random = [entry for entry in random if entry.kind not in LARGER]
             self._sweep("neighbours", part.neighbours, [*public, NO_NOISE, GOLD_AGAIN], random)
             visible = [GOLD, PUBLIC, NO_NOISE, Model("private", best), Model("private", min(self.plan.epsilons))]
-            vectors = {str(entry): self.models.of(entry, self.everybody) for entry in dict.fromkeys(visible)}
-            (self.out / "neighbours.md").write_text(neighbour_table(vectors, SHOWN) + "\n", encoding="utf-8")
+            vectors = {str(entry): self.models.of(entry, self.all_people) for entry in dict.fromkeys(visible)}
+            (self.out / "neighbours.md").write_text(neighbour_table(vectors, TABLE_2_QUERIES) + "\n", encoding="utf-8")
 
     def new_words(self) -> None:
-        """Words whose public vectors are taken away."""
+        """Measure words that lose their public vectors."""
         part = NewWords(
             self.models,
-            self.everybody,
+            self.all_people,
             self.data / "wordsim",
             draws=self.plan.draws,
             runs=self.plan.runs,
@@ -135,32 +131,32 @@ class Run:
         self._cells("new_words", part.cell, [model.settings for model in models], [1], **constants)
 
     def age(self) -> None:
-        """Regression of the age of those held out."""
+        """Predict the age of held-out people."""
         tested, others = held_out(self.people, self.plan.held_out)
         corpus = corpus_of(f"without {len(tested)}", others)
         part = Age(self.models, corpus, tested, self.plan.runs, self.plan.resamples)
         only_noise = Model("only noise", max(e for e in self.plan.age_epsilons if e <= 8))
         random = [only_noise, *(Model("private", epsilon) for epsilon in self.plan.age_epsilons)]
-        models = [Model(WORDS), Model(WORDS_AND_CHARACTERS), PROCESSED, *random, *self._possible([NO_NOISE, GOLD])]
+        models = [Model(WORDS), Model(WORDS_AND_CHARACTERS), PROCESSED, *random, *self._available([NO_NOISE, GOLD])]
         settings = [model.settings | {"learner": learner} for learner in LEARNERS for model in models]
         constants = {"resamples": self.plan.resamples, "held out": len(tested), "runs": len(self.plan.runs)}
         self._cells("age", part.cell, settings, [1], **constants)
 
     def probes(self) -> None:
-        """What is planted, and found."""
-        part = Probes(self.models, self.everybody)
+        """Measure planted pairs."""
+        part = Probes(self.models, self.all_people)
         random = [Model("private", epsilon) for epsilon in self.plan.probe_epsilons]
         for people in self.plan.people:  # a corpus after the other
             for secrets in (AS_PUBLIC, AS_NEW):
                 self._sweep("probes", part.cell, [NO_NOISE], random, people=people, secrets=secrets)
         for people in self.plan.people:
-            self._sweep("probes", part.cell, self._possible([GOLD]), [], people=people, secrets=AS_PUBLIC)
+            self._sweep("probes", part.cell, self._available([GOLD]), [], people=people, secrets=AS_PUBLIC)
 
-    def _possible(self, models: Sequence[Model]) -> list[Model]:
+    def _available(self, models: Sequence[Model]) -> list[Model]:
         return [model for model in models if "word2vec" not in model.kind or has_word2vec()]
 
     def _sweep(self, name: str, run: Any, fixed: Sequence[Model], random: Sequence[Model], **settings: Any) -> None:
-        """Once for what is the same each time, several times for what is not."""
+        """Measure models without randomness once and random ones for each run."""
         for models, runs in ((fixed, (1,)), (random, self.plan.runs)):
             if models:
                 self._cells(name, run, [model.settings | settings for model in models], runs)
@@ -189,7 +185,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one blogger in ten, two runs: does it run?")
     parser.add_argument("--report", action="store_true", help="tables and figure from the rows that are there")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    return options_of(parser, arguments, HERE)
+    return parse_options(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The release under test: one total a corpus, then noise for each epsilon and run."""
+"""The release under test: one total per corpus, then noise for each epsilon and run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.users.grouping import users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 
-__all__ = ["DELTA", "behaviour", "given_words", "plan_of", "released", "total_of"]
-
 DELTA = 1e-6
-_ANY = 8.0  # an epsilon for what does not depend on it
+_ANY_EPSILON = 8.0  # an epsilon for what does not depend on it
 
 Cells = npt.NDArray[np.int64]
 
@@ -33,27 +31,26 @@ def plan_of(
     vocabulary: PrivateVocabulary | None = None,
     level: str | None = None,
 ) -> Plan:
-    """All that is public. Without an epsilon: for what does not depend on it. With several: ``level`` names the
-    attribute that says which is whose."""
-    return Cooccurrence(public, epsilon=epsilon or _ANY, delta=DELTA, vocabulary=vocabulary, level=level).plan()
+    """Return the public plan; with several epsilons, ``level`` names the attribute with a user's level."""
+    return Cooccurrence(public, epsilon=epsilon or _ANY_EPSILON, delta=DELTA, vocabulary=vocabulary, level=level).plan()
 
 
 def total_of(plan: Plan, documents: Iterable[Document]) -> Cells:
-    """What the people's matrices add up to: the same for every epsilon, and private."""
+    """Return the private sum of the users' matrices, which is the same for every epsilon."""
     level = plan.levels.attribute
     with users_of(documents, plan.words, unit=plan.unit, level=level, most_words=plan.most_words) as users:
         return plan.total(users)
 
 
 def released(plan: Plan, total: Cells, *, sigma: float, run: int) -> WordVectors:
-    """Vectors of the total with this noise: equal runs have equal noise, but for its size. Without noise: private."""
+    """Return the vectors of a total; equal runs have equal noise, scaled by sigma. With sigma 0 they are private."""
     return plan.vectors(noisy_matrix(total, sigma, RandomBits(run)), sigma)
 
 
-def given_words(words: Iterable[str]) -> PrivateVocabulary:
-    """Words that an experiment takes as known, in place of those that `dptext.private_vocabulary` would have learned.
+def fixed_vocabulary(words: Iterable[str]) -> PrivateVocabulary:
+    """Return words fixed beforehand, in place of the result of `dptext.private_vocabulary`.
 
-    Its statement says so: epsilon is 0 because nothing was computed from the texts.
+    Their statement has epsilon 0, because nothing was computed from the texts.
     """
     statement = PrivacyStatement(
         guarantee=ApproxDP(0.0, 0.0),
@@ -69,7 +66,7 @@ def given_words(words: Iterable[str]) -> PrivateVocabulary:
 
 @cache
 def behaviour() -> str:
-    """A digest of what the mechanism makes of made-up texts: rows stay good for as long as it is the same."""
+    """Return a digest of the mechanism's output on made-up texts, to detect rows of another version."""
     public = load_vectors("glove-6b-50d", limit=2_000)
     texts = [" ".join(public.words[(7 * n + place**2) % 1_990] for place in range(40)) for n in range(180)]
     documents = [Document(text, user=str(n % 60)) for n, text in enumerate(texts)]

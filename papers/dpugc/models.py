@@ -1,7 +1,6 @@
-"""Word vectors by name: public, word2vec without privacy, and the private release. Each is made once and kept.
+"""Word vectors by name: public, word2vec without privacy, and the private release, each computed once.
 
-What is kept lies in the run's ``work`` folder, which is never shared: totals and word2vec's vectors are those of real
-people.
+The run's ``work`` folder keeps them and is never shared: totals and word2vec vectors come from real people.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from papers.dpugc.corpus import Corpus
-from papers.dpugc.mechanism import Cells, behaviour, given_words, plan_of, released, total_of
+from papers.dpugc.mechanism import Cells, behaviour, fixed_vocabulary, plan_of, released, total_of
 
 from dptext import WordVectors, load_vectors
 from dptext.embeddings.cooccurrence import Plan
@@ -23,26 +22,21 @@ from dptext.embeddings.refinement import public_base
 from dptext.errors import MissingExtraError
 from dptext.text.tokens import UNKNOWN
 
-__all__ = ["DIMENSION", "LARGER", "Model", "Models", "Source", "has_word2vec", "processed", "word2vec"]
-
-DIMENSION, WINDOW, NEGATIVE, EPOCHS, LEAST = 50, 5, 5, 5, 5
+DIMENSION, WINDOW, NEGATIVE, EPOCHS, MIN_COUNT = 50, 5, 5, 5, 5
 GOLD_SEED = 1
 INSTALL = "pip install 'gensim>=4.3'"
 LARGER = {f"simulated: {times} times the people": times for times in (2, 4, 8, 16)}
-"""How many times less noise a model has than its epsilon asks for."""
+"""Simulations by the factor that divides the noise."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """Which vectors.
+    """The name of vectors, and the epsilon of models with noise.
 
-    Attributes:
-        kind: "public"; "public, centred" (without their mean); "public, processed" (what the release's post-processing
-            makes of public vectors alone); "word2vec"; "another word2vec" (another seed); "private"; "no noise" (the
-            private pipeline without its noise); "only noise" (the noise of the release on a total of nobody); one of
-            `LARGER`: **a simulation**, the private pipeline with the noise divided by so much, as if so many times as
-            many people like these had taken part: their sum grows with them, the noise does not.
-        epsilon: of what has noise; None otherwise.
+    Kinds: "public"; "public, centred" (without their mean); "public, processed" (post-processing of the release applied
+    to public vectors); "word2vec"; "another word2vec" (another seed); "private"; "no noise" (the private pipeline
+    without noise); "only noise" (a release of no users); and `LARGER`, which simulate as many times as many similar
+    people: the sum grows with their number, the noise does not.
     """
 
     kind: str
@@ -50,7 +44,6 @@ class Model:
 
     @property
     def is_random(self) -> bool:
-        """Whether another run gives other vectors."""
         return self.epsilon is not None
 
     @property
@@ -62,21 +55,16 @@ class Model:
 
 
 class Source(Protocol):
-    """Whatever has vectors by name."""
+    """An object that returns vectors by name."""
 
     public: WordVectors
 
     def of(self, model: Model, corpus: Corpus, run: int = 1) -> WordVectors:
-        """The vectors of one run."""
+        """Return the vectors of one run."""
 
 
 class Models:
-    """Vectors of models and corpora, from their files where they have been made before.
-
-    Args:
-        public: public vectors; their words are the vocabulary.
-        folder: for the files.
-    """
+    """Vectors by model and corpus, kept in the files of a folder."""
 
     def __init__(self, public: WordVectors, folder: Path) -> None:
         self.public = public
@@ -88,37 +76,27 @@ class Models:
         }
 
     def of(self, model: Model, corpus: Corpus, run: int = 1) -> WordVectors:
-        """The vectors of one run.
-
-        Raises:
-            MissingExtraError: word2vec without gensim.
-        """
+        """Return the vectors of one run."""
         if model.kind in self._public:
             return self._public[model.kind]
         name = f"{model.kind}-{model.epsilon}-{run}-{corpus.name}".replace(" ", "_").replace(":", "")
-        held = corpus.digest, self.public.fingerprint, "" if "word2vec" in model.kind else behaviour()
-        stored = self.stored(name, held, lambda: _arrays(self._made(model, corpus, run)))
+        dependencies = corpus.digest, self.public.fingerprint, "" if "word2vec" in model.kind else behaviour()
+        stored = self.stored(name, dependencies, lambda: _arrays(self._compute(model, corpus, run)))
         return WordVectors(stored["words"].tolist(), stored["matrix"], source=name)
 
     def lacking(self, words: Sequence[str], model: Model, corpus: Corpus, run: int, *, of: str) -> WordVectors:
-        """Vectors of the release where these words have no public ones, and are given as a private vocabulary.
-
-        Args:
-            words: of the public list.
-            model, corpus, run: what is made; the model is one of the release.
-            of: a name for the words.
-        """
-        plan = plan_of(self.without(words), model.epsilon, vocabulary=given_words(words))
+        """Return the release if ``words`` (named ``of``) have no public vectors and form a private vocabulary."""
+        plan = plan_of(self.without(words), model.epsilon, vocabulary=fixed_vocabulary(words))
         return self._released(plan, model, corpus, run, of=f" new {of}")
 
     def without(self, words: Sequence[str]) -> WordVectors:
-        """The public vectors of all other words."""
+        """Return the public vectors of all other words."""
         gone = set(words)
         kept = [row for row, word in enumerate(self.public.words) if word not in gone]
         return load_vectors(([self.public.words[row] for row in kept], self.public.matrix[kept]))
 
     def _released(self, plan: Plan, model: Model, corpus: Corpus, run: int, *, of: str = "") -> WordVectors:
-        """Private, with less noise or none, or of nobody; the plan has the noise that the epsilon asks for."""
+        """Return vectors with full, reduced or no noise, or of no users; the plan has the noise of the epsilon."""
         total = self._total(plan, corpus, of)
         if model.kind == "only noise":
             total = np.zeros_like(total)
@@ -126,13 +104,13 @@ class Models:
         return released(plan, total, sigma=sigma, run=run)
 
     def _total(self, plan: Plan, corpus: Corpus, of: str) -> Cells:
-        held = corpus.digest, plan.words.words, plan.features.fingerprint, behaviour()
+        dependencies = corpus.digest, plan.words.words, plan.features.fingerprint, behaviour()
         name = f"total-{corpus.name}{of}".replace(" ", "_")
-        return self.stored(name, held, lambda: {"cells": total_of(plan, corpus.documents)})["cells"]
+        return self.stored(name, dependencies, lambda: {"cells": total_of(plan, corpus.documents)})["cells"]
 
-    def stored(self, name: str, held: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Arrays from a file that is called after what they depend on, made where there is none."""
-        file = self._folder / f"{name}-{hashlib.sha256(repr(held).encode()).hexdigest()[:12]}.npz"
+    def stored(self, name: str, dependencies: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return arrays from a file named after their dependencies; compute them if it is missing."""
+        file = self._folder / f"{name}-{hashlib.sha256(repr(dependencies).encode()).hexdigest()[:12]}.npz"
         if not file.exists():
             self._folder.mkdir(parents=True, exist_ok=True)
             unfinished = file.with_suffix(".part.npz")
@@ -141,7 +119,7 @@ class Models:
         with np.load(file) as stored:
             return dict(stored)
 
-    def _made(self, model: Model, corpus: Corpus, run: int) -> WordVectors:
+    def _compute(self, model: Model, corpus: Corpus, run: int) -> WordVectors:
         if model.kind == "word2vec":
             return word2vec(corpus.sentences, self.public, seed=GOLD_SEED)
         if model.kind == "another word2vec":
@@ -150,7 +128,7 @@ class Models:
 
 
 def processed(public: WordVectors) -> WordVectors:
-    """What the release's post-processing makes of public vectors, without any private text."""
+    """Return public vectors with the post-processing of the release."""
     base = public_base(public.matrix, public.vocabulary.unknown_row)
     return WordVectors(public.words, base.astype(np.float32), source="processed")
 
@@ -160,13 +138,7 @@ def _arrays(vectors: WordVectors) -> dict[str, Any]:
 
 
 def word2vec(sentences: list[list[str]], public: WordVectors, *, seed: int) -> WordVectors:
-    """Skip-gram with negative sampling (Mikolov et al. 2013), without privacy; its words that are public ones.
-
-    One worker: more of them race, and no training could be repeated.
-
-    Raises:
-        MissingExtraError: no gensim.
-    """
+    """Train skip-gram with negative sampling (Mikolov et al. 2013) without privacy; one worker, to be reproducible."""
     if not has_word2vec():
         raise MissingExtraError(f"the word2vec models need the package gensim; install it with: {INSTALL}")
     from gensim.models import Word2Vec
@@ -178,7 +150,7 @@ def word2vec(sentences: list[list[str]], public: WordVectors, *, seed: int) -> W
         window=WINDOW,
         negative=NEGATIVE,
         epochs=EPOCHS,
-        min_count=LEAST,
+        min_count=MIN_COUNT,
         workers=1,
         seed=seed,
     )

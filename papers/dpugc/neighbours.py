@@ -1,21 +1,20 @@
-"""Neighbours of words, and how far they are those of a gold model: MAP-Word and MAP-Char of dpUGC (Vu et al. 2019).
+"""Nearest words, and MAP-Word and MAP-Char of dpUGC (Vu et al. 2019), which compare them with a gold model.
 
-For a query, both models list their K nearest words by cosine. At each rank r of the list of the model under test there
-is a *hit* or not; the average precision is the mean over hits of (hits up to r) / r, and 0 without a hit. MAP is its
-mean over queries.
+For a query, both models list their K nearest words by cosine. Each rank r of the list under test is a *hit* or not.
+The average precision is the mean over hits of (hits up to r) / r, and 0 without a hit. MAP is its mean over queries.
 
-* **MAP-Word**: a hit is a word that is among the K words of the gold model.
-* **MAP-Char**: the words of each list are written one after the other, without anything between them; rank r is the
-  r-th character, and a hit is one that occurs among the *first r characters* of the gold model's string.
+* **MAP-Word**: a hit is a word among the K words of the gold model.
+* **MAP-Char**: the words of each list are joined without separators; rank r is the r-th character, and a hit is a
+  character that occurs among the *first r characters* of the gold model's string.
 
-The paper leaves open what the precisions are divided by and what is compared in MAP-Char. Both are taken from the
-code that its authors published, and agree with its table 2: of the twelve numbers there eleven come out (within
-.0001, and reading 3.814 as .3814), and where it prints .1347 for "eight" this definition gives .2347.
+The paper leaves open the divisor of the precisions and the comparison in MAP-Char. Both follow the authors' published
+code and agree with its table 2: eleven of its twelve numbers are reproduced (within .0001, reading 3.814 as .3814).
+Where it prints .1347 for "eight" this definition gives .2347.
 
-Two things to know. Dividing by the hits found instead of by K (`per="relevant"`, as information retrieval has it)
-makes one lucky first word count as 1. And MAP-Char hardly depends on the model: after the first hundred characters
-nearly every letter is a hit, and lists of random English words reach .88, which is what the paper's figure shows for
-all of its models. *So both stand beside lists of random words*, the trivial baseline.
+Dividing by the number of hits instead of K (``per="relevant"``, as in information retrieval) counts one lucky first
+word as 1. MAP-Char hardly depends on the model: after the first hundred characters nearly every letter is a hit, and
+lists of random English words reach .88, the value of all models in the paper's figure. *Both scores are therefore
+compared with lists of random words.*
 """
 
 from __future__ import annotations
@@ -32,30 +31,13 @@ from dptext.privacy.randomness import RandomBits
 from dptext.validation import check_choice, check_int
 from dptext.vectors.word_vectors import WordVectors
 
-__all__ = [
-    "PAPER_QUERIES",
-    "MapScore",
-    "Neighbours",
-    "character_precision",
-    "map_score",
-    "neighbour_table",
-    "neighbours",
-    "word_precision",
-]
-
 PAPER_QUERIES = ("been", "time", "over", "not", "three", "between", "from", "eight", "they", "more", "other")
 _RANDOM_LISTS = 20
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The nearest words of a word.
-
-    Attributes:
-        query: the word.
-        words: its neighbours, nearest first; neither itself nor ``"<unk>"``.
-        cosines: of each.
-    """
+    """The nearest words of a query, nearest first, without itself and ``"<unk>"``."""
 
     query: str
     words: tuple[str, ...]
@@ -64,16 +46,7 @@ class Neighbours:
 
 @dataclass(frozen=True, kw_only=True)
 class MapScore:
-    """How far neighbours are those of a gold model.
-
-    Attributes:
-        measure: "MAP-Word" or "MAP-Char".
-        score: with an interval over queries (wide: they are few).
-        baseline: of lists of random words of the model's vocabulary.
-        baseline_name: "random words".
-        by_query: the average precision of each query.
-        top: K.
-    """
+    """Agreement of neighbours with a gold model, the baseline of random words, and the precision of each query."""
 
     measure: str
     score: Estimate
@@ -87,10 +60,7 @@ class MapScore:
 
 
 def neighbours(vectors: WordVectors, queries: Iterable[str], *, top: int = 10) -> list[Neighbours]:
-    """The nearest words by cosine, exactly.
-
-    Raises:
-        ParameterError: a query that has no vector, or fewer other words than ``top``.
+    """Return the nearest words by cosine, exactly.
 
     >>> vectors = WordVectors(["<unk>", "cat", "dog", "tax"], [[0.0, 0.1], [1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
     >>> neighbours(vectors, ["cat"], top=2)[0].words
@@ -119,7 +89,7 @@ def neighbours(vectors: WordVectors, queries: Iterable[str], *, top: int = 10) -
 
 
 def neighbour_table(models: dict[str, WordVectors], queries: Iterable[str], *, top: int = 4) -> str:
-    """A table of neighbours, one model a column (Markdown), as table 2 of the paper.
+    """Return a Markdown table of neighbours, one column per model, as table 2 of the paper.
 
     >>> vectors = WordVectors(["<unk>", "cat", "dog", "tax"], [[0.0, 0.1], [1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
     >>> print(neighbour_table({"gold": vectors}, ["cat"], top=2))
@@ -144,20 +114,7 @@ def map_score(
     per: str = "hits",
     seed: int | None = None,
 ) -> MapScore:
-    """MAP-Word or MAP-Char of vectors against a gold model.
-
-    Args:
-        vectors: the model under test.
-        gold: the model whose neighbours are right.
-        measure: "MAP-Word" or "MAP-Char".
-        queries: at least two words with a vector in both; the 11 of the paper.
-        top: K.
-        per: "hits" (as the paper's numbers are), or "relevant": divided by K words of the gold list (MAP-Word only).
-        seed: of the random words; None for fresh randomness.
-
-    Raises:
-        ParameterError: an unknown measure, a query that has no vector, fewer than two queries.
-    """
+    """Return MAP-Word or MAP-Char against a gold model; ``per`` is "hits", as printed, or "relevant" (MAP-Word)."""
     check_choice("measure", measure, ("MAP-Word", "MAP-Char"))
     if per not in ("hits", "relevant") or (measure == "MAP-Char" and per != "hits"):
         raise ParameterError(f"per must be 'hits', or for MAP-Word also 'relevant', got {per!r}")
@@ -165,10 +122,10 @@ def map_score(
     result = neighbours(vectors, queries, top=top)
     bits = RandomBits(seed)
 
-    def precision(words: Sequence[str], wanted: Sequence[str]) -> float:
+    def precision(words: Sequence[str], gold_words: Sequence[str]) -> float:
         if measure == "MAP-Char":
-            return character_precision(words, wanted)
-        return word_precision(words, wanted, per=per)
+            return character_precision(words, gold_words)
+        return word_precision(words, gold_words, per=per)
 
     values = np.array([precision(one.words, other.words) for one, other in zip(result, right, strict=True)])
     blind = [
@@ -187,24 +144,24 @@ def map_score(
     )
 
 
-def word_precision(found: Sequence[str], gold: Sequence[str], *, per: str = "hits") -> float:
-    """The average precision of words.
+def word_precision(words: Sequence[str], gold: Sequence[str], *, per: str = "hits") -> float:
+    """Return the average precision of words.
 
     >>> word_precision(["cornerback", "four", "stockholders", "zero"], ["seven", "nine", "six", "four"])
     0.5
     """
     right = frozenset(gold)
-    hits = np.array([word in right for word in found], dtype=bool)
+    hits = np.array([word in right for word in words], dtype=bool)
     return _average_precision(hits, None if per == "hits" else len(gold))
 
 
-def character_precision(found: Sequence[str], gold: Sequence[str]) -> float:
-    """The average precision of the characters of words, written one after the other.
+def character_precision(words: Sequence[str], gold: Sequence[str]) -> float:
+    """Return the average precision of the characters of joined words.
 
     >>> round(character_precision(["zero", "one", "feeder", "nine"], ["four", "two", "five", "seven"]), 4)
     0.3814
     """
-    text, right = "".join(found), "".join(gold)
+    text, right = "".join(words), "".join(gold)
     first: dict[str, int] = {}
     for place, character in enumerate(right):
         first.setdefault(character, place)

@@ -1,8 +1,6 @@
 """A budget for each person (paper 000, dpUGC, part three: its algorithm 1-b). See README.md.
 
-Command: ``python -m papers.dpugc.personal [--data ../shared/data] [--quick] [--report]``
-
-Every cell is a row of a file of ``results``, written when it is done: run it again to go on where it stopped.
+Command: ``python -m papers.dpugc.personal [--data ../shared/data] [--quick] [--report]``. An interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -21,8 +19,9 @@ import numpy.typing as npt
 from papers.blogs import Blogger, bloggers
 from papers.dpugc.as_printed import DPUGC
 from papers.dpugc.corpus import Corpus, corpus_of, held_out
-from papers.dpugc.intervals import crossed
-from papers.dpugc.mechanism import DELTA, behaviour, given_words, plan_of, released, total_of
+from papers.dpugc.intervals import crossed_bootstrap, numbers_of
+from papers.dpugc.levels import BY, DEVICE, LEVEL, LEVELS, PROFILE, TEXTS, VECTOR, ColdStart, add_levels
+from papers.dpugc.mechanism import DELTA, behaviour, fixed_vocabulary, plan_of, released, total_of
 from papers.dpugc.models import Model, Models, processed
 from papers.dpugc.neighbours import PAPER_QUERIES, map_score
 from papers.dpugc.new_words import FIRST, LAST, NewWords
@@ -31,8 +30,7 @@ from papers.dpugc.published import CLIP
 from papers.dpugc.steps import GOLD, GOLD_SEED, TOP
 from papers.dpugc.trained import PRINTED_SIGMA, Schedule, Trainings
 from papers.dpugc.trained import behaviour as behaviour_of_training
-from papers.dpugc.wishes import BY, DEVICE, LEVEL, LEVELS, PROFILE, TEXTS, VECTOR, ColdStart, with_levels
-from papers.running import options_of
+from papers.reports import parse_options
 from papers.sweeps import grid, sweep
 
 from dptext import Document, SkipGram, WordVectors, load_vectors
@@ -41,8 +39,6 @@ from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.evaluation.utility import words_of
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import UserStore, stored_users, users_of
-
-__all__ = ["SYSTEMS", "AsPrinted", "Personal", "Releases", "System"]
 
 HERE = Path(__file__).resolve().parent
 VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000
@@ -57,15 +53,15 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class System:
-    """How people are protected.
+    """A rule for the epsilons of users.
 
     Attributes:
-        epsilons: of everybody, or by level; None: no noise.
-        by: whose level is which (`papers.dpugc.wishes`); None: all are treated alike.
-        only: the others have no part.
-        silent: half of the people do not say their level: it is "guessed" from their texts, on the server, or they get
-            the "strictest"; None: all say theirs.
-        public: nothing is learned: each new word gets the mean of the other public words of the same ranks.
+        epsilons: of all_people, or by level; None: no noise.
+        by: assignment of levels (`papers.dpugc.levels`); None: all users are treated equally.
+        only: the level of the users who take part; None: all.
+        silent: half of the users state no level, which is "guessed" (predicted from their texts on the server) or the
+            "strictest"; None: all state theirs.
+        public: nothing is learned; each new word gets the mean of the other public words of the same ranks.
     """
 
     epsilons: float | Mapping[str, float] | None
@@ -75,12 +71,12 @@ class System:
     public: bool = False
 
     @property
-    def most(self) -> float | None:
-        """The largest epsilon: the noise is that for it."""
+    def max_epsilon(self) -> float | None:
+        """The largest epsilon, which determines the noise."""
         return max(self.epsilons.values()) if isinstance(self.epsilons, Mapping) else self.epsilons
 
-    def promised(self, level: str) -> float:
-        """The true epsilon of people of a level who say so; infinite without noise, 0 where they have no part."""
+    def epsilon_of(self, level: str) -> float:
+        """Return the true epsilon of users who state a level; infinite without noise, 0 if they are left out."""
         if self.public or self.only not in (None, level):
             return 0.0
         if isinstance(self.epsilons, Mapping):
@@ -99,19 +95,13 @@ SYSTEMS = {
     "levels, half strictest, by age": System(LEVELS, "age", silent="strictest"),
     "levels, half guessed, by age": System(LEVELS, "age", silent="guessed"),
 }
-"""At equal minimum: *the least for all*. At equal noise: *the largest for all*."""
+""""the least for all" has the same minimum guarantee as levels, "the largest for all" the same noise."""
 
 
 class Releases:
-    """Vectors of these systems where some words have no public ones, for `NewWords`: by one release, or by training.
+    """Vectors of these systems for `NewWords`, by one release or by training; a context manager that stores the texts.
 
-    Use it as a context manager: the texts lie in a file without a name while it is open.
-
-    Args:
-        models: what is kept.
-        corpus: of the people.
-        levels: of a system that has some, what it takes for the level of each person.
-        trained: whether by skip-gram.
+    ``levels`` returns the level that the release assumes for each user of a system.
     """
 
     def __init__(
@@ -129,16 +119,16 @@ class Releases:
         self._open.close()
 
     def lacking(self, words: Sequence[str], model: Model, corpus: Corpus, run: int, *, of: str) -> WordVectors:
-        """Vectors where these words have no public ones: as `Models.lacking`."""
+        """Return vectors if these words have no public ones, as `Models.lacking`."""
         del corpus  # there is one
         if SYSTEMS[model.kind].public:
             return self._common(words)
         kind = "trained" if self._trained else "released"
         name = f"{kind}-{model.kind}-{run}-{of}".replace(" ", "_").replace(",", "")
-        held = self._held(model.kind), words, self.public.fingerprint, behaviour(), self._trained
+        dependencies = self._text_dependencies(model.kind), words, self.public.fingerprint, behaviour(), self._trained
         if self._trained:
-            held = (*held, behaviour_of_training(), STEPS, PAIRS)
-        stored = self._models.stored(name, held, lambda: self._made(words, model, run, of))
+            dependencies = (*dependencies, behaviour_of_training(), STEPS, PAIRS)
+        stored = self._models.stored(name, dependencies, lambda: self._compute(words, model, run, of))
         return WordVectors(stored["words"].tolist(), stored["matrix"], source=name)
 
     def _common(self, words: Sequence[str]) -> WordVectors:
@@ -150,25 +140,25 @@ class Releases:
         matrix[gone] = matrix[others].mean(axis=0)
         return WordVectors(public.words, matrix, source=COMMON)
 
-    def _made(self, words: Sequence[str], model: Model, run: int, of: str) -> dict[str, Any]:
-        output = (
-            self._by_training(words, model.kind, run) if self._trained else self._released(words, model.kind, run, of)
-        )
+    def _compute(self, words: Sequence[str], model: Model, run: int, of: str) -> dict[str, Any]:
+        output = self._train(words, model.kind, run) if self._trained else self._released(words, model.kind, run, of)
         return {"words": np.array(output.words), "matrix": output.matrix}
 
     def _released(self, words: Sequence[str], kind: str, run: int, of: str) -> WordVectors:
         system = SYSTEMS[kind]
-        vocabulary = given_words(words)
+        vocabulary = fixed_vocabulary(words)
         level = LEVEL if isinstance(system.epsilons, Mapping) else None
         plan = plan_of(self._models.without(words), system.epsilons, vocabulary=vocabulary, level=level)
         text = kind if system.by is not None else "all alike"
-        held = self._held(kind), plan.words.words, plan.features.fingerprint, behaviour()
+        dependencies = self._text_dependencies(kind), plan.words.words, plan.features.fingerprint, behaviour()
         name = f"personal-total-{text}-{of}".replace(" ", "_").replace(",", "")
-        total = self._models.stored(name, held, lambda: {"cells": total_of(plan, self._documents(kind))})["cells"]
-        sigma = 0.0 if system.most is None else plan.budgets.sigma
+        total = self._models.stored(name, dependencies, lambda: {"cells": total_of(plan, self._documents(kind))})[
+            "cells"
+        ]
+        sigma = 0.0 if system.max_epsilon is None else plan.budgets.sigma
         return released(plan, total, sigma=sigma, run=run)
 
-    def _by_training(self, words: Sequence[str], kind: str, run: int) -> WordVectors:
+    def _train(self, words: Sequence[str], kind: str, run: int) -> WordVectors:
         plan = self.training_plan(words, kind)
         training = plan.training(self._store(plan, kind), plan.start(), NoiseKey(run))
         for step in range(STEPS):
@@ -176,7 +166,7 @@ class Releases:
         return WordVectors(plan.words.words, plan.finish(training.tables.matrix))
 
     def training_plan(self, words: Sequence[str], kind: str) -> SkipGramPlan:
-        """All that is decided before a text is read (but for the number of users, which counts as public here)."""
+        """Return the plan; except for the number of users, which is public here, it is independent of the texts."""
         epsilons = SYSTEMS[kind].epsilons
         fields: dict[str, Any] = {
             "public_users": len({document.user for document in self._documents(kind)}),
@@ -188,10 +178,10 @@ class Releases:
         else:
             fields |= {"epsilon": epsilons, "delta": DELTA, "steps": STEPS, "sampling_rate": 1.0}
             fields |= {"mode": "clipped"} if epsilons is None else {}
-        return SkipGram(self._models.without(words), vocabulary=given_words(words), **fields).plan()
+        return SkipGram(self._models.without(words), vocabulary=fixed_vocabulary(words), **fields).plan()
 
     def _store(self, plan: SkipGramPlan, kind: str) -> UserStore:
-        key = plan.trained.words, self._held(kind), tuple(plan.participation.rates)
+        key = plan.trained.words, self._text_dependencies(kind), tuple(plan.participation.rates)
         if key not in self._stores:
             users = self._open.enter_context(
                 users_of(self._documents(kind), plan.trained, level=plan.levels.attribute, seed=1)
@@ -199,8 +189,8 @@ class Releases:
             self._stores[key] = self._open.enter_context(stored_users(users, plan.participation.code))
         return self._stores[key]
 
-    def _held(self, kind: str) -> tuple[Any, ...]:
-        """What the texts of a system are."""
+    def _text_dependencies(self, kind: str) -> tuple[Any, ...]:
+        """Return values that determine the texts of a system."""
         system = SYSTEMS[kind]
         levels = None if system.by is None else tuple(sorted(self._levels(kind).items()))
         return self._corpus.digest, system.only, levels
@@ -210,22 +200,13 @@ class Releases:
         if system.by is None:
             return self._corpus.documents
         levels = self._levels(kind)
-        result = with_levels(self._corpus.documents, levels)
+        result = add_levels(self._corpus.documents, levels)
         return [entry for entry in result if system.only in (None, levels[str(entry.user)])]
 
 
 @dataclass(frozen=True, eq=False)
 class Personal:
-    """What cells of this part share.
-
-    Attributes:
-        releases: vectors.
-        new_words: what is measured for all.
-        people: who has a part.
-        levels: what people want, by ``by``.
-        runs: seeds of the runs of what is random.
-        resamples: of the intervals.
-    """
+    """Utility of a system for all users and for the users of a level."""
 
     releases: Releases
     new_words: NewWords
@@ -235,24 +216,23 @@ class Personal:
     resamples: int = 1000
 
     def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-        """For all: pairs that hold a new word, and the ranks of the true words. For people of a level: *fit*.
+        """Return the numbers of `NewWords`, and the *fit* for all users and for each level.
 
-        The fit of a person: the mean cosine of what was learned of the new words with their true public vectors, each
-        word as often as they use it (0 where nothing was learned); the mean over draws. *Beyond*: less the fit where
-        each of them gets the mean of what was learned of all, which tells no word from another. Intervals are over
-        people and runs.
+        The fit of a user is the mean cosine of learned and true vectors of the new words, weighted by use (0 where
+        nothing was learned), averaged over draws. *Fit beyond* subtracts the fit of the mean of the learned vectors,
+        which cannot distinguish words. Intervals are over users and runs.
         """
         result = self.new_words.cell({"model": settings["model"], "epsilon": settings["epsilon"]}, seed)
         fits, common = self._fits(settings)
         result |= self._estimate("fit", fits) | self._estimate("fit beyond", fits - common)
-        target = np.array([self.levels[settings["by"]][person.user] for person in self._known])
+        target = np.array([self.levels[settings["by"]][person.user] for person in self._users_of_new_words])
         for level in LEVELS:
             result |= self._estimate(f"fit of {level}", fits[:, target == level])
         system = SYSTEMS[settings["model"]]
-        return result | {f"epsilon of {level}": min(system.promised(level), 1e9) for level in LEVELS}
+        return result | {f"epsilon of {level}": min(system.epsilon_of(level), 1e9) for level in LEVELS}
 
     def _fits(self, settings: Mapping[str, Any]) -> tuple[Floats, Floats]:
-        """(runs, people) fits, and those of the mean of what was learned, each word as often as people use it."""
+        """Return (runs, users) fits, and those of the mean of the learned vectors, weighted by use."""
         model = Model(settings["model"], settings["epsilon"])
         runs = self.runs if model.is_random else [1]
         public = processed(self.releases.public)
@@ -271,18 +251,18 @@ class Personal:
         return fits, common
 
     @cached_property
-    def _known(self) -> list[Blogger]:
-        """Those who use a new word of each draw."""
-        there = [
+    def _users_of_new_words(self) -> list[Blogger]:
+        """Users with a new word of each draw."""
+        has_all = [
             all(any(word in counts for word in words) for words in self.new_words.words.values())
             for counts in self._counts
         ]
-        return [person for person, known in zip(self.people, there, strict=True) if known]
+        return [person for person, known in zip(self.people, has_all, strict=True) if known]
 
     @cached_property
     def _uses(self) -> dict[int, Floats]:
-        """By draw: (people, words) how often somebody uses a word, of all their new words."""
-        owners = {person.user for person in self._known}
+        """(users, words) relative use of new words, by draw."""
+        owners = {person.user for person in self._users_of_new_words}
         counted = [c for person, c in zip(self.people, self._counts, strict=True) if person.user in owners]
         result = {}
         for draw, words in self.new_words.words.items():
@@ -301,18 +281,18 @@ class Personal:
     def _estimate(self, name: str, values: Floats) -> dict[str, float]:
         if not values.size:  # of a few people none may want this
             return {name: 0.0, f"{name} low": -1.0, f"{name} high": 1.0}
-        result = crossed(
+        result = crossed_bootstrap(
             lambda people, runs: float(values[np.ix_(runs, people)].mean()),
             values.shape[1],
             len(values),
             of="people",
             resamples=self.resamples,
         )
-        return {name: result.value, f"{name} low": result.low, f"{name} high": result.high}
+        return numbers_of(name, result)
 
 
 def _directions(vectors: Any) -> Floats:
-    """Rows of length 1; those of zeros stay."""
+    """Return rows scaled to length 1; zero rows stay."""
     exact = np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(exact, axis=1, keepdims=True)
     directions: Floats = exact / np.where(lengths > 0, lengths, 1.0)
@@ -321,13 +301,7 @@ def _directions(vectors: Any) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class AsPrinted:
-    """Algorithm 1-b as the paper prints it, on people with budgets: what cells of this part share.
-
-    Attributes:
-        trainings: of the gold model.
-        levels: what people want, by ``by``.
-        open: what closes the stored texts; stores: these, by ``by``.
-    """
+    """Algorithm 1-b as printed, on users with budgets; ``open`` closes the stored texts."""
 
     trainings: Trainings
     levels: Mapping[str, Mapping[str, str]]
@@ -335,11 +309,11 @@ class AsPrinted:
     stores: dict[str, UserStore] = field(default_factory=dict)
 
     def account(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-        """For each level what its users are charged and what they lose.
+        """Return the charged and the true privacy loss for each level.
 
-        ``claimed`` and ``true``: the median user and the one with the most, where it is known who was in which lot.
-        ``left``: the share who were out of budget. ``bound``: what no two corpora lose more than. Who is in which lot
-        does not depend on the vectors, which have one dimension here.
+        ``claimed`` and ``true``: median and maximum over users, if it is known who was in which lot. ``left``: share of
+        users whose budget was spent. ``bound``: maximal loss for any two corpora. The lots are independent of the
+        vectors, which have one dimension here.
         """
         model = self._trained(settings, seed, dimension=1)
         users = {str(document.user) for document in self.trainings.corpus.documents}
@@ -354,7 +328,7 @@ class AsPrinted:
         return result
 
     def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-        """MAP-Word and MAP-Char against the gold model."""
+        """Return MAP-Word and MAP-Char against the gold model."""
         model = self._trained(settings, seed, dimension=self.trainings.schedule.dimension)
         gold = self.trainings.vectors(GOLD, None, self.trainings.schedule.marks_of(GOLD)[-1], GOLD_SEED)
         result: dict[str, float] = {}
@@ -382,7 +356,7 @@ class AsPrinted:
 
     def _stored(self, model: DPUGC, by: str) -> UserStore:
         if by not in self.stores:
-            documents = with_levels(self.trainings.corpus.documents, self.levels[by])
+            documents = add_levels(self.trainings.corpus.documents, self.levels[by])
             users = self.open.enter_context(users_of(documents, model.words(), level=LEVEL, seed=1))
             self.stores[by] = self.open.enter_context(stored_users(users, model.code))
         return self.stores[by]
@@ -390,8 +364,6 @@ class AsPrinted:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is done."""
-
     every: int = 1  # bloggers: one in so many
     held_out: int = 500
     draws: tuple[int, ...] = (1, 2, 3)  # of new words, for the one release
@@ -441,13 +413,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 class Run:
-    """The parts of the experiment over one set of bloggers."""
+    """The parts of the experiment."""
 
     def __init__(self, plan: Plan, people: Sequence[Blogger], data: Path, out: Path) -> None:
         self.plan, self.data, self.out = plan, data, out
-        everybody = people[:: plan.every]
-        self.volunteers, self.people = held_out(everybody, plan.held_out)
-        self.cold = ColdStart(self.volunteers, self.people, everybody, plan.resamples)
+        all_people = people[:: plan.every]
+        self.volunteers, self.people = held_out(all_people, plan.held_out)
+        self.cold = ColdStart(self.volunteers, self.people, all_people, plan.resamples)
         self.models = Models(load_vectors(VECTORS, limit=WORDS_LIMIT), out / "work")
         self.corpus = corpus_of("people with levels", self.people)
         self.constants = {
@@ -461,7 +433,7 @@ class Run:
         out.mkdir(parents=True, exist_ok=True)
 
     def cold_start(self) -> None:
-        """Levels of people who say nothing."""
+        """Predict levels."""
         settings: list[dict[str, Any]] = []
         for by in BY:
             for source in (PROFILE, TEXTS):
@@ -471,14 +443,14 @@ class Run:
         self._cells("cold_start", self.cold.cell, settings)
 
     def release(self) -> None:
-        """One noisy release to people with levels, beside one epsilon for all."""
+        """Measure one noisy release."""
         settings = _settings(SYSTEMS)
         for part in self._parts(self.plan.draws, self.plan.runs, trained=False):
             constants = {"mechanism": behaviour(), "draws": len(self.plan.draws), "runs": len(self.plan.runs)}
             self._cells("personal", part.cell, settings, **constants)
 
     def training(self) -> None:
-        """The same by training."""
+        """Measure training."""
         settings = _settings(self.plan.trained)
         for part in self._parts(self.plan.training_draws, self.plan.training_runs, trained=True):
             constants = {"mechanism": behaviour_of_training(), "draws": len(self.plan.training_draws)}
@@ -486,12 +458,12 @@ class Run:
             self._cells("personal_training", part.cell, settings, **constants)
 
     def printed(self) -> None:
-        """The paper's own algorithm."""
+        """Measure the paper's own algorithm."""
         public = load_vectors(VECTORS, limit=self.plan.schedule.words)
         corpus = corpus_of("blogs", self.people)
         steps, constants = list(self.plan.printed_steps), {"lot": 128, "delta": DELTA}
         with Trainings(public, corpus, self.plan.schedule, self.out / "work") as trainings, ExitStack() as opened:
-            part = AsPrinted(trainings, {by: self.cold.wishes(by).levels for by in BY}, opened)
+            part = AsPrinted(trainings, {by: self.cold.assignment(by).levels for by in BY}, opened)
             settings = grid(by=["age"], sigma=[PRINTED_SIGMA], steps=steps, clip=[CLIP])
             self._cells("personal_account", part.account, settings, self.plan.printed_runs, **constants)
             settings = grid(by=["age"], sigma=list(self.plan.sigmas), steps=steps, clip=[CLIP])
@@ -499,8 +471,8 @@ class Run:
             self._cells("personal_printed", part.cell, settings, self.plan.printed_runs, **constants)
 
     def _parts(self, draws: Sequence[int], runs: Sequence[int], *, trained: bool) -> Iterator[Personal]:
-        target = {by: self.cold.wishes(by).levels for by in BY}
-        with Releases(self.models, self.corpus, self._said, trained=trained) as releases:
+        target = {by: self.cold.assignment(by).levels for by in BY}
+        with Releases(self.models, self.corpus, self._stated_levels, trained=trained) as releases:
             new_words: Any = NewWords(
                 releases,  # type: ignore[arg-type]  # it has what NewWords asks for
                 self.corpus,
@@ -512,17 +484,17 @@ class Run:
             yield Personal(releases, new_words, self.people, target, runs, self.plan.resamples)
 
     @cache  # noqa: B019 (as long as the experiment lasts)
-    def _said(self, kind: str) -> dict[str, str]:
-        """What the release takes for the level of each person."""
+    def _stated_levels(self, kind: str) -> dict[str, str]:
+        """Return the level that the release assumes for each user."""
         system = SYSTEMS[kind]
         assert system.by is not None
-        levels = self.cold.wishes(system.by).levels
-        own = {person.user: levels[person.user] for person in self.people}
-        silent = sorted(own)[::2] if system.silent else []  # numbers of people, in the order of letters
+        levels = self.cold.assignment(system.by).levels
+        stated = {person.user: levels[person.user] for person in self.people}
+        silent = sorted(stated)[::2] if system.silent else []  # numbers of people, in the order of letters
         if system.silent == "guessed":
             guessed = self.cold.guessed_levels(system.by)
-            return own | {user: guessed[user] for user in silent}
-        return own | dict.fromkeys(silent, min(LEVELS, key=LEVELS.__getitem__))
+            return stated | {user: guessed[user] for user in silent}
+        return stated | dict.fromkeys(silent, min(LEVELS, key=LEVELS.__getitem__))
 
     def _cells(
         self,
@@ -543,9 +515,9 @@ class Run:
 
 
 def _settings(kinds: Iterable[str]) -> list[dict[str, Any]]:
-    """Each system with whose level is which: both where all are treated alike, for what each level has of it."""
+    """Return each system with each assignment of levels."""
     return [
-        {"model": kind, "by": by, "epsilon": SYSTEMS[kind].most}
+        {"model": kind, "by": by, "epsilon": SYSTEMS[kind].max_epsilon}
         for by in BY
         for kind in kinds
         if SYSTEMS[kind].by in (None, by)
@@ -558,7 +530,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one blogger in ten, two runs: does it run?")
     parser.add_argument("--report", action="store_true", help="tables from the rows that are there")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    return options_of(parser, arguments, HERE)
+    return parse_options(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

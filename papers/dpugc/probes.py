@@ -1,10 +1,10 @@
-"""Planted probes: what the paper's figure 1 warns of, with people who do not exist.
+"""Planted pairs: the attack of the paper's figure 1, with made-up people.
 
-Two words that stand together in no blog are told, side by side, by one person, or by 10, 100, 1,000. An attacker who
-has nothing but the vectors asks for the neighbours of the first and looks for the second.
+Two words that occur together in no blog are written next to each other by one person, or by 10, 100 or 1,000. An
+adversary who has only the vectors looks for the second word among the neighbours of the first.
 
-Few passwords have a public vector. So the secrets are once public words, of which a release changes little, and once
-among 500 new ones, of which it says all that it knows.
+Few passwords have a public vector. The secrets are therefore public words, which a release changes little, and then
+words of 500 new ones, which it learns from users alone.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from typing import Any
 
 from papers.dpugc.corpus import Corpus
 from papers.dpugc.models import Model, Models
-from papers.dpugc.new_words import taken_away
+from papers.dpugc.new_words import draw_new_words
 
 from dptext import Document, WordVectors
 from dptext.attacks.linkage import NO_ROW, secret_ranks
 from dptext.errors import DataError
 from dptext.text.tokens import fold
-
-__all__ = ["AS_NEW", "AS_PUBLIC", "PAIRS", "Pair", "Probes", "pairs_of", "planted", "ranks_of"]
 
 NAMES = ("kathryn", "phyllis", "renee", "vivian", "kristin", "nora", "lena", "dora", "olga", "edith")
 DISEASES = (
@@ -44,40 +42,29 @@ KINDS = {  # how the two words are told
 }
 PAIRS = 2 * len(NAMES)
 FIRST, STEP = 10_000, 250  # ranks in the public list: rare words, and sure to be among 20,000
-LEAST_TIMES, TOLD = 10, 100
+MIN_TIMES, TOTAL_TIMES = 10, 100
 AS_PUBLIC, AS_NEW = "public words", "new words"
-"""What the secrets are to a release."""
+"""The two kinds of secrets."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two words that stand together in the texts of planted people and nowhere else.
-
-    Attributes:
-        kind: "name, disease" or "user, password".
-        name: what an attacker asks for.
-        secret: what he wants to hear.
-    """
+    """A name and a secret that occur together only in planted texts; ``kind`` is a key of `KINDS`."""
 
     kind: str
     name: str = field(repr=False)
     secret: str = field(repr=False)
 
     def document(self, user: str, times: int) -> Document:
-        """Told so often by one person, a line each."""
-        told = KINDS[self.kind]
-        lines = (told[turn % len(told)] for turn in range(times))
+        """Return a document of ``times`` lines by one person."""
+        templates = KINDS[self.kind]
+        lines = (templates[turn % len(templates)] for turn in range(times))
         return Document("\n".join(lines).format(name=self.name, secret=self.secret), user=user)
 
 
 @dataclass(frozen=True, eq=False)
 class Probes:
-    """What cells of this part share.
-
-    Attributes:
-        models: vectors.
-        corpus: all bloggers.
-    """
+    """Ranks of planted secrets."""
 
     models: Models
     corpus: Corpus
@@ -88,13 +75,13 @@ class Probes:
 
     @cached_property
     def new_words(self) -> list[str]:
-        """The secrets, and other words beside them: of secrets alone a release might know that it knows nothing."""
+        """The secrets and other words, because a release can detect that it learned nothing about secrets alone."""
         names = {pair.name for pair in self.pairs}
-        others = (word for word in taken_away(self.models.public, 1) if word not in names)
+        others = (word for word in draw_new_words(self.models.public, 1) if word not in names)
         return list(dict.fromkeys([*(pair.secret for pair in self.pairs), *others]))
 
     def cell(self, settings: Mapping[str, Any], run: int) -> dict[str, float]:
-        """For each pair the rank of the secret among the neighbours of the name, and among the secrets of its kind."""
+        """Return the rank of each secret among the neighbours of its name, and among the secrets of its kind."""
         model = Model(settings["model"], settings["epsilon"])
         corpus = planted(self.corpus, self.pairs, settings["people"])
         if settings["secrets"] == AS_NEW:
@@ -108,12 +95,9 @@ class Probes:
 
 
 def pairs_of(public: WordVectors, corpus: Corpus) -> list[Pair]:
-    """Ten (first name, disease), then ten (user, password): words at every 250th rank of the public list.
+    """Return ten (first name, disease) and ten (user, password) pairs, at every 250th rank of the public list.
 
-    A secret that some document holds together with the name is passed over: the next one is taken.
-
-    Raises:
-        DataError: the public vocabulary has too few words.
+    A secret that occurs with the name in a document is replaced by the next one.
     """
     words = [word for word in public.words if word.isascii() and word.isalpha() and len(word) > 3]
     if len(words) < FIRST + 2 * STEP * len(NAMES) or not all(word in public for word in (*NAMES, *DISEASES)):
@@ -126,38 +110,38 @@ def pairs_of(public: WordVectors, corpus: Corpus) -> list[Pair]:
     pairs = []
     diseases = list(DISEASES)
     for name in NAMES:
-        diseases.remove(secret := next(_squared_distances(name, diseases, where)))
+        diseases.remove(secret := next(_never_together(name, diseases, where)))
         pairs.append(Pair("name, disease", name, secret))
     for place in range(len(NAMES)):
         rank = FIRST + 2 * STEP * place
         name = next(word for word in words[rank:] if word not in taken)
-        secret = next(_squared_distances(name, (word for word in words[rank + STEP :] if word not in taken), where))
+        secret = next(_never_together(name, (word for word in words[rank + STEP :] if word not in taken), where))
         taken |= {name, secret}
         pairs.append(Pair("user, password", name, secret))
     return pairs
 
 
-def _squared_distances(name: str, candidates: Iterable[str], where: Mapping[str, set[int]]) -> Iterator[str]:
+def _never_together(name: str, candidates: Iterable[str], where: Mapping[str, set[int]]) -> Iterator[str]:
     return (candidate for candidate in candidates if where.get(name, set()).isdisjoint(where.get(candidate, set())))
 
 
-def _documents_with(corpus: Corpus, wanted: set[str]) -> dict[str, set[int]]:
+def _documents_with(corpus: Corpus, searched: set[str]) -> dict[str, set[int]]:
     result: dict[str, set[int]] = {}
     for place, words in enumerate(corpus.sentences):
-        for word in wanted.intersection(words):
+        for word in searched.intersection(words):
             result.setdefault(word, set()).add(place)
     return result
 
 
 def planted(corpus: Corpus, pairs: Sequence[Pair], people: int) -> Corpus:
-    """The corpus with so many people more for each pair, who write of nothing else.
+    """Return the corpus with additional people for each pair who write nothing else.
 
-    Each says it 10 times; where that would be less than 100 times in all, one says it 100 times: to a model that counts
-    texts ten people and that one are the same, to a promise to people they are not.
+    Each writes the pair 10 times; a single person writes it 100 times, so that ten people and one are the same for a
+    model that counts texts, but not for a guarantee per user.
     """
     if not people:
         return corpus
-    times = max(LEAST_TIMES, TOLD // people)
+    times = max(MIN_TIMES, TOTAL_TIMES // people)
     added = [
         pair.document(f"planted {place} {person}", times)
         for place, pair in enumerate(pairs)
@@ -167,10 +151,9 @@ def planted(corpus: Corpus, pairs: Sequence[Pair], people: int) -> Corpus:
 
 
 def ranks_of(vectors: WordVectors, pairs: Sequence[Pair], *, blind: int) -> list[tuple[int, int]]:
-    """For each pair the rank of the secret among all words by their cosine with the name, and among the secrets.
+    """Return the rank of each secret among all words by cosine with the name, and among the secrets; 1 is the nearest.
 
-    1 is the nearest. Where a word has no vector, or one without a direction, nobody can do better than guess:
-    ``blind``, and half of the secrets.
+    Without a vector or a direction the ranks are those of chance: ``blind``, and half of the secrets.
     """
     unknown = vectors.vocabulary.unknown_row
     names, secrets = (

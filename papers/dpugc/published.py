@@ -1,8 +1,8 @@
-"""Where the deltas of the paper's table 3 come from, and what the same training would cost whom.
+"""The deltas of the paper's table 3, and the true privacy loss of the same training.
 
-The table gives the budget of its private vectors as (0.125, delta), with a delta for each number of steps. The
-authors' code (https://github.com/sonvx/dpText, `codes/word2vec/tf_dp_word_embedding.py`) asks the moments accountant
-of Abadi et al. 2016 with N = the size of the *vocabulary*, where the number of training examples belongs.
+The table gives the budget of the private vectors as (0.125, delta), with a delta for each number of steps. The
+authors' code (https://github.com/sonvx/dpText, `codes/word2vec/tf_dp_word_embedding.py`) calls the moments accountant
+of Abadi et al. 2016 with N = the size of the *vocabulary* instead of the number of training examples.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from typing import Any
 from dptext.errors import extra
 from dptext.privacy.gaussian import gaussian_epsilon
 
-__all__ = ["EPSILON", "LOSSES", "PRINTED", "costs", "moments_delta"]
-
 PRINTED = {
     20: 0.0184,
     200: 0.0189,
@@ -28,8 +26,8 @@ PRINTED = {
     90_000: 0.7681,
     100_000: 0.7926,
 }
-"""The delta of table 3 after so many steps."""
-EPSILON, SIGMA, LOT, VOCABULARY, MOST_ORDER = 0.125, 5.0, 128, 50_000, 32
+"""Deltas of table 3 by the number of steps."""
+EPSILON, SIGMA, LOT, VOCABULARY, MAX_ORDER = 0.125, 5.0, 128, 50_000, 32
 TEXT8_PAIRS = 2 * 17_005_207  # two pairs a word (table 1; `num_skips` of the code)
 MYPER_WORDS, MYPER_USERS = 416_862_367, 153_727  # table 1, the private part
 USER_PAIRS = round(2 * MYPER_WORDS / MYPER_USERS)
@@ -40,13 +38,13 @@ LOSSES = {
     "a pair of text8": (1, TEXT8_PAIRS),
     "a user of myPersonality": (USER_PAIRS, 2 * MYPER_WORDS),
 }
-"""Whose loss it is: pairs of his, pairs of all."""
+"""Privacy units: their number of pairs, and the number of all pairs."""
 
 
 def moments_delta(steps: int, *, rate: float, sigma: float, epsilon: float, orders: int) -> tuple[float, int]:
-    """(delta, the order that gave it) of the moments accountant, for whole orders from 1 to ``orders``.
+    """Return (delta, its order) of the moments accountant, for whole orders from 1 to ``orders``.
 
-    Without any loss at all it still says  min over lambda of e^(-lambda epsilon) = e^(-orders epsilon).
+    For zero loss it still returns  min over lambda of e^(-lambda epsilon) = e^(-orders epsilon).
     """
     result = []
     for order in range(1, orders + 1):
@@ -55,15 +53,15 @@ def moments_delta(steps: int, *, rate: float, sigma: float, epsilon: float, orde
     return min(result)
 
 
-def costs(settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
-    """What so many steps cost: the accountant of the paper, and the distribution of the loss itself.
+def measure_costs(settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
+    """Return the accountant's delta and the exact loss for ``steps`` and ``of``, one of `LOSSES`.
 
-    Settings: ``steps``; ``of``, one of `LOSSES`. The deltas are upper bounds, exact but for the grid.
+    The deltas are upper bounds, exact up to the grid.
     """
     steps = settings["steps"]
-    own, everybodys = LOSSES[settings["of"]]
-    loss = _loss(own, everybodys, steps)
-    moments, order = moments_delta(steps, rate=LOT / everybodys, sigma=SIGMA, epsilon=EPSILON, orders=MOST_ORDER)
+    user_pairs, all_pairs = LOSSES[settings["of"]]
+    loss = _loss(user_pairs, all_pairs, steps)
+    moments, order = moments_delta(steps, rate=LOT / all_pairs, sigma=SIGMA, epsilon=EPSILON, orders=MAX_ORDER)
     return {
         "moments delta": moments,
         "moments order": float(order),
@@ -73,16 +71,16 @@ def costs(settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
 
 
 def epsilon_of_a_step_as_coded() -> float:
-    """What one step tells of a pair that is in it with the noise of the code: sigma C^2 where sigma C was meant.
+    """Return the epsilon of one step for a pair in it, with the noise sigma C^2 of the code instead of sigma C.
 
-    At best: if the sum of a lot moved by C when a pair changes. (The code clips the mean of a lot instead of its pairs,
-    three times over for three tables, so that one pair may turn it round: by twice C for each.)
+    This is a lower bound, attained if a changed pair moves the sum by C. (The code clips the mean of a lot instead of
+    its pairs, separately for three tables, so one pair can reverse it, by twice C each.)
     """
     return gaussian_epsilon(sigma=SIGMA * CLIP, delta=DELTA, sensitivity=1.0)
 
 
 def _log_moment(order: int, rate: float, sigma: float) -> float:
-    """ln E[(mixture / N(0, sigma^2))^(order + 1)] under N(0, sigma^2): the larger of the two moments of a step.
+    """Return ln E[(mixture / N(0, sigma^2))^(order + 1)] under N(0, sigma^2), the larger of the two moments of a step.
 
     The sum of binomial terms of Mironov, Talwar and Zhang 2019, section 3.3.
     """
@@ -99,15 +97,15 @@ def _log_moment(order: int, rate: float, sigma: float) -> float:
 
 
 @cache
-def _loss(own: int, everybodys: int, steps: int) -> Any:
-    """The loss of all steps, for somebody of whose pairs each is in a lot by a coin of its own.
+def _loss(user_pairs: int, all_pairs: int, steps: int) -> Any:
+    """Return the loss of all steps for a user whose pairs are sampled independently.
 
     With k pairs in a lot the sum moves by k: a mixture of Gaussians (Ganesh 2024, "Tight group-level DP guarantees for
     DP-SGD with sampling via mixture of Gaussians mechanisms").
     """
     accounting = extra("dp_accounting.pld.privacy_loss_distribution", "accounting", "accounting of samples")
-    rate = LOT / everybodys
-    chances = [_binomial(own, count, rate) for count in range(min(own, 6))]
+    rate = LOT / all_pairs
+    chances = [_binomial(user_pairs, count, rate) for count in range(min(user_pairs, 6))]
     chances.append(max(0.0, 1 - math.fsum(chances)))  # 6 pairs or more, of which there are none to speak of
     one = accounting.from_mixture_gaussian_mechanism(
         standard_deviation=SIGMA,

@@ -1,4 +1,4 @@
-"""What vectors are good for after so many steps: neighbours of the gold model, and the age of people."""
+"""Vectors by the number of training steps: neighbours of the gold model, and the age of people."""
 
 from __future__ import annotations
 
@@ -15,21 +15,19 @@ from papers.dpugc.trained import Trainings
 from dptext import WordVectors
 from dptext.text.tokens import UNKNOWN
 
-__all__ = ["GOLD", "GOLD_SEED", "TOP", "Steps", "Stepwise"]
-
 GOLD, GOLD_SEED = "plain", 1
-"""The gold model: word2vec's own training, at its end. Another seed of it says how far two gold models agree."""
+"""The gold model: word2vec's own training after its last step; another seed shows how far two gold models agree."""
 TOP = 100
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """What cells of this part share."""
+    """Neighbours and privacy cost by the number of steps."""
 
     trainings: Trainings
 
     def neighbours(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-        """MAP-Word and MAP-Char against the gold model, with each query's own precision."""
+        """Return MAP-Word and MAP-Char against the gold model, with the precision of each query."""
         vectors = self.trainings.vectors(settings["model"], settings["epsilon"], settings["steps"], seed)
         gold = self.trainings.vectors(GOLD, None, self.trainings.schedule.marks_of(GOLD)[-1], GOLD_SEED)
         result: dict[str, float] = {}
@@ -41,7 +39,7 @@ class Steps:
         return result | {"MAP-Word per 100": relevant.score.value}
 
     def frequent(self, _settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
-        """The most frequent words as the neighbours of every query: what knows no more than which these are."""
+        """Return the scores of the most frequent words as neighbours of every query, a baseline."""
         gold = self.trainings.vectors(GOLD, None, self.trainings.schedule.marks_of(GOLD)[-1], GOLD_SEED)
         result: dict[str, float] = {}
         for near in neighbours(gold, PAPER_QUERIES, top=TOP):
@@ -51,29 +49,22 @@ class Steps:
         return result
 
     def spent(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
-        """What these steps cost a unit."""
         return self.trainings.spent(settings["model"], settings["epsilon"], settings["steps"])
 
 
 class Stepwise:
-    """Vectors after so many steps, by the name of a model, for `Age`.
-
-    Args:
-        trainings: the vectors.
-        public: the vectors that stand beside them.
-    """
+    """Vectors after a number of steps, by the name of a model, for `Age`; ``public`` are the other features."""
 
     def __init__(self, trainings: Trainings, public: WordVectors) -> None:
         self._trainings, self.public = trainings, public
         self._named: dict[str, tuple[str, int]] = {}
 
     def of(self, model: Model, corpus: Corpus, run: int = 1) -> WordVectors:  # noqa: ARG002 (it has one corpus)
-        """The vectors of one run."""
         kind, steps = self._named[model.kind]
         return self._trainings.vectors(kind, model.epsilon, steps, run)
 
     def measuring(self, age: Age) -> Callable[[Mapping[str, Any], int], dict[str, float]]:
-        """A cell for each number of steps."""
+        """Return a cell of `Age` with the number of steps as a setting."""
 
         def cell(settings: Mapping[str, Any], seed: int) -> dict[str, float]:
             name = settings["model"]

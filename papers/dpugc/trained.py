@@ -1,6 +1,6 @@
-"""Trainings of skip-gram from a random start, as the paper has it, and what their vectors were after so many steps.
+"""Skip-gram trained from a random start, as in the paper, and its vectors after given numbers of steps.
 
-What is kept lies in the run's ``work`` folder, which is never shared: models without noise are those of real texts.
+The run's ``work`` folder keeps them and is never shared: models without noise come from real texts.
 """
 
 from __future__ import annotations
@@ -26,22 +26,19 @@ from dptext.embeddings.training import Tables, Training
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import UserStore, stored_users, users_of
 
-__all__ = ["KINDS", "PAIRS", "USERS", "Kind", "Schedule", "Trainings", "behaviour"]
-
 PRINTED_SIGMA = 5.0  # of the paper's run, which its code names
 LOT = 128  # pairs, the same, if no frequent words are thinned out
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How a model is trained.
+    """A way of training.
 
     Attributes:
-        unit: whose gradient is bounded, if any is: "user", or the paper's "pair".
+        unit: whose gradient is bounded: "user", or the paper's "pair".
         mode: of `dptext.SkipGram`; or "plain", without clipping.
-        sigma: a noise multiplier that was not found from an epsilon.
-        times: **a simulation**: the noise divided by so much, as if so many times as many people like these had taken
-            part; it is no release of anybody.
+        sigma: a noise multiplier that is fixed instead of an epsilon.
+        times: divisor of the noise, which simulates as many times as many similar people.
     """
 
     unit: str
@@ -60,30 +57,28 @@ KINDS = {
     "private pairs": Kind("pair", "private"),
     "pairs as printed": Kind("pair", "private", sigma=PRINTED_SIGMA),
 }
-FARTHER = {"user": 60_000.0, "pair": 160_000.0}
-"""So far that clipped vectors learn what words mean, chosen on WikiText-2; for pairs it is word2vec's own rate."""
+LARGER_DISTANCES = {"user": 60_000.0, "pair": 160_000.0}
+"""Distances at which clipped vectors learn meanings, chosen on WikiText-2; for pairs it is word2vec's own rate."""
 _SIMULATED = tuple(f"simulated: {times} times the people" for times in (10, 100))
-_FAR = {
+_LARGER_STEPS = {
     f"{name}, farther": KINDS[name] for name in ("clipped", "private", *_SIMULATED, "clipped pairs", "private pairs")
 }
-KINDS |= _FAR
+KINDS |= _LARGER_STEPS
 USERS = tuple(name for name, kind in KINDS.items() if kind.unit == "user")
 PAIRS = tuple(name for name, kind in KINDS.items() if kind.unit == "pair")
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long, and how much at a time.
+    """Length and size of a training.
 
     Attributes:
-        words: of the vocabulary: the first ones of a public list.
-        dimension: of the vectors.
-        marks: steps after which users' vectors are looked at; the last one ends the training.
-        rate: of users in a step.
-        pairs: of a user in a step.
-        distance: how far tables may go where users are bounded: the sum of learning rates.
-        pair_marks: the same for pairs, `LOT` a step.
-        pair_distance: the same for pairs.
+        words: size of the vocabulary, the first words of a public list.
+        marks: numbers of steps after which vectors are kept; the last one ends the training.
+        rate: sampling rate of users.
+        pairs: per user and step.
+        distance: sum of learning rates.
+        pair_marks, pair_distance: the same for pairs, `LOT` per step.
     """
 
     words: int = 5000
@@ -100,15 +95,9 @@ class Schedule:
 
 
 class Trainings:
-    """Vectors of trainings on one corpus, from their files where they have been made before.
+    """Vectors of trainings on one corpus, kept in the files of a folder; a context manager that stores the texts.
 
-    Use it as a context manager: the texts lie in a file without a name while it is open.
-
-    Args:
-        public: its words, not its vectors, are the vocabulary.
-        corpus: users, who count as public here: the denominators take their number from it.
-        schedule: of all trainings.
-        folder: for the files.
+    ``public`` gives the vocabulary, not its vectors. The number of users is public here: the denominators contain it.
     """
 
     def __init__(self, public: WordVectors, corpus: Corpus, schedule: Schedule, folder: Path) -> None:
@@ -122,10 +111,10 @@ class Trainings:
         self._open.close()
 
     def vectors(self, kind: str, epsilon: float | None, steps: int, seed: int) -> WordVectors:
-        """After so many steps, one of the marks."""
+        """Return the vectors after a number of steps, one of the marks."""
         name = f"steps-{self.corpus.name}-{kind}-{epsilon}-{seed}".replace(" ", "_").replace(":", "")
-        held = self.corpus.digest, self.public.fingerprint, repr(self.schedule), repr(KINDS[kind]), behaviour()
-        file = self._folder / f"{name}-{hashlib.sha256(repr(held).encode()).hexdigest()[:12]}.npz"
+        dependencies = self.corpus.digest, self.public.fingerprint, repr(self.schedule), repr(KINDS[kind]), behaviour()
+        file = self._folder / f"{name}-{hashlib.sha256(repr(dependencies).encode()).hexdigest()[:12]}.npz"
         if not file.exists():
             self._folder.mkdir(parents=True, exist_ok=True)
             unfinished = file.with_suffix(".part.npz")
@@ -136,7 +125,7 @@ class Trainings:
 
     @cache  # noqa: B019 (a handful of plans, for as long as the experiment lasts)
     def plan(self, kind: str, epsilon: float | None) -> SkipGramPlan:
-        """All that is decided before a text is read (but for the number of users and words, see the class)."""
+        """Return the plan; except for the number of users and words it is independent of the texts."""
         settings, schedule = KINDS[kind], self.schedule
         mode = "private" if settings.mode == "private" else "clipped"
         common: dict[str, Any] = {"dimension": schedule.dimension, "trained_words": schedule.words, "mode": mode}
@@ -147,8 +136,8 @@ class Trainings:
             slots = 2 * self._words * 5  # within a window of 5; about half hold a pair
             rate = min(1.0, 2 * LOT / slots)
             for_unit = {"unit": "pair", "public_users": slots // 2, "distance": schedule.pair_distance}
-        if kind in _FAR:
-            for_unit["distance"] = FARTHER[settings.unit]
+        if kind in _LARGER_STEPS:
+            for_unit["distance"] = LARGER_DISTANCES[settings.unit]
             if settings.unit == "pair":  # four of five pairs are thinned out otherwise, and lots are small
                 for_unit["subsample"] = 0.0
         steps = schedule.marks_of(kind)[-1]
@@ -162,7 +151,7 @@ class Trainings:
         return UnclippedPlan.of(plan) if settings.mode == "plain" else plan
 
     def spent(self, kind: str, epsilon: float | None, steps: int) -> dict[str, float]:
-        """What so many steps cost a unit; of a simulation, what they would cost one of so many more."""
+        """Return the epsilon of a number of steps; for a simulation, that of the larger population."""
         participation = self.plan(kind, epsilon).participation
         account = participation.account(steps=max(1, steps))
         return {
@@ -173,7 +162,7 @@ class Trainings:
 
     def _trained(self, kind: str, epsilon: float | None, seed: int) -> dict[str, npt.NDArray[np.float32]]:
         plan = self.plan(kind, epsilon)
-        training = _with_less_noise(plan.training(self._store, plan.start(), NoiseKey(seed)), plan, KINDS[kind])
+        training = _reduce_noise(plan.training(self._store, plan.start(), NoiseKey(seed)), plan, KINDS[kind])
         marks = self.schedule.marks_of(kind)
         result = {}
         for step in range(marks[-1] + 1):
@@ -199,20 +188,20 @@ class Trainings:
         )
 
 
-def _with_less_noise(training: Training, plan: SkipGramPlan, how: Kind) -> Training:
-    """The simulation of more people."""
-    if how.times == 1:
+def _reduce_noise(training: Training, plan: SkipGramPlan, kind: Kind) -> Training:
+    """Divide the noise, to simulate more people."""
+    if kind.times == 1:
         return training
     participation = plan.participation
     rates = plan.recipe.rates(participation.steps) / (plan.denominator * CELLS)
-    noise = CellNoise(participation.noise_multiplier * CELLS / how.times)
+    noise = CellNoise(participation.noise_multiplier * CELLS / kind.times)
     tables = Tables(training.tables.matrix, rates, noise, both=plan.both)
     return replace(training, tables=tables)
 
 
 @cache
 def behaviour() -> str:
-    """A digest of what trainings make of made-up texts: rows stay good for as long as it is the same."""
+    """Return a digest of trainings on made-up texts, to detect rows of another version."""
     words = [f"{first}{second}" for first in "bdfgklmn" for second in ("a", "ab", "e", "ed", "i", "il", "o", "om")]
     public = WordVectors([*words, "<unk>"], np.eye(len(words) + 1, dtype=np.float32))
     texts = (" ".join(words[(7 * user + place**2) % len(words)] for place in range(30)) for user in range(40))
@@ -230,7 +219,7 @@ def behaviour() -> str:
     )
     with Trainings(public, Corpus("small", documents), small, Path()) as trainings:
         for kind, settings in KINDS.items():
-            if kind in _FAR:  # no other mechanism
+            if kind in _LARGER_STEPS:  # no other mechanism
                 continue
             epsilon = 8.0 if settings.mode == "private" and settings.sigma is None else None
             output = trainings._trained(kind, epsilon, 1)

@@ -1,8 +1,6 @@
-"""Word vectors trained on people step by step (paper 000, dpUGC, part two). See README.md.
+"""Word vectors trained on users step by step (paper 000, dpUGC, part two). See README.md.
 
-Command: ``python -m papers.dpugc.training [--data ../shared/data] [--quick] [--report]``
-
-Every cell is a row of a file of ``results``, written when it is done: run it again to go on where it stopped.
+Command: ``python -m papers.dpugc.training [--data ../shared/data] [--quick] [--report]``. An interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -19,12 +17,12 @@ from papers.dpugc.age import WORDS, WORDS_AND_CHARACTERS, Age
 from papers.dpugc.compare import SKIP_GRAM, SKIP_GRAM_CLIPPED, SKIP_GRAM_LARGER, Compare, Compared
 from papers.dpugc.corpus import Corpus, corpus_of, held_out
 from papers.dpugc.models import Model
-from papers.dpugc.published import LOSSES, PRINTED, costs
+from papers.dpugc.published import LOSSES, PRINTED, measure_costs
 from papers.dpugc.steps import GOLD, GOLD_SEED, Steps, Stepwise
 from papers.dpugc.trained import KINDS, Schedule, Trainings, behaviour
 from papers.dpugc.training_report import write_report
 from papers.made_up_users import imdb_users, text8_users, wikitext_users
-from papers.running import options_of
+from papers.reports import parse_options
 from papers.sweeps import grid, sweep
 
 from dptext import Document, load_vectors
@@ -40,8 +38,6 @@ Trained = tuple[str, float | None, int]  # kind, epsilon, runs
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is done."""
-
     every: int = 1  # users: one in so many
     schedules: Mapping[str, Schedule] = field(
         default_factory=lambda: {
@@ -110,11 +106,11 @@ class Run:
         out.mkdir(parents=True, exist_ok=True)
 
     def delta(self) -> None:
-        """The paper's column."""
-        self._cells("delta", costs, grid(of=list(LOSSES), steps=list(PRINTED)), [1])
+        """Compute the paper's delta column."""
+        self._cells("delta", measure_costs, grid(of=list(LOSSES), steps=list(PRINTED)), [1])
 
     def steps(self) -> None:
-        """Neighbours over the steps of a training, and what these cost."""
+        """Measure neighbours over the steps of a training, and their privacy cost."""
         for name in self._of(self.plan.schedules):
             with self._trainings(name) as (trainings, constants):
                 part = Steps(trainings)
@@ -128,7 +124,7 @@ class Run:
                         self._cells(f"spent_{name}", part.spent, settings, [1], **constants)
 
     def age(self) -> None:
-        """The layout of the paper's table 3, for the age of the bloggers who are held out."""
+        """Measure the layout of the paper's table 3, for the age of held-out bloggers."""
         if "blogs" not in self._of(self.plan.schedules):
             return
         tested, _ = held_out(self._bloggers, self.plan.held_out)
@@ -147,7 +143,7 @@ class Run:
             self._cells("training_age", stepwise.measuring(age), cells, [1], **constants)
 
     def compare(self) -> None:
-        """Skip-gram and the one noisy release at equal epsilon."""
+        """Compare skip-gram and the one noisy release at equal epsilon."""
         plan = self.plan
         for name in self._of(plan.pairs):
             corpus = Corpus(name, list(self._documents(name)))
@@ -157,12 +153,12 @@ class Run:
                 private = [Model(kind, epsilon) for epsilon in plan.epsilons for kind in ("private", SKIP_GRAM)]
                 others = [Model("no noise"), Model(SKIP_GRAM_CLIPPED), Model(SKIP_GRAM_LARGER, best)]
                 others.append(Model("simulated: 8 times the people", best))
-                beside = [(entry, Model(PROCESSED)) for entry in (*private, *others)]
-                beside += [(Model(SKIP_GRAM, epsilon), Model("private", epsilon)) for epsilon in plan.epsilons]
-                beside.append((Model(SKIP_GRAM_CLIPPED), Model("no noise")))
+                compared = [(entry, Model(PROCESSED)) for entry in (*private, *others)]
+                compared += [(Model(SKIP_GRAM, epsilon), Model("private", epsilon)) for epsilon in plan.epsilons]
+                compared.append((Model(SKIP_GRAM_CLIPPED), Model("no noise")))
                 settings = [
                     model.settings | {"beside": other.kind, "beside epsilon": other.epsilon, "benchmark": benchmark}
-                    for model, other in beside
+                    for model, other in compared
                     for benchmark in TESTED
                 ]
                 constants = self._constants(corpus) | {"pairs": plan.pairs[name], "runs": len(plan.runs)}
@@ -170,7 +166,7 @@ class Run:
 
     @contextmanager
     def _trainings(self, name: str) -> Iterator[tuple[Trainings, dict[str, Any]]]:
-        """From a random start; of the bloggers those who are not held out."""
+        """Open trainings from a random start; on blogs, without the held-out bloggers."""
         if name == "blogs":
             corpus = corpus_of("blogs", held_out(self._bloggers, self.plan.held_out)[1])
         else:
@@ -231,7 +227,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     corpora = ("blogs", "WikiText-2", "IMDb", "text8")
     parser.add_argument("--corpora", nargs="*", choices=corpora, default=corpora[:3], help="which texts")
     parser.add_argument("--text8", type=Path, help="this file too: text8, text8.zip, or its beginning")
-    return options_of(parser, arguments, HERE)
+    return parse_options(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

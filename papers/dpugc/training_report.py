@@ -6,17 +6,12 @@ from pathlib import Path
 
 from papers.dpugc.age import WORDS_AND_CHARACTERS
 from papers.dpugc.compare import SKIP_GRAM, SKIP_GRAM_CLIPPED, SKIP_GRAM_LARGER
+from papers.dpugc.models import Model
 from papers.dpugc.published import EPSILON, LOSSES, PRINTED, epsilon_of_a_step_as_coded
+from papers.dpugc.results import Rows
 from papers.dpugc.trained import KINDS, PAIRS, USERS
 from papers.dpugc.training_figure import draw
-from papers.dpugc.training_results import Found
-from papers.running import write_between
-from papers.sweeps import Setting
-
-from dptext.errors import DataError
-from dptext.intervals import Estimate
-
-__all__ = ["CORPORA", "write_report"]
+from papers.reports import duration, interval, join_sections, plain, require_rows, table, write_between
 
 START, END = "<!-- tables of part two: written by the experiment -->", "<!-- end of the tables of part two -->"
 CORPORA = ("WikiText-2", "text8", "blogs", "IMDb")
@@ -26,24 +21,19 @@ RELEASE = "Cooccurrence"
 
 
 def write_report(out: Path, *, readme: Path | None) -> None:
-    """``training.md``, ``training.png`` and ``training.svg`` beside the rows; the tables also into the README.
-
-    Raises:
-        DataError: there are no rows.
-    """
-    none = Found(out / "none")
+    """Write ``training.md`` and the figure next to the rows, and the tables into a README."""
+    none = Rows(out / "none")
     steps, spent, frequent, compared = (
-        {name: results for name in CORPORA if (results := Found(out / f"{part}_{name}.jsonl"))}
+        {name: rows for name in CORPORA if (rows := Rows(out / f"{part}_{name}.jsonl"))}
         for part in ("steps", "spent", "frequent", "compare")
     )
-    age, delta = Found(out / "training_age.jsonl"), Found(out / "delta.jsonl")
-    if not any((steps, compared, age, delta)):
-        raise DataError(f"no rows in {str(out)!r}: run the experiment first")
+    age, delta = Rows(out / "training_age.jsonl"), Rows(out / "delta.jsonl")
+    require_rows(steps or compared or age or delta, out)
     parts: list[str] = []
-    for name, result in steps.items():
+    for name, rows in steps.items():
         for kinds, unit in ((USERS, "users"), (PAIRS, "pairs")):
             parts += [
-                neighbours_table(name, result, spent.get(name, none), frequent.get(name, none), measure, kinds, unit)
+                neighbours_table(name, rows, spent.get(name, none), frequent.get(name, none), measure, kinds, unit)
                 for measure in ("MAP-Word", "MAP-Char")
             ]
     if age:
@@ -53,192 +43,145 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     if compared:
         parts += [compared_table(compared), between_table(compared)]
     files = [*steps.values(), *spent.values(), *frequent.values(), *compared.values(), age, delta]
-    seconds = sum(file.seconds for file in files)
-    parts.append(f"{sum(len(file.rows) for file in files)} cells in {seconds / 60:.0f} minutes by the clock.")
-    text = "\n\n".join(part for part in parts if part) + "\n"
+    parts.append(duration(sum(len(rows.rows) for rows in files), sum(rows.seconds for rows in files)))
+    text = join_sections(parts)
     (out / "training.md").write_text(text, encoding="utf-8")
     write_between(readme, START, END, text)
     draw(steps, frequent, delta, out / "training.png")
 
 
 def neighbours_table(
-    corpus: str, found: Found, spent: Found, frequent: Found, measure: str, kinds: tuple[str, ...], unit: str
+    corpus: str, rows: Rows, spent: Rows, frequent: Rows, measure: str, kinds: tuple[str, ...], unit: str
 ) -> str:
-    """One measure after each number of steps, with the interval after the last one, and what that cost."""
-    models = [entry for entry in found.models(kinds) if entry[0] in kinds]
+    models = [model for model in rows.models(kinds) if model.kind in kinds]
     if not models:
         return ""
-    marks = [int(str(mark)) for mark in found.values("steps", model=models[0][0])]
-    lines = _head("model", *(f"{mark:,}" for mark in marks), "95%, the last", "spent in the end")
-    for model, epsilon in models:
-        who: dict[str, Setting] = {"model": model, "epsilon": epsilon}
-        last = found.precision(measure, **who, steps=marks[-1])
-        cost = spent.mean("spent", **who, steps=marks[-1])
-        lines.append(
-            _line(
-                _named(model, epsilon),
-                *(_plain(found.mean(measure, **who, steps=mark)) for mark in marks),
-                "" if last is None else f"[{last.low:.3f}, {last.high:.3f}]",
-                _spent(model, cost),
-            )
-        )
-    random = found.mean(f"{measure} random")
-    lines.append(_line("random words", *(_plain(random) for _ in marks), "", ""))
-    blind = frequent.precision(measure)
-    if blind is not None:
-        cells = (f"{blind.value:.3f}" for _ in marks)
-        lines.append(_line("the most frequent words", *cells, f"[{blind.low:.3f}, {blind.high:.3f}]", ""))
-    users = found.constants["users"]
+    marks = rows.values("steps", model=models[0].kind)
+    lines = []
+    for model in models:
+        means = [plain(rows.mean(measure, **model.settings, steps=mark)) for mark in marks]
+        last = rows.precision(measure, **model.settings, steps=marks[-1])
+        cost = spent.mean("spent", **model.settings, steps=marks[-1])
+        lines.append([_label(model), *means, f"[{last.low:.3f}, {last.high:.3f}]" if last else "", _spent(model, cost)])
+    random = plain(rows.mean(f"{measure} random"))
+    lines.append(["random words", *(random for _ in marks), "", ""])
+    if (blind := frequent.precision(measure)) is not None:
+        means = [plain(blind.value) for _ in marks]
+        lines.append(["the most frequent words", *means, f"[{blind.low:.3f}, {blind.high:.3f}]", ""])
+    head = ["model", *(f"{mark:,}" for mark in marks), "95% interval, last step", "epsilon spent"]
     return (
-        f"**{measure}, {corpus}, noise for {unit}**: after so many steps, against the gold model; {users:,} users "
-        "[95% over queries and runs].\n\n" + "\n".join(lines)
+        f"**{measure}, {corpus}, noise for {unit}**, by the number of steps, against the gold model; "
+        f"{rows.constants['users']:,} users [95% over queries and runs].\n\n{table(head, lines)}"
     )
 
 
-def age_table(found: Found, spent: Found) -> str:
-    """The layout of table 3: RMSE for each number of steps."""
-    models = found.models(("private", "clipped", "plain"))
-    models = [entry for entry in models if entry[0] in KINDS]
-    learners = [str(entry) for entry in found.values("learner")]
-    steps = [int(str(entry)) for entry in found.values("steps") if entry is not None]
-    epsilons = [entry for entry in models if entry[1] is not None]
-    heads = [f"{learner}, {_named(*model)}" for learner in learners for model in models]
-    lines = _head("steps", *heads, *(f"spent, {_named(*model)}" for model in epsilons))
-    for mark in steps:
-        cells = [
-            _spelled(found.estimate("RMSE", learner=learner, model=model, epsilon=epsilon, steps=mark))
+def age_table(rows: Rows, spent: Rows) -> str:
+    models = [model for model in rows.models(("private", "clipped", "plain")) if model.kind in KINDS]
+    learners = rows.values("learner")
+    private = [model for model in models if model.epsilon is not None]
+    lines = []
+    for mark in (steps for steps in rows.values("steps") if steps is not None):
+        errors = [
+            interval(rows.estimate("RMSE", learner=learner, **model.settings, steps=mark), 2)
             for learner in learners
-            for model, epsilon in models
+            for model in models
         ]
-        costs = (
-            _spent(model, spent.mean("spent", model=model, epsilon=entry, steps=mark)) for model, entry in epsilons
-        )
-        lines.append(_line(f"{mark:,}", *cells, *costs))
-    blind = next(found.estimate("mean age", learner=learner, model=WORDS_AND_CHARACTERS) for learner in learners)
+        costs = [_spent(model, spent.mean("spent", **model.settings, steps=mark)) for model in private]
+        lines.append([f"{mark:,}", *errors, *costs])
+    blind = rows.estimate("mean age", learner=learners[0], model=WORDS_AND_CHARACTERS)
     public = "; ".join(
-        f"{learner} {_spelled(found.estimate('RMSE', learner=learner, model=model))} with {model}"
+        f"{learner} {interval(rows.estimate('RMSE', learner=learner, model=model), 2)} with {model}"
         for learner in learners
-        for model in found.values("model")
+        for model in rows.values("model")
         if model not in KINDS
     )
+    head = ["steps", *(f"{learner}, {_label(model)}" for learner in learners for model in models)]
+    head += [f"epsilon spent, {_label(model)}" for model in private]
     return (
-        f"**Table 3's layout: age.** RMSE in years of {found.constants['held out']} bloggers who are held out "
-        f"[95% over people and runs]. Always the mean age: {_spelled(blind)}. Baselines: {public}. The columns have "
-        "vectors of so many steps beside words and characters.\n\n" + "\n".join(lines)
+        f"**Table 3's layout: age.** RMSE in years of {rows.constants['held out']} held-out bloggers "
+        f"[95% over people and runs]. Mean age (baseline): {interval(blind, 2)}. Baselines: {public}. The columns add "
+        f"vectors after the number of steps to words and characters.\n\n{table(head, lines)}"
     )
 
 
-def delta_table(found: Found) -> str:
-    """What the paper prints, where it comes from, and what it would be."""
+def delta_table(rows: Rows) -> str:
     first, *_ = LOSSES
-    heads = ["steps", "printed", f"moments accountant, N = {first.rpartition(' ')[2]}", "order"]
-    heads += [f"delta, {name}" for name in LOSSES] + [f"epsilon, {name}" for name in LOSSES]
-    lines = _head(*heads)
+    lines = []
     for steps, printed in PRINTED.items():
-        numbers = {name: found.of(of=name, steps=steps)[0].numbers for name in LOSSES}
-        lines.append(
-            _line(
-                f"{steps:,}",
-                f"{printed:.4f}",
-                f"{numbers[first]['moments delta']:.4f}",
-                f"{numbers[first]['moments order']:.0f}",
-                *(_small(number["delta"]) for number in numbers.values()),
-                *(f"{number['epsilon']:.4f}" for number in numbers.values()),
-            )
-        )
+        numbers = {name: rows.select(of=name, steps=steps)[0].numbers for name in LOSSES}
+        line = [f"{steps:,}", f"{printed:.4f}", f"{numbers[first]['moments delta']:.4f}"]
+        line.append(f"{numbers[first]['moments order']:.0f}")
+        line += ["below 1e-14" if entry["delta"] < 1e-14 else f"{entry['delta']:.2g}" for entry in numbers.values()]
+        lines.append([*line, *(f"{entry['epsilon']:.4f}" for entry in numbers.values())])
+    head = ["steps", "printed", f"moments accountant, N = {first.rpartition(' ')[2]}", "order"]
+    head += [f"delta, {name}" for name in LOSSES] + [f"epsilon, {name}" for name in LOSSES]
     return (
-        f"**The delta column.** The paper's delta at epsilon {EPSILON}, what its accountant says, then the loss "
-        "itself, if lots were drawn at random and the noise were what it is said to be: delta at that epsilon, and "
-        "epsilon at delta 1e-6. With the noise of the code one step tells epsilon "
-        f"{epsilon_of_a_step_as_coded():.0f} of a pair that is in it.\n\n" + "\n".join(lines)
+        f"**The delta column.** The paper's delta at epsilon {EPSILON}, the value of its accountant, and the exact "
+        "privacy loss if lots were drawn at random and the noise were as stated: delta at that epsilon, and epsilon at "
+        f"delta 1e-6. With the noise of the code one step has epsilon {epsilon_of_a_step_as_coded():.0f} for a pair "
+        f"that is in it.\n\n{table(head, lines)}"
     )
 
 
-def compared_table(compared: dict[str, Found]) -> str:
-    """Scores, and how much more than public vectors, processed."""
-    lines = _head("corpus", "model", *BENCHMARKS)
-    for name, result in compared.items():
-        lines.append(_line(f"{name}, {result.constants['users']:,} users", "public, processed", *_base(result)))
-        for model, epsilon in result.models(ORDER):
-            who: dict[str, Setting] = {"model": model, "epsilon": epsilon, "beside": "public, processed"}
+def compared_table(compared: dict[str, Rows]) -> str:
+    lines = []
+    for name, rows in compared.items():
+        lines.append([f"{name}, {rows.constants['users']:,} users", "public, processed", *_public_scores(rows)])
+        for model in rows.models(ORDER):
+            settings = model.settings | {"beside": "public, processed"}
             cells = []
             for benchmark in BENCHMARKS:
-                score = result.mean("score", **who, benchmark=benchmark)
-                cells.append(f"{_plain(score)} {_bounds(result.estimate('difference', **who, benchmark=benchmark))}")
-            lines.append(_line("", _released(model, epsilon), *cells))
+                score = plain(rows.mean("score", **settings, benchmark=benchmark))
+                difference = interval(rows.estimate("difference", **settings, benchmark=benchmark), sign=True)
+                cells.append(f"{score} ({difference})" if score else "")
+            lines.append(["", _released(model), *cells])
     return (
-        "**Skip-gram and the one release**, from the same public vectors: Spearman's correlation with people's "
-        "ratings, and how much more it is than that of processed public vectors [95% over pairs and runs].\n\n"
-        + "\n".join(lines)
+        "**Skip-gram and the one release**, from the same public vectors: Spearman's correlation with human ratings, "
+        "and the difference to processed public vectors [95% over pairs and runs].\n\n"
+        + table(["corpus", "model", *BENCHMARKS], lines, text_columns=2)
     )
 
 
-def between_table(compared: dict[str, Found]) -> str:
-    """Skip-gram less the one release."""
-    lines = _head("corpus", "both at", *BENCHMARKS)
-    for name, result in compared.items():
-        for model, epsilon in result.models(ORDER):
-            beside = {SKIP_GRAM: "private", SKIP_GRAM_CLIPPED: "no noise"}.get(model)
-            if beside is not None:
-                who: dict[str, Setting] = {"model": model, "epsilon": epsilon, "beside": beside}
-                cells = (_signed(result.estimate("difference", **who, benchmark=benchmark)) for benchmark in BENCHMARKS)
-                lines.append(_line(name, "no noise" if epsilon is None else f"epsilon {epsilon:g}", *cells))
-    return f"**Skip-gram less {RELEASE}** at equal epsilon, same pairs and runs [95%].\n\n" + "\n".join(lines)
+def between_table(compared: dict[str, Rows]) -> str:
+    lines = []
+    for name, rows in compared.items():
+        for model in rows.models(ORDER):
+            other = {SKIP_GRAM: "private", SKIP_GRAM_CLIPPED: "no noise"}.get(model.kind)
+            if other is not None:
+                settings = model.settings | {"beside": other}
+                cells = [
+                    interval(rows.estimate("difference", **settings, benchmark=benchmark), sign=True)
+                    for benchmark in BENCHMARKS
+                ]
+                lines.append([name, "no noise" if model.epsilon is None else f"epsilon {model.epsilon:g}", *cells])
+    head = ["corpus", "both at", *BENCHMARKS]
+    return f"**Skip-gram minus {RELEASE}** at equal epsilon, same pairs and runs [95%].\n\n" + table(
+        head, lines, text_columns=2
+    )
 
 
-# -- the parts of a table --------------------------------------------------------------------------------------
-
-
-def _base(found: Found) -> list[str]:
-    """What the differences start from."""
+def _public_scores(rows: Rows) -> list[str]:
+    """Return the scores of processed public vectors: score minus difference of any row."""
     cells = []
     for benchmark in BENCHMARKS:
-        rows = found.of(beside="public, processed", benchmark=benchmark)
-        cells.append(_plain(rows[0].numbers["score"] - rows[0].numbers["difference"]) if rows else "")
+        first = rows.select(beside="public, processed", benchmark=benchmark)[:1]
+        cells += [plain(row.numbers["score"] - row.numbers["difference"]) for row in first] or [""]
     return cells
 
 
-def _named(model: str, epsilon: float | None) -> str:
-    return model if epsilon is None else f"{model}, epsilon {epsilon:g}"
+def _label(model: Model) -> str:
+    return str(model).replace("farther", "larger steps")
 
 
-def _released(model: str, epsilon: float | None) -> str:
-    if model.startswith(SKIP_GRAM):
-        return _named(model, epsilon)
-    return _named(RELEASE if model == "private" else f"{RELEASE}, {model}", epsilon)
+def _released(model: Model) -> str:
+    if model.kind.startswith(SKIP_GRAM):
+        return str(model)
+    return str(Model(RELEASE if model.kind == "private" else f"{RELEASE}, {model.kind}", model.epsilon))
 
 
-def _spent(model: str, cost: float | None) -> str:
-    if KINDS[model].mode != "private":
-        return "no promise"
+def _spent(model: Model, cost: float | None) -> str:
+    if KINDS[model.kind].mode != "private":
+        return "no guarantee"
     if cost is None:
         return ""
-    return "a simulation" if KINDS[model].times > 1 else f"{cost:.3g}"
-
-
-def _plain(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
-
-
-def _spelled(found: Estimate | None) -> str:
-    return "" if found is None else f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
-
-
-def _signed(found: Estimate | None) -> str:
-    return "" if found is None else f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
-
-
-def _bounds(found: Estimate | None) -> str:
-    return "" if found is None else f"({_signed(found)})"
-
-
-def _small(delta: float) -> str:
-    return "below 1e-14" if delta < 1e-14 else f"{delta:.2g}"
-
-
-def _head(*names: str) -> list[str]:
-    return [_line(*names), "|---" + "|---:" * (len(names) - 1) + "|"]
-
-
-def _line(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
+    return "a simulation" if KINDS[model.kind].times > 1 else f"{cost:.3g}"

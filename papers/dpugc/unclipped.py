@@ -1,4 +1,4 @@
-"""Skip-gram without noise and without clipping, as word2vec trains it: the gold model of the experiments."""
+"""Skip-gram without noise and clipping, as word2vec trains it: the gold model of the experiments."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from dptext.embeddings.training import Scratch, Training, unit_gradient
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import UserStore
 
-__all__ = ["UnclippedPlan", "follow_unclipped"]
-
 Rows = npt.NDArray[np.int32]
 Singles = npt.NDArray[np.float32]
 
@@ -26,7 +24,6 @@ class UnclippedPlan(SkipGramPlan):
 
     @classmethod
     def of(cls, plan: SkipGramPlan) -> UnclippedPlan:
-        """The same plan."""
         return cls(**{field.name: getattr(plan, field.name) for field in fields(plan)} | {"mode": "plain"})
 
     def training(self, store: UserStore, tables: Singles, key: NoiseKey) -> Training:
@@ -50,7 +47,7 @@ def follow_unclipped(
     both: bool,
     scratch: Scratch,
 ) -> None:
-    """tables -= rate * gradient, unit after unit, without any bound: what word2vec does, for comparison."""
+    """Subtract rate * gradient of one unit after the other, without a bound, as word2vec does."""
     slots, touched, gradient = scratch
     first = 0
     for number in range(len(ends)):

@@ -25,7 +25,7 @@ from papers.blogs import Blogger, bloggers, documents_of
 from papers.data_sets import data_folder
 from papers.dpugc.mechanism import DELTA, Cells, plan_of, released, total_of
 from papers.dpugc.models import INSTALL, has_word2vec
-from papers.running import write_between
+from papers.reports import write_between
 
 from dptext import WordVectors, load_vectors
 from dptext.attacks import cross_corpus_recovery

@@ -26,8 +26,6 @@ from papers.sweeps import sweep
 
 from dptext.representations.networks import TrainingOptions
 
-__all__ = ["READINGS", "measure"]
-
 READINGS = {"of the weights": (DECAY, 0.0), "of the learning rate": (0.0, DECAY), "none": (0.0, 0.0)}
 """Decay of the weights, and of the learning rate."""
 

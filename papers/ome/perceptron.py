@@ -24,7 +24,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from papers.running import torch_device
+from papers.reports import torch_device
 
 from dptext.embeddings.noise import compiled
 from dptext.errors import ParameterError, extra
@@ -32,8 +32,6 @@ from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import TrainingOptions, one_torch_thread, perceptron, train_mlp
 from dptext.threads import one_blas_thread
-
-__all__ = ["BitPerceptron"]
 
 Bits = npt.NDArray[np.uint8]
 Weights = npt.NDArray[np.float32]

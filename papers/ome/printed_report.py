@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from papers.ome.mechanisms import BITS, OURS, PUBLISHED, true_epsilon
-from papers.running import write_between
+from papers.reports import write_between
 from papers.sweeps import Row, read_sweep
 
 from dptext.errors import DataError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from papers.running import torch_device
+from papers.reports import torch_device
 
 import dptext
 from dptext.errors import MissingExtraError

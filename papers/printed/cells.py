@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from dptext.intervals import Estimate
 
-__all__ = ["NO_CLAIM", "Cell", "Line", "Note", "Table", "text_of"]
-
 NO_CLAIM = "none claimed, infinite"
 
 

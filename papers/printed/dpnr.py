@@ -18,8 +18,6 @@ from papers.sweeps import Row
 
 from dptext.intervals import Estimate, mean_over_runs
 
-__all__ = ["sections"]
-
 RESULTS = Path(__file__).resolve().parents[1] / "dpnr" / "results"
 _TASKS = {TP_US: "not run: no file of TrustPilot", AG: "not run", BLOG: "not run"}
 """The columns of figures 4 and 5, and what is said where there are no rows."""

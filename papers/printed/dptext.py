@@ -11,8 +11,6 @@ from papers.printed.cells import NO_CLAIM, Cell, Line, Note, Table
 
 from dptext.intervals import Estimate
 
-__all__ = ["sections"]
-
 RESULTS = Path(__file__).resolve().parents[1] / "dptext" / "results"
 FILE = "table 1, topic, GloVe.jsonl"
 _OURS = {

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from papers.dpugc.published import EPSILON, PRINTED
-from papers.dpugc.training_results import Found
+from papers.dpugc.results import Rows
 from papers.printed.cells import NO_CLAIM, Cell, Line, Note, Table
 
 from dptext.intervals import Estimate, mean_over_runs
-
-__all__ = ["sections"]
 
 RESULTS = Path(__file__).resolve().parents[1] / "dpugc" / "results"
 ASKED = 8.0
@@ -68,7 +66,7 @@ def sections() -> list[Table | Note]:
 
 def _sizes() -> Table:
     """Table 1: sizes of data that cannot be had, and of Text8."""
-    text8 = Found(RESULTS / "steps_text8.jsonl")
+    text8 = Rows(RESULTS / "steps_text8.jsonl")
     part = f"its first {text8.constants['users']:,} thousand words, all that could be had" if text8 else "not run"
     lines = []
     for name, sizes in _SIZES.items():
@@ -94,7 +92,7 @@ def _neighbours() -> Table:
     for part, queries in _NEIGHBOURS.items():
         model, epsilon = models[part]
         last = max(int(str(entry)) for entry in result.values("steps", model=model, epsilon=epsilon))
-        of = result.of(model=model, epsilon=epsilon, steps=last)
+        of = result.select(model=model, epsilon=epsilon, steps=last)
         for query, printed in queries.items():
             cells = [
                 Cell(entry, _over_runs([row.numbers[f"{measure} {query}"] for row in of]), 3)
@@ -102,7 +100,7 @@ def _neighbours() -> Table:
             ]
             lines.append(Line(f"{part}, {query}", claimed[part], cells))
     blind = {"random words": [result.mean(f"{measure} random") for measure in _MEASURES]}
-    frequent = Found(RESULTS / f"frequent_{corpus}.jsonl")
+    frequent = Rows(RESULTS / f"frequent_{corpus}.jsonl")
     if frequent:
         scores = [frequent.precision(measure) for measure in _MEASURES]
         blind["the most frequent words"] = [score and score.value for score in scores]
@@ -120,9 +118,9 @@ def _neighbours() -> Table:
     )
 
 
-def _steps() -> tuple[str, Found]:
+def _steps() -> tuple[str, Rows]:
     for corpus in ("text8", "WikiText-2"):
-        result = Found(RESULTS / f"steps_{corpus}.jsonl")
+        result = Rows(RESULTS / f"steps_{corpus}.jsonl")
         if result.values("steps", model="private", epsilon=ASKED) and result.values("steps", model="clipped"):
             return corpus, result
     raise FileNotFoundError("no rows of the private vectors: run papers.dpugc.training first")
@@ -136,7 +134,7 @@ def _over_runs(values: Sequence[float]) -> Estimate:
 
 def _regression() -> Table:
     """Table 3, with the delta that it prints for each number of steps."""
-    result, delta = Found(RESULTS / "training_age.jsonl"), Found(RESULTS / "delta.jsonl")
+    result, delta = Rows(RESULTS / "training_age.jsonl"), Rows(RESULTS / "delta.jsonl")
     lines = []
     for steps, errors in _ERRORS.items():
         cells = []
@@ -146,7 +144,7 @@ def _regression() -> Table:
             for (model, epsilon), entry in zip((("private", ASKED), ("clipped", None)), printed, strict=True):
                 ours = result.estimate("RMSE", learner=learner, model=model, epsilon=epsilon, steps=steps)
                 cells.append(Cell(entry, ours or "not run: ours end at 400 steps", 2))
-        (costs,) = delta.of(of="a pair of 50,000", steps=steps)
+        (costs,) = delta.select(of="a pair of 50,000", steps=steps)
         exact = costs.numbers["moments delta"]
         cells.append(Cell(f"{PRINTED[steps]:.4f}", Estimate(exact, exact, exact, 0, ""), 4))
         claimed = f"({EPSILON:g}, {PRINTED[steps]:.4f}) for a pair, {ASKED:g} for a user"

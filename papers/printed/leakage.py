@@ -9,8 +9,6 @@ from papers.printed.cells import Cell, Line, Note, Table
 
 from dptext.intervals import Estimate
 
-__all__ = ["sections"]
-
 RESULTS = Path(__file__).resolve().parents[1] / "leakage" / "results.csv"
 _PRINTED = {
     "overlapping halves": ("situation 1, English", "33%"),

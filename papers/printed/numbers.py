@@ -12,8 +12,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Known", "generated", "unknown_numbers"]
-
 _NUMBER = r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|(?<=\d))"
 _SINGLE = re.compile(rf"(?<![\w.,/@:-]){_NUMBER}%?(?![\w/])")
 _INTERVAL = re.compile(rf"({_NUMBER}) \[({_NUMBER}), ({_NUMBER})\]")

@@ -7,8 +7,6 @@ from pathlib import Path
 from papers.ome.printed_report import PRINTED, SETS, Found, Setting
 from papers.printed.cells import NO_CLAIM, Cell, Line, Note, Table
 
-__all__ = ["sections"]
-
 RESULTS = Path(__file__).resolve().parents[1] / "ome" / "results"
 _BY_EPSILON = [("OME", epsilon, 100.0) for epsilon in (0.5, 1.0, 5.0, 10.0)]
 _BY_LAMBDA = [("OME", 1.0, factor) for factor in (1.0, 10.0, 50.0, 100.0)]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from papers.printed import dpnr, dptext, dpugc, ome, tem
 from papers.printed.cells import Note, Table, text_of
 
-__all__ = ["PAPERS", "text"]
-
 PAPERS = {
     "dpUGC (Vu, Tran and Jiang 2019)": ("dpugc", dpugc.sections),
     "DPText (Beigi et al. 2019)": ("dptext", dptext.sections),

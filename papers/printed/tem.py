@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from papers.printed.cells import Note, Table
 
-__all__ = ["sections"]
-
 
 def sections() -> list[Table | Note]:
     return [

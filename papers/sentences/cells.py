@@ -21,8 +21,6 @@ from dptext.errors import extra
 from dptext.privacy.randomness import RandomBits
 from dptext.release.mechanism import Rewriter
 
-__all__ = ["WORDS", "Bench", "word_mechanism"]
-
 WORDS = ("TEM", "words", "Madlib")
 """Word mechanisms; "words" is subset selection on words."""
 _TOKENS = {"sentences": 128, "news": 128, "reviews": 64}

@@ -12,8 +12,6 @@ from papers.data_sets import LabelledTexts, snips, yelp
 from papers.synthesis import corpus as documents
 from papers.synthesis.corpus import newswire, shuffled, wikipedia
 
-__all__ = ["MOST_WORDS", "Documents", "Sentences", "news", "questions", "reviews", "sentences"]
-
 Labels = npt.NDArray[np.intp]
 
 _LEAST_WORDS, MOST_WORDS = 10, 14

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from papers.running import options_of
+from papers.reports import parse_options
 from papers.sentences.cells import Bench
 from papers.sentences.report import write_report
 from papers.sentences.shown import write_shown
@@ -105,7 +105,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=None, help="folder of kept vectors; results/work unless named")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--shown", action="store_true", help="also write the questions that are shown (shown.json)")
-    return options_of(parser, arguments, HERE)
+    return parse_options(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ from papers.sentences.cells import Bench
 
 from dptext import BankRewriter, TextBank
 
-__all__ = ["write_shown"]
-
 EPSILONS = (4.0, 8.0, 12.0)
 _COUNT, _SEED = 50, 1
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import snips
-from papers.running import number_of, options_of, write_between
+from papers.reports import number_of, parse_options, write_between
 from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis import corpus
 from papers.synthesis.cells import DELTA, _words
@@ -33,8 +33,6 @@ from dptext.features.features import UNIT
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.density import VARIETY, choose
 from dptext.synthesis.synthesizer import SynthesisPlan
-
-__all__ = ["BASELINES", "class_means", "histogram", "label_names", "noisy_gradient_descent"]
 
 HERE = Path(__file__).resolve().parent
 START, END = "<!-- baselines: written by papers.synthesis.baselines -->", "<!-- end of the baselines -->"
@@ -324,7 +322,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", choices=sorted(POOLS), default=None, help="one data set alone")
     parser.add_argument("--report", action="store_true", help="write the tables from the rows that are there")
     parser.add_argument("--quick", action="store_true", help="one seed and 300 people")
-    options = options_of(parser, arguments, HERE)
+    options = parse_options(parser, arguments, HERE)
     work = options.out / "work"
     work.mkdir(parents=True, exist_ok=True)
     names = list(POOLS) if options.only is None else [options.only]

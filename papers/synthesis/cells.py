@@ -20,8 +20,6 @@ from dptext.errors import extra
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.synthesizer import SynthesisPlan
 
-__all__ = ["DELTA", "Bench"]
-
 DELTA = 1e-6
 Labels = npt.NDArray[np.intp]
 _TOKENS = {"news": 128, "reviews": 64}

@@ -20,19 +20,6 @@ from papers.made_up_users import wikitext_users
 
 from dptext import Document
 
-__all__ = [
-    "NAMES",
-    "Split",
-    "blogs",
-    "imdb",
-    "news",
-    "newswire",
-    "posts_of",
-    "restaurants",
-    "shuffled",
-    "wikipedia",
-]
-
 Labels = npt.NDArray[np.intp]
 NAMES = {
     "news": ("world politics news", "sports", "business", "science and technology"),

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from papers.running import options_of
+from papers.reports import parse_options
 from papers.sweeps import sweep
 from papers.synthesis.cells import Bench
 from papers.synthesis.report import write_report
@@ -112,7 +112,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--report", action="store_true", help="tables and figures from the rows that are there")
     parser.add_argument("--work", type=Path, default=None, help="folder of kept vectors; results/work unless named")
     parser.add_argument("--parts", nargs="+", choices=PARTS, help="all; quick: all but the last")
-    options = options_of(parser, arguments, HERE)
+    options = parse_options(parser, arguments, HERE)
     options.parts = options.parts or (PARTS[:-1] if options.quick else PARTS)
     return options
 

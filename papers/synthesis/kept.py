@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from papers.running import torch_device
+from papers.reports import torch_device
 
 from dptext import SentenceEncoder
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress, Vectors, check_texts
-
-__all__ = ["KeptSentences"]
 
 _DIMENSION = 384
 _AT_ONCE = 512

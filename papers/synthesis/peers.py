@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from papers.running import number_of, options_of, write_between
+from papers.reports import number_of, parse_options, write_between
 from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis import corpus
 from papers.synthesis.cells import DELTA, Bench, _rows, _split
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--pe", type=Path, default=None, help="a clone of microsoft/DPSDA")
     parser.add_argument("--work", type=Path, default=None, help="folder of kept vectors; results/work unless named")
     parser.add_argument("--quick", action="store_true", help="one seed")
-    options = options_of(parser, arguments, HERE)
+    options = parse_options(parser, arguments, HERE)
     options.out.mkdir(parents=True, exist_ok=True)
     bench = Bench(options.data, options.work or options.out / "work")
     bench.work.mkdir(parents=True, exist_ok=True)

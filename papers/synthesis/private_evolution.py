@@ -19,8 +19,6 @@ import numpy.typing as npt
 
 from dptext.errors import MissingExtraError, StorageError
 
-__all__ = ["noisy_votes"]
-
 _PACKAGES = ("pe", "pe.data", "pe.embedding", "pe.histogram", "pe.histogram.nearest_neighbor_backend", "pe.dp")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import yelp
-from papers.running import by_settings, number_of, options_of, write_between
+from papers.reports import by_settings, number_of, parse_options, write_between
 from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis import corpus
 from papers.synthesis.baselines import DESCRIPTIONS, _split, _unit_rows, label_names
@@ -182,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the data sets")
     parser.add_argument("--report", action="store_true", help="write the table from the rows that are there")
     parser.add_argument("--quick", action="store_true", help="one seed")
-    options = options_of(parser, arguments, HERE)
+    options = parse_options(parser, arguments, HERE)
     work = options.out / "work"
     work.mkdir(parents=True, exist_ok=True)
     if not options.report:

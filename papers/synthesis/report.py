@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from papers.running import Rows, by_settings, estimate_of, mean_of, number_of, seeds_of, write_between
+from papers.reports import Rows, by_settings, estimate_of, mean_of, number_of, seeds_of, write_between
 from papers.sweeps import Row, read_sweep
 
 from dptext.errors import extra
-
-__all__ = ["write_report"]
 
 START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"
 TITLES = {

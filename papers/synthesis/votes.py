@@ -46,8 +46,6 @@ from dptext.synthesis.synthesizer import MOST_DOCUMENTS, Terms
 from dptext.users.grouping import UserTexts, check_users_are_read, texts_of
 from dptext.validation import check_float, check_int
 
-__all__ = ["CANDIDATES", "MOST_CELLS", "VoteSum", "VoteSynthesizer", "sigma_of_a_round"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from papers.dpugc.mechanism import DELTA, plan_of, released, total_of
 from papers.imdb import Review, reviews
-from papers.running import Rows, by_settings, mean_of, number_of, write_between
+from papers.reports import Rows, by_settings, mean_of, number_of, write_between
 from papers.sweeps import Sweep, read_sweep
 from papers.tem.cells import Settings, recovered, trained
 from papers.tem.corpus import Corpus, quarters, read_corpus
@@ -27,8 +27,6 @@ from papers.tem.trials import run_trials
 from dptext import Cooccurrence, Document, WordVectors, calibrate, statement_with_training
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import WordMechanism
-
-__all__ = ["ComposedReleases", "write_report"]
 
 START, END = "<!-- composed: written by the experiment -->", "<!-- end of composed -->"
 TRAINING = (2.0, 8.0, 32.0)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from papers.imdb import reviews
-from papers.running import options_of
+from papers.reports import parse_options
 from papers.tem.cells import NONE, Cell, Settings, Trial, prepared_trial, run_cell
 from papers.tem.corpus import Corpus, read_corpus
 from papers.tem.report import write_report
@@ -203,7 +203,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--shadows", type=int, default=None, help="of the likelihood-ratio attack; even, or 0")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--no-matched", dest="matched", action="store_false", help="without equal keep rates")
-    options = options_of(parser, arguments, HERE)
+    options = parse_options(parser, arguments, HERE)
     quick: dict[str, Any] = {"epsilons": (4.0, 10.0), "trials": 2, "reviews": 500, "shadows": 4}
     full: dict[str, Any] = {"epsilons": EPSILONS, "trials": 5, "reviews": None, "shadows": 16}
     for name, value in (quick if options.quick else full).items():

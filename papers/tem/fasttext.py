@@ -21,8 +21,6 @@ from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 from dptext.validation import check_float, check_int
 
-__all__ = ["FastTextClassifier", "Ragged"]
-
 Ids: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float32]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import LabelledTexts, yelp
-from papers.running import options_of, torch_device, write_between
+from papers.reports import parse_options, torch_device, write_between
 from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis.corpus import shuffled
 from papers.synthesis.kept import KeptSentences
@@ -27,8 +27,6 @@ from dptext import TEM, CusText, Madlib, SentenceEncoder, SubsetSelection, WordV
 from dptext.errors import extra
 from dptext.intervals import mean_over_runs
 from dptext.words.mechanism import WordMechanism
-
-__all__ = ["Bench", "settings_of", "write_report"]
 
 HERE = Path(__file__).resolve().parent
 START, END = "<!-- pure budgets: written by the experiment -->", "<!-- end of pure budgets -->"
@@ -59,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--work", type=Path, default=None, help="folder of kept vectors; results-pure/work unless named"
     )
-    options = options_of(parser, arguments, HERE, part="pure")
+    options = parse_options(parser, arguments, HERE, part="pure")
     options.out.mkdir(parents=True, exist_ok=True)
     if not options.report:
         has_model = not options.quick or find_spec("sentence_transformers") is not None

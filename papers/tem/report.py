@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from papers.running import write_between
+from papers.reports import write_between
 
 from dptext.errors import DataError, extra
 from dptext.intervals import Estimate, mean_over_runs

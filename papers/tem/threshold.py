@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from papers.imdb import reviews
-from papers.running import Rows, by_settings, estimate_of, mean_of, number_of, write_between
+from papers.reports import Rows, by_settings, estimate_of, mean_of, number_of, write_between
 from papers.sweeps import Sweep, read_sweep
 from papers.tem.cells import Settings, recovered, trained
 from papers.tem.corpus import Corpus, quarters, read_corpus
@@ -27,8 +27,6 @@ from dptext import TEM, Madlib, WordVectors
 from dptext.errors import extra
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import WordMechanism
-
-__all__ = ["ImdbReviews", "write_report"]
 
 START, END = "<!-- thresholds: written by the experiment -->", "<!-- end of thresholds -->"
 EPSILON = 3.0

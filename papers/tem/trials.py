@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from papers.running import options_of
+from papers.reports import parse_options
 from papers.sweeps import sweep
 
 from dptext import WordVectors, load_vectors
-
-__all__ = ["run_trials"]
 
 HERE = Path(__file__).resolve().parent
 _REVIEWS, _OF_QUICK = 3_000, 600  # a quarter
@@ -41,7 +39,7 @@ def run_trials(
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the archive")
     parser.add_argument("--report", action="store_true", help="what is written from the rows that are there")
     parser.add_argument("--vectors", default=_GLOVE, help="public vectors: a known name, or a path")
-    options = options_of(parser, arguments, HERE, part=part)
+    options = parse_options(parser, arguments, HERE, part=part)
     options.out.mkdir(parents=True, exist_ok=True)
     if not options.report:
         vectors = load_vectors(options.vectors, limit=_WORDS if options.vectors == _GLOVE else None)

@@ -183,7 +183,7 @@ def test_ranks_of_planted_secrets(papers):
 
 def test_intervals_hold_things_and_runs(papers):
     """Both draws widen the interval: var = 1/50 over things, 1/5 over runs, in a table of row and column effects."""
-    crossed = papers.intervals.crossed
+    crossed = papers.intervals.crossed_bootstrap
     generator = np.random.default_rng(2)
     things, runs = generator.normal(size=400), generator.normal(size=5)
     alone = crossed(lambda rows, _: float(things[rows].mean()), 400, 1, of="pairs")
@@ -196,7 +196,7 @@ def test_intervals_hold_things_and_runs(papers):
 
 
 def test_a_share_that_never_varies_still_has_an_interval(papers):
-    result = papers.results.share_over_things(np.ones((2, 20), dtype=bool), of="pairs")
+    result = papers.intervals.share_over_units(np.ones((2, 20), dtype=bool), of="pairs")
     assert result.value == result.high == 1.0
     assert result.low == pytest.approx(0.8316, abs=1e-4)  # .025 ** (1 / 20)
 
@@ -240,7 +240,7 @@ def test_a_run_is_gone_on_with_and_reported(papers, folder, glove, noisy, monkey
     whole = {file.name: file.read_bytes() for file in sorted(out.glob("*.jsonl"))}
     assert sorted(whole) == [f"{name}.jsonl" for name in ("age", "difference", "new_words", "probes", "similarity")]
     tables = (out / "tables.md").read_text(encoding="utf-8")
-    for heading in ("Similarity", "The goal", "smallest epsilon", "public vectors lack", "Planted probes", "Age"):
+    for heading in ("Similarity", "Goal", "Smallest epsilon", "without public vectors", "Planted probes", "Age"):
         assert heading in tables
     assert "24 bloggers (15 of them held out for their age), 72 posts" in tables
     rows = [json.loads(line) for line in whole["similarity.jsonl"].splitlines()[1:]]
@@ -309,7 +309,7 @@ def test_the_mechanism_that_is_plugged_in(papers):
     nobody = mechanism.released(plan, 0 * total, sigma=plan.budgets.sigma, run=1)
     np.testing.assert_allclose(nobody.matrix, papers.models.processed(public).matrix, atol=1e-6)
     assert plan.budgets.sigma == pytest.approx(0.65294, abs=1e-4)
-    values = mechanism.given_words(["xylem"])
+    values = mechanism.fixed_vocabulary(["xylem"])
     assert mechanism.plan_of(public, 8.0, vocabulary=values).words.words[-1] == "xylem"
     assert "given by the experiment" in " ".join(values.statement.explain().split())
 
@@ -320,9 +320,9 @@ def test_new_words_that_were_learned_are_told_from_those_that_were_not(
     models, new_words = papers.models, papers.new_words
     folder = tmp_path / "wordsim"
     folder.mkdir()
-    taken = new_words.taken_away(glove, 1)
+    taken = new_words.draw_new_words(glove, 1)
     assert len(taken) == len(set(taken)) == 500
-    assert taken == new_words.taken_away(glove, 1) != new_words.taken_away(glove, 2)
+    assert taken == new_words.draw_new_words(glove, 1) != new_words.draw_new_words(glove, 2)
     rows = [glove.vocabulary.row(word) for word in taken]
     assert 500 <= min(rows) < max(rows) < 8000
     true = models.processed(glove)

@@ -55,13 +55,13 @@ def test_the_witness_loses_more_than_is_claimed_and_no_more_than_the_bound():
         assert result.verdict != "true"  # a user who is in one step has lost epsilon_1 of it already
     paper = model(epsilon=5.7, lot=128, steps=1000)
     assert paper.charge * 1000 == pytest.approx(5.7, abs=0.05)  # what claims.md has of one sample in each step
-    assert paper.taking_part("everyone") in (999, 1000)
+    assert paper.max_steps("everyone") in (999, 1000)
 
 
 def test_a_budget_is_charged_a_share_for_each_step_and_who_spent_it_leaves():
     output = model(epsilon=0.2, steps=60)
     output.fit(people())
-    maximum = output.taking_part("everyone")
+    maximum = output.max_steps("everyone")
     assert (maximum - 1) * output.charge <= 0.2 < maximum * output.charge
     [accounts] = output.accounts_.values()
     assert output.left_ == {"everyone": 20}

@@ -6,7 +6,7 @@ from papers.dpugc.semantic import LISTS
 
 from dptext.errors import ParameterError
 
-PAPERS = ("dpugc.personal", "dpugc.personal_report", "dpugc.trained", "dpugc.wishes", "blogs")
+PAPERS = ("dpugc.personal", "dpugc.personal_report", "dpugc.trained", "dpugc.levels", "blogs")
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +35,11 @@ def data(tmp_path, glove):
 
 
 def test_levels_have_the_shares_of_the_study_and_follow_the_age_or_nothing(papers, people):
-    wishes = papers.wishes
-    by_age, by_chance = (wishes.wishes_of(people, by) for by in wishes.BY)
+    assignments = papers.levels
+    by_age, by_chance = (assignments.assign_levels(people, by) for by in assignments.BY)
     for result in (by_age, by_chance):
         levels = list(result.levels.values())
-        assert {name: levels.count(name) for name in wishes.LEVELS} == {
+        assert {name: levels.count(name) for name in assignments.LEVELS} == {
             "conservative": 32,
             "moderate": 23,
             "liberal": 5,
@@ -50,14 +50,14 @@ def test_levels_have_the_shares_of_the_study_and_follow_the_age_or_nothing(paper
     assert oldest_liberal <= min(ages[user] for user, level in by_age.levels.items() if level == "moderate")
     assert by_age.levels != by_chance.levels
     with pytest.raises(ValueError, match="by must be one of"):
-        wishes.wishes_of(people, "sign")
+        assignments.assign_levels(people, "sign")
 
 
 def test_cold_start_learns_what_texts_tell_and_nothing_of_chance(papers, people):
-    cold = papers.wishes.ColdStart(people[::2], people[1::2], people, resamples=20)
+    cold = papers.levels.ColdStart(people[::2], people[1::2], people, resamples=20)
     cells = {
         (by, source): cold.cell({"by": by, "source": source, "margin": 0.0, "epsilon": epsilon}, 1)
-        for by in papers.wishes.BY
+        for by in papers.levels.BY
         for source, epsilon in (("public profile", None), ("texts", None), ("device", 1.0), ("vector", 16.0))
     }
     assert len({frozenset(cell) for cell in cells.values()}) == 1
@@ -75,10 +75,12 @@ def test_cold_start_learns_what_texts_tell_and_nothing_of_chance(papers, people)
 
 def test_what_systems_promise(papers):
     systems = papers.personal.SYSTEMS
-    assert [systems["levels, by age"].promised(level) for level in papers.wishes.LEVELS] == [1.0, 4.0, 16.0]
-    assert systems["the liberal alone, by age"].promised("moderate") == 0.0
-    assert systems["no noise"].promised("liberal") == float("inf")
-    assert {systems[f"levels, by {by}"].most for by in papers.wishes.BY} == {systems["the largest for all"].most}
+    assert [systems["levels, by age"].epsilon_of(level) for level in papers.levels.LEVELS] == [1.0, 4.0, 16.0]
+    assert systems["the liberal alone, by age"].epsilon_of("moderate") == 0.0
+    assert systems["no noise"].epsilon_of("liberal") == float("inf")
+    assert {systems[f"levels, by {by}"].max_epsilon for by in papers.levels.BY} == {
+        systems["the largest for all"].max_epsilon
+    }
 
 
 def test_the_experiment_runs_goes_on_and_is_reported(papers, people, data, tmp_path, monkeypatch):
@@ -115,13 +117,13 @@ def test_the_experiment_runs_goes_on_and_is_reported(papers, people, data, tmp_p
     personal.main(arguments)
     assert [file.read_bytes() for file in files] == before
     text = (tmp_path / "out" / "personal.md").read_text(encoding="utf-8")
-    for words in ("levels by age", "levels by chance", "Levels of people who say nothing", "Algorithm 1-b as printed"):
+    for words in ("levels by age", "levels at random", "Predicted levels", "Algorithm 1-b as printed"):
         assert words in text
-    assert "| levels, half guessed | 1 / 4 / 16; who does not say: 16 |" in text
+    assert "| levels, half predicted | 1 / 4 / 16; no stated level: 16 |" in text
     report.write_report(tmp_path / "out", readme=readme)
     assert text.strip() in readme.read_text(encoding="utf-8")
 
 
 def test_a_policy_is_refused_without_its_parts(papers):
     with pytest.raises(ParameterError):
-        papers.wishes.policy_of(None)
+        papers.levels.policy_of(None)

@@ -83,7 +83,7 @@ def test_the_printed_deltas_are_those_of_the_vocabulary_as_the_number_of_example
 
 
 def test_the_loss_of_one_pair_is_that_of_a_poisson_sample_and_a_user_loses_more(papers):
-    costs = papers.published.costs
+    costs = papers.published.measure_costs
     steps = 10_000
     one = costs({"of": "a pair of 50,000", "steps": steps}, 1)
     account = SampledGaussian(noise_multiplier=5.0, sampling_rate=128 / 50_000, steps=steps)
@@ -139,7 +139,7 @@ def test_a_run_is_gone_on_with_and_reported(papers, documents, glove, tmp_path, 
     assert (tmp_path / "out" / "steps_text8.jsonl").read_text(encoding="utf-8").splitlines() == rows
     text = (tmp_path / "out" / "training.md").read_text(encoding="utf-8")
     assert "MAP-Word, text8, noise for users" in text
-    assert "no promise" in text
+    assert "no guarantee" in text
     assert (tmp_path / "out" / "training.png").exists()
     assert len(PAPER_QUERIES) == 11
     capsys.readouterr()

@@ -1,10 +1,10 @@
-"""Who wants how much protection, and how well that is guessed of people who say nothing.
+"""Made-up privacy levels of users, and their prediction for users who state none.
 
-The paper gives each user a budget of their own, and takes it from a model of an earlier paper where they named none
-("cold start"): how much somebody cares for privacy goes with their personality. Neither that model nor its people can
-be had. Here the shares of the three levels are those of Jorgensen, Yu and Cormode 2015 ("Conservative or liberal?
-Personalized differential privacy", after Acquisti and Grossklags 2005), and who has which level is made up, in two
-ways: **by age** (the older, the more they care: something that texts tell of), and **by chance** (nothing tells it).
+The paper gives each user a budget and predicts it for users who named none ("cold start") with a model of an earlier
+paper, which relates privacy concern to personality. Neither that model nor its data is available. Here the shares of
+the three levels are those of Jorgensen, Yu and Cormode 2015 ("Conservative or liberal? Personalized differential
+privacy", after Acquisti and Grossklags 2005), and two made-up assignments decide who has which level: **by age** (older
+people are more concerned, which texts reveal), and **by chance** (which nothing reveals).
 """
 
 from __future__ import annotations
@@ -19,21 +19,17 @@ import numpy as np
 import numpy.typing as npt
 from papers.blogs import Blogger, documents_of
 from papers.dpugc.concerns import fit_concerns
-from papers.dpugc.intervals import crossed
+from papers.dpugc.intervals import crossed_bootstrap, numbers_of
 
 from dptext import BudgetPolicy, CallableEncoder, Document, PrivateEncoder
 from dptext.representations.device import encoder_of
 
-__all__ = ["BY", "LEVEL", "LEVELS", "SHARES", "VECTOR", "ColdStart", "Wishes", "policy_of", "wishes_of", "with_levels"]
-
 LEVELS = {"conservative": 1.0, "moderate": 4.0, "liberal": 16.0}
-"""Their epsilons."""
 SHARES = {"conservative": 0.54, "moderate": 0.37, "liberal": 0.09}
 LEVEL = "level"
-"""The attribute of documents that holds it."""
 BY = ("age", "chance")
 CONCERNS = {"liberal": 0.09, "moderate": 0.46, "conservative": 1.0}
-"""The greatest concern that a level is enough for, where concerns are spread evenly from 0 to 1."""
+"""The largest concern of each level, for concerns that are uniform between 0 and 1."""
 VECTORS = "glove-6b-50d"
 PROFILE, TEXTS, DEVICE, VECTOR = "public profile", "texts", "device", "vector"
 
@@ -41,15 +37,15 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """Of all people, by their number: how much they care, 0 to 1, and the level that follows."""
+class Assignment:
+    """The concern (0 to 1) and the level of each user."""
 
     concerns: Mapping[str, float]
     levels: Mapping[str, str]
 
 
-def wishes_of(people: Sequence[Blogger], by: str) -> Wishes:
-    """The concern of somebody is the share of people who care less: who are younger, or drawn before."""
+def assign_levels(people: Sequence[Blogger], by: str) -> Assignment:
+    """Assign levels; the concern of a user is the share of people who are younger, or come first at random."""
     if by not in BY:
         raise ValueError(f"by must be one of {', '.join(BY)}")
 
@@ -59,16 +55,16 @@ def wishes_of(people: Sequence[Blogger], by: str) -> Wishes:
     order = sorted(people, key=place)
     concerns = {person.user: (rank + 0.5) / len(order) for rank, person in enumerate(order)}
     policy = BudgetPolicy(LEVELS, attribute=LEVEL, concerns=CONCERNS)
-    return Wishes(concerns, {user: policy.level(concern) for user, concern in concerns.items()})
+    return Assignment(concerns, {user: policy.level(concern) for user, concern in concerns.items()})
 
 
-def with_levels(documents: Sequence[Document], levels: Mapping[str, str]) -> list[Document]:
-    """The same documents with the level of their user."""
+def add_levels(documents: Sequence[Document], levels: Mapping[str, str]) -> list[Document]:
+    """Return the documents with the level of their user."""
     return [replace(document, attributes={LEVEL: levels[str(document.user)]}) for document in documents]
 
 
 def policy_of(predictor: Any, *, margin: float = 0.0, device: float | None = None, texts: bool = False) -> BudgetPolicy:
-    """Levels that a predictor says, for a release."""
+    """Return the policy of a release whose levels come from a predictor."""
     source: Any = DEVICE if device is not None else TEXTS if texts else "public"
     fields: dict[str, Any] = {"predicted_from": source, "training": "public", "epsilon": device, "margin": margin}
     return BudgetPolicy(LEVELS, attribute=LEVEL, concerns=CONCERNS, predictor=predictor, **fields)
@@ -76,31 +72,23 @@ def policy_of(predictor: Any, *, margin: float = 0.0, device: float | None = Non
 
 @dataclass(frozen=True, eq=False)
 class ColdStart:
-    """What cells of this part share.
-
-    Attributes:
-        volunteers: whose concerns the predictor is fitted on; they have no part in any release.
-        people: whose levels are guessed, and known.
-        everybody: both, for the wishes.
-        resamples: of the intervals.
-    """
+    """Prediction of levels; the predictor is fitted on volunteers, who take no part in a release."""
 
     volunteers: Sequence[Blogger]
     people: Sequence[Blogger]
-    everybody: Sequence[Blogger]
+    all_people: Sequence[Blogger]
     resamples: int = 1000
 
     def cell(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:
-        """How far predicted concerns are off, beside the mean of the volunteers, and whose level comes out right.
+        """Return the error of predicted concerns and of the volunteers' mean, and the shares of correct levels.
 
-        Settings: ``by``, ``source`` (`PROFILE`, `TEXTS`, or `DEVICE`: texts, and the level is drawn with ``epsilon``;
-        or `VECTOR`: the texts as a vector, sent with ``epsilon``), ``margin``. *Too much*: an epsilon above the one
-        that they want; *too little*: below. Of a level that is drawn the chances are taken, not a draw. Always the
-        strictest level: right for the conservative, never too much.
+        Settings: ``by``, ``margin`` and ``source``: `PROFILE`, `TEXTS`, `DEVICE` (texts; the level is randomised with
+        ``epsilon``) or `VECTOR` (texts as a vector, sent with ``epsilon``). *Too much*: a larger epsilon than wanted;
+        *too little*: a smaller one. For a randomised level its probabilities count, not a draw.
         """
         by, source = settings["by"], settings["source"]
         sent = settings["epsilon"] if source == VECTOR else None
-        wishes, model = self.wishes(by), self.model(by, source, sent)
+        wishes, model = self.assignment(by), self.model(by, source, sent)
         policy = policy_of(model, margin=settings["margin"], device=settings["epsilon"] if source == DEVICE else None)
         users = [person.user for person in self.people]
         guessed = model.predict(self._features(source, self.people, sent))
@@ -131,26 +119,27 @@ class ColdStart:
         return result
 
     def guessed_levels(self, by: str) -> dict[str, str]:
-        """Of all people, read off their texts on the server."""
+        """Return the levels that the server predicts from texts."""
         policy = policy_of(self.model(by, TEXTS), texts=True)
         predictions = policy.predict(self._features(TEXTS, self.people))
         return {person.user: level for person, level in zip(self.people, predictions, strict=True)}
 
     @cache  # noqa: B019 (as long as the experiment lasts)
     def model(self, by: str, source: str, sent: float | None = None) -> Any:
-        """The predictor, fitted on volunteers, whose vectors have the same noise."""
-        concerns = self.wishes(by).concerns
+        """Return the predictor, fitted on volunteers whose vectors have the same noise."""
+        concerns = self.assignment(by).concerns
         lines = [concerns[person.user] for person in self.volunteers]
         return fit_concerns(self._features(source, self.volunteers, sent), lines)
 
     @cache  # noqa: B019
-    def wishes(self, by: str) -> Wishes:
-        """Of everybody."""
-        return wishes_of(self.everybody, by)
+    def assignment(self, by: str) -> Assignment:
+        return assign_levels(self.all_people, by)
 
     def _estimate(self, name: str, statistic: Any) -> dict[str, float]:
-        result = crossed(lambda rows, _: statistic(rows), len(self.people), 1, of="people", resamples=self.resamples)
-        return {name: result.value, f"{name} low": result.low, f"{name} high": result.high}
+        result = crossed_bootstrap(
+            lambda rows, _: statistic(rows), len(self.people), 1, of="people", resamples=self.resamples
+        )
+        return numbers_of(name, result)
 
     def _features(self, source: str, people: Sequence[Blogger], sent: float | None = None) -> Any:
         if source == PROFILE:
@@ -161,7 +150,7 @@ class ColdStart:
 
     @cache  # noqa: B019
     def _sent(self, epsilon: float | None) -> dict[str, Floats]:
-        """Of everybody, the vector that their device sends, projected and bounded as the volunteers' texts ask for."""
+        """Return the vector that each device sends, with projection and bound fitted on the volunteers."""
         means = self._means
         width = len(next(iter(means.values())))
         known = CallableEncoder(lambda users: np.array([means[user] for user in users]), dimension=width)
@@ -170,12 +159,14 @@ class ColdStart:
 
     @cached_property
     def _means(self) -> dict[str, Floats]:
-        """Of everybody, the mean of the vectors of their words."""
-        texts = self._features(TEXTS, self.everybody)
-        return {person.user: row for person, row in zip(self.everybody, encoder_of(VECTORS).encode(texts), strict=True)}
+        """The mean word vector of each user."""
+        texts = self._features(TEXTS, self.all_people)
+        return {
+            person.user: row for person, row in zip(self.all_people, encoder_of(VECTORS).encode(texts), strict=True)
+        }
 
     def _profiles(self, people: Sequence[Blogger]) -> Floats:
-        """(people, d) gender, industry and sign, each value that a volunteer has as a number 0 or 1."""
+        """Return (people, d) indicators of gender, industry and sign."""
         return np.array(
             [
                 [float(value in (person.gender, person.industry, person.sign)) for value in self._values]

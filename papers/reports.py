@@ -1,0 +1,220 @@
+"""Shared by all experiments: options, rows of results, Markdown tables, figures."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from papers.sweeps import Row, read_sweep
+
+from dptext.errors import DataError, extra
+from dptext.intervals import Estimate, mean_over_runs
+
+
+def parse_options(
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None, folder: Path, *, part: str = ""
+) -> argparse.Namespace:
+    """Parse arguments; add ``out`` and ``readme`` (None for ``--quick`` and for a chosen ``--out``).
+
+    ``part`` is added to the name of ``out`` where one folder has several experiments.
+    """
+    parser.add_argument("--out", type=Path, default=None)
+    options = parser.parse_args(arguments)
+    options.readme = folder / "README.md" if options.out is None and not options.quick else None
+    options.out = options.out or folder / "-".join(filter(None, ("quick" if options.quick else "results", part)))
+    return options
+
+
+def torch_device() -> str:
+    """Return "cuda" if torch sees a GPU, else "cpu"."""
+    if importlib.util.find_spec("torch") is None:
+        return "cpu"
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+# -- rows ------------------------------------------------------------------------------------------------------
+
+
+class Rows:
+    """The rows and constants of one file; empty if the file is missing."""
+
+    def __init__(self, path: Path) -> None:
+        sweep = read_sweep(path) if path.exists() else None
+        self.rows: tuple[Row, ...] = () if sweep is None else sweep.rows
+        self.constants: dict[str, Any] = {} if sweep is None else dict(sweep.experiment["constants"])
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    @property
+    def seconds(self) -> float:
+        return sum(row.seconds for row in self.rows)
+
+    @property
+    def any(self) -> Mapping[str, float]:
+        """The numbers of the first row; baselines are the same in all rows."""
+        return self.rows[0].numbers
+
+    def select(self, **settings: Any) -> list[Row]:
+        """Return the rows with these settings, by seed."""
+        rows = (row for row in self.rows if row.settings.items() >= settings.items())
+        return sorted(rows, key=lambda row: row.seed)
+
+    def values(self, name: str, **settings: Any) -> list[Any]:
+        """Return the values of a setting, in the order of rows."""
+        return list(dict.fromkeys(row.settings[name] for row in self.rows if row.settings.items() >= settings.items()))
+
+    def runs(self, number: str, **settings: Any) -> list[float]:
+        """Return a number for each seed."""
+        return [row.numbers[number] for row in self.select(**settings)]
+
+    def table(self, numbers: Iterable[str], **settings: Any) -> npt.NDArray[np.float64]:
+        """Return (runs, numbers)."""
+        names = list(numbers)
+        return np.array([[row.numbers[name] for name in names] for row in self.select(**settings)])
+
+    def mean(self, number: str, **settings: Any) -> float | None:
+        """Return the mean over seeds."""
+        values = self.runs(number, **settings)
+        return float(np.mean(values)) if values else None
+
+    def over_runs(self, number: str, **settings: Any) -> Estimate | None:
+        """Return the mean over seeds with its interval; None for fewer than two."""
+        values = self.runs(number, **settings)
+        return mean_over_runs(values) if len(values) > 1 else None
+
+    def estimate(self, number: str, **settings: Any) -> Estimate | None:
+        """Return a number that is stored with its interval."""
+        return next((stored(row.numbers, number) for row in self.select(**settings)), None)
+
+
+def require_rows(rows: Any, out: Path) -> None:
+    """Raise `DataError` if there are no rows."""
+    if not rows:
+        raise DataError(f"no rows in {str(out)!r}: run the experiment first")
+
+
+def stored(numbers: Mapping[str, float], name: str) -> Estimate:
+    """Return a number of a row with its stored interval."""
+    low, high = (numbers.get(f"{name} {bound}", numbers.get(bound, float("nan"))) for bound in ("low", "high"))
+    return Estimate(numbers[name], low, high, 0, "")
+
+
+def by_settings(rows: Iterable[Row]) -> Iterator[tuple[Mapping[str, Any], list[Row]]]:
+    """Yield each setting with the rows of all its seeds."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(repr(sorted(row.settings.items(), key=str)), []).append(row)
+    for runs in groups.values():
+        yield runs[0].settings, runs
+
+
+def mean_of(runs: Sequence[Row], name: str) -> float:
+    return float(np.mean([row.numbers[name] for row in runs]))
+
+
+def estimate_of(runs: Sequence[Row], name: str) -> Estimate | None:
+    """Return the mean over seeds with its interval; None for a single seed."""
+    return mean_over_runs([row.numbers[name] for row in runs]) if len(runs) > 1 else None
+
+
+# -- numbers and tables ----------------------------------------------------------------------------------------
+
+
+def plain(value: float | None, digits: int = 3) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def interval(estimate: Estimate | None, digits: int = 3, *, sign: bool = False) -> str:
+    """Return ``0.123 [0.100, 0.150]``; "" for None."""
+    if estimate is None:
+        return ""
+    value, low, high = (
+        f"{number:{'+' if sign else ''},.{digits}f}" for number in (estimate.value, estimate.low, estimate.high)
+    )
+    return f"{value} [{low}, {high}]"
+
+
+def number_of(runs: Sequence[Row], name: str) -> str:
+    """Return ``mean ± half of the interval``."""
+    estimate = estimate_of(runs, name)
+    if estimate is None:
+        return f"{mean_of(runs, name):.3f}"
+    return f"{estimate.value:.3f} ± {(estimate.high - estimate.low) / 2:.3f}"
+
+
+def seeds_of(runs: Sequence[Row]) -> str:
+    """Return the number of seeds in brackets if there are fewer than five."""
+    return "" if len(runs) >= 5 else " (one seed)" if len(runs) == 1 else f" ({len(runs)} seeds)"
+
+
+def above(numbers: Mapping[str, float], name: str, chance: float | None = None) -> str:
+    """Return a stored number with its interval, in bold if the interval is above chance."""
+    chance = numbers[f"{name} blind"] if chance is None else chance
+    text = interval(stored(numbers, name))
+    return f"**{text}**" if numbers[f"{name} low"] > chance else text
+
+
+def signed(numbers: Mapping[str, float], name: str) -> str:
+    """Return a stored difference with its interval, in bold if the interval excludes 0."""
+    estimate = stored(numbers, name)
+    text = interval(estimate, sign=True)
+    return f"**{text}**" if estimate.low > 0 or estimate.high < 0 else text
+
+
+def table(head: Sequence[str], lines: Iterable[Sequence[object]], *, text_columns: int = 1) -> str:
+    """Return a Markdown table whose columns after the first ``text_columns`` are numbers."""
+    rows = [list(head), *(list(map(str, line)) for line in lines)]
+    marks = "|" + "---|" * text_columns + "---:|" * (len(head) - text_columns)
+    head_line, *body = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([head_line, marks, *body])
+
+
+def join_sections(sections: Iterable[str]) -> str:
+    return "\n\n".join(filter(None, sections)) + "\n"
+
+
+def duration(cells: int, seconds: float) -> str:
+    time = f"{seconds / 3600:.1f} hours" if seconds >= 3600 * 3 else f"{seconds / 60:.0f} minutes"
+    return f"{cells:,} cells took {time} of a core that was shared with other work."
+
+
+def write_between(readme: Path | None, start: str, end: str, text: str) -> None:
+    """Replace the text between two marks of a README, if it has them."""
+    if readme is None or not readme.exists():
+        return
+    before, mark, rest = readme.read_text(encoding="utf-8").partition(start)
+    if mark:
+        readme.write_text(f"{before}{start}\n\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
+
+
+# -- figures ---------------------------------------------------------------------------------------------------
+
+
+def new_figure(width: float, height: float, lines: int = 1, columns: int = 1) -> tuple[Any, Any]:
+    """Return a figure without a window and its (lines, columns) panels."""
+    figure = extra("matplotlib.figure", "report", "a figure").Figure(figsize=(width, height), layout="constrained")
+    extra("matplotlib.backends.backend_agg", "report", "a figure").FigureCanvasAgg(figure)
+    return figure, figure.subplots(lines, columns, squeeze=False)
+
+
+def save_figure(figure: Any, path: Path, *, svg: bool = False, dpi: int = 130) -> None:
+    """Write a PNG and, on request, an SVG that is the same for equal rows."""
+    figure.savefig(path, dpi=dpi)
+    if svg:
+        with extra("matplotlib", "report", "a figure").rc_context({"svg.hashsalt": "dptext"}):
+            figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+
+
+def error_bars(axes: Any, points: Iterable[tuple[float, Estimate]], **style: Any) -> None:
+    """Draw estimates with their intervals."""
+    places, estimates = zip(*points, strict=True)
+    errors = [[entry.value - entry.low for entry in estimates], [entry.high - entry.value for entry in estimates]]
+    axes.errorbar(places, [entry.value for entry in estimates], yerr=errors, **style)
