@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from papers import reports
 from papers.blogs_posts import TASKS
 from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, PUBLISHED, SCALAR, true_epsilon_of
 from papers.dpnr.blogs_figure import draw
 from papers.dpnr.blogs_printed import ACCURACY, FAIRNESS, RATIOS, printed_accuracy
 from papers.reports import above, duration, interval, join_sections, require_rows, signed, stored, table, write_between
 from papers.sweeps import Row
+
+from papers import reports
 
 START, END = "<!-- blogs: written by papers.dpnr.blogs -->", "<!-- end of the blogs -->"
 _ATTRIBUTES = ("gender", "age")

@@ -116,8 +116,8 @@ def study_table(rows: Rows | None, name: str, dimension: int, *, title: str = "t
     text = "" if data else " The study has no numbers for this set."
     if reproduced:
         text = (
-            f" {sum(reproduced)} of {len(reproduced)} printed numbers lie in the range that these runs predict for five "
-            "others (95%); a star marks the others."
+            f" {sum(reproduced)} of {len(reproduced)} printed numbers lie in the range that these runs predict for "
+            "five others (95%); a star marks the others."
         )
     head = ["", "claimed epsilon", "true epsilon", *(f"{entry} (printed)" for entry in TRAININGS), "majority class"]
     return f"**DPNR, d = {dimension}**, {title}.{text}\n\n{table(head, lines)}"

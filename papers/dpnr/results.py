@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from papers import reports
 from papers.dpnr.servers import TOKEN, true_epsilon
 
 from dptext.intervals import Estimate, mean_over_runs
+from papers import reports
 
 _ROUNDING = 0.005  # of numbers printed with two digits
 

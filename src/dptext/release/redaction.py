@@ -441,8 +441,8 @@ def as_redacted(
         _split(kinds), None if entities is None else _split(entities), has_list=bool(has_list)
     )
     assumed = [
-        "the recogniser was chosen without regard to the texts of the release, and its result for a text depends on this "
-        "text only",
+        "the recogniser was chosen without regard to the texts of the release, and its result for a text depends on "
+        "this text only",
         f"recognition has no guarantee ({by}; looks for: {looked_for}): parts that it missed went through the "
         "mechanism like everything else",
     ]

@@ -211,10 +211,12 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             channel; adaptive training, at the schedule's epsilons, is for servers that do not know the users' epsilon.
         schedule: of adaptive training: a name of `dptext.representations.networks.SCHEDULES` (it says whether *noise*
             rises or falls), a list with an epsilon for each epoch, or a function of the epoch's number.
-        hidden, dropout, learning_rate, learning_rate_decay, momentum, weight_decay, batch_size, epochs,
-            validation_fraction, patience: of the perceptron, see `dptext.representations.networks.TrainingOptions`.
         progress: called with an `dptext.representations.networks.Epoch` after each epoch.
         seed: of the perceptron's initial weights, batches, dropout and training noise. Privacy does not depend on it.
+
+    ``hidden``, ``dropout``, ``learning_rate``, ``learning_rate_decay``, ``momentum``, ``weight_decay``, ``batch_size``,
+    ``epochs``, ``validation_fraction`` and ``patience`` are options of the perceptron, as in
+    `dptext.representations.networks.TrainingOptions`.
 
     Attributes:
         classes_: the labels, sorted.

@@ -386,7 +386,9 @@ class MeanOfWords(ReprMixin):
         return (RELEASED_BEFORE,)
 
 
-def weighted_sums(matrix: Vectors, rows: Any, weights: Vectors, lengths: npt.NDArray[np.int64], dtype: Any) -> npt.NDArray[Any]:
+def weighted_sums(
+    matrix: Vectors, rows: Any, weights: Vectors, lengths: npt.NDArray[np.int64], dtype: Any
+) -> npt.NDArray[Any]:
     """Return (texts, D) sums of weight times row. Each text adds its words in order, independently of other texts."""
     order = np.argsort(-lengths, kind="stable")  # texts with many words first
     starts = (np.cumsum(lengths) - lengths)[order]

@@ -347,8 +347,8 @@ class CusText(ShownMechanism):
         if self._reason is not None:
             return ()
         return (
-            f"the group of each word: {self._groups_in_words()} divide the public vocabulary, a word becomes a word of its "
-            "own group, so words of different groups are distinguished with certainty",
+            f"the group of each word: {self._groups_in_words()} divide the public vocabulary, a word becomes a word of "
+            "its own group, so words of different groups are distinguished with certainty",
         )
 
     def _groups_in_words(self) -> str:
