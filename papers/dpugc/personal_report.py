@@ -121,9 +121,9 @@ def account_table(rows: Rows) -> str:
     return (
         f"**Algorithm 1-b as printed: privacy loss.** Levels by age, {constants['people']:,} people, sigma 5, lots of "
         f"{constants['lot']}, delta {constants['delta']:g}. The epsilon that a user is charged, and the true loss "
-        "if an adversary knows who was in which lot (median user, and maximum); the share of users whose budget was spent; "
-        "the loss of a single conservative user who fills every lot; and the bound for any two corpora (mean of the "
-        f"runs).\n\n{table([*head, 'single user', 'bound'], lines)}"
+        "if an adversary knows who was in which lot (median user, and maximum); the share of users whose budget "
+        "was spent; the loss of a single conservative user who fills every lot; and the bound for any two corpora "
+        f"(mean of the runs).\n\n{table([*head, 'single user', 'bound'], lines)}"
     )
 
 

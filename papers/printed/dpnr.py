@@ -153,7 +153,7 @@ def _rows(names: tuple[str, ...]) -> tuple[Rows, str]:
         if rows := Rows(RESULTS / f"printed {name}.jsonl"):
             return rows, name
         if rows := Rows(RESULTS / f"study {name}.jsonl"):
-            return rows.with_token_masks() if rows.has_token_masks else rows, name
+            return rows.use_token_masks() if rows.has_token_masks else rows, name
     raise FileNotFoundError(f"no rows of {' or '.join(names)}: run papers.dpnr.experiment first")
 
 

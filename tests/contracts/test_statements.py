@@ -96,7 +96,7 @@ def test_a_release_that_shows_the_number_of_sentences_promises_nothing_between_t
     assert not mechanism.statement.condition.has(SameSentenceCount)
     assert all(entry.condition.has(SameSentenceCount) == is_shown for entry in (document, release, user))
     assert any("number of sentences in each" in entry for entry in release.exposed) == is_shown
-    assert any("public, chosen without regard" in assumption for assumption in user.assumptions)
+    assert any("was chosen without regard" in assumption for assumption in user.assumptions)
 
 
 def calls(tree, name):

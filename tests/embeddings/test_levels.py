@@ -89,7 +89,7 @@ def test_predicted_levels_follow_the_concern_that_drives_the_texts():
         " ".join(["curtain" if generator.uniform() < concern else "river" for _ in range(40)]) for concern in concerns
     ]
     model = fit_concerns(texts[:120], concerns[:120])
-    assert model.error.of_mean < 0.5
+    assert model.error.relative_to_mean < 0.5
     predictions = policy(predictor=model).predict(texts[120:])
     epsilons = np.array([LEVELS[level] for level in predictions])
     # a correlation below -.5 among 120 by chance alone: about 1e-8
@@ -333,13 +333,13 @@ def test_concern_is_found_in_texts_and_the_mean_is_worse(concern_value):
     """On held-out volunteers; a correlation of .5 among 200 by chance alone: below 1e-13."""
     texts, concerns = volunteers(200, seed=4)
     assert np.corrcoef(concern_value.predict(texts), concerns)[0, 1] > 0.5
-    assert concern_value.error.of_mean < 0.85
+    assert concern_value.error.relative_to_mean < 0.85
     assert len(concern_value.error.folds) == len(concern_value.error.mean) == 5
     assert "by the mean), 5 folds" in str(concern_value.error)
 
 
 def test_where_there_is_nothing_to_find_the_error_says_so():
-    assert fit_concerns(*volunteers(300, drive=0.0)).error.of_mean > 0.95
+    assert fit_concerns(*volunteers(300, drive=0.0)).error.relative_to_mean > 0.95
 
 
 def test_numbers_and_any_regressor():
@@ -350,10 +350,10 @@ def test_numbers_and_any_regressor():
     concerns = 1 / (1 + np.exp(-features[:, 0]))
     for regressor in (None, GradientBoostingRegressor(random_state=0, n_estimators=30)):
         model = fit_concerns(features, concerns, regressor=regressor, folds=4)
-        assert model.error.of_mean < 0.5
+        assert model.error.relative_to_mean < 0.5
         assert model.predict(features[:7]).shape == (7,)
     same = fit_concerns(features, np.full(200, 0.5))
-    assert same.error.of_mean == np.inf or same.error.of_mean >= 0
+    assert same.error.relative_to_mean == np.inf or same.error.relative_to_mean >= 0
 
 
 def test_a_hostile_text_raises_and_warns_of_nothing(concern_value):

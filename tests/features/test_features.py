@@ -263,9 +263,7 @@ def test_what_features_say_of_themselves(features: dict[str, PublicFeatures]) ->
     assert parameters_value["features"] == "words, mean of word vectors, lengths"
     assert parameters_value["features_sha256"] == features["three"].fingerprint
     assert parameters_value["features_2_encoder_weighting"] == 1e-2
-    assert any(
-        "fitted on public texts alone (200 texts" in assumption for assumption in features["three"].assumptions()
-    )
+    assert any("fitted on public texts only (200 texts" in assumption for assumption in features["three"].assumptions())
     assert "public_texts=200" in repr(features["three"])
 
 

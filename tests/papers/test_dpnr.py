@@ -158,16 +158,16 @@ def test_printed_numbers_stand_where_the_study_has_them(papers):
 
 def test_what_counts_as_reproduced(papers):
     runs = [0.60, 0.62, 0.61, 0.63, 0.59]
-    assert papers.results.reproduced(runs, 0.62)
-    assert not papers.results.reproduced(runs, 0.65)
-    assert papers.results.reproduced([0.5, 0.5], 0.504)
-    assert not papers.results.reproduced([0.5, 0.5], 0.51)
+    assert papers.results.is_reproduced(runs, 0.62)
+    assert not papers.results.is_reproduced(runs, 0.65)
+    assert papers.results.is_reproduced([0.5, 0.5], 0.504)
+    assert not papers.results.is_reproduced([0.5, 0.5], 0.51)
 
 
 def test_a_decision_by_randomised_response(papers):
     clean = Estimate(0.8, 0.7, 0.9, 5, "runs")
-    assert papers.results.decided(clean, 0.0, 4) == pytest.approx(0.25)
-    assert papers.results.decided(clean, 40.0, 4) == pytest.approx(0.8)
+    assert papers.results.decision_accuracy(clean, 0.0, 4) == pytest.approx(0.25)
+    assert papers.results.decision_accuracy(clean, 40.0, 4) == pytest.approx(0.8)
     shares = np.linspace(0.1, 0.9, 9)  # by simulation of the channel's matrix
     for epsilon in (0.5, 2.0):
         for accuracy in shares:
@@ -175,7 +175,7 @@ def test_a_decision_by_randomised_response(papers):
             chances /= chances.sum(axis=1, keepdims=True)
             decisions = np.full((4, 4), (1 - accuracy) / 3) + np.eye(4) * (accuracy - (1 - accuracy) / 3)
             expected = np.trace(decisions @ chances) / 4
-            result = papers.results.decided(Estimate(accuracy, 0, 1, 5, "runs"), epsilon, 4)
+            result = papers.results.decision_accuracy(Estimate(accuracy, 0, 1, 5, "runs"), epsilon, 4)
             assert result == pytest.approx(expected)
 
 
@@ -189,7 +189,7 @@ def out(papers, data, tmp_path_factory):
 
 def test_it_runs_and_says_what_it_found(out):
     text = (out / "tables.md").read_text()
-    assert "120 public training texts, 60 tested, 4 classes" in text
+    assert "120 public training texts, 60 test texts, 4 classes" in text
     assert "| 1 | 32 |" in text  # claimed and true
     assert "majority class" in text
     assert (out / "figure.png").stat().st_size > 10_000
@@ -206,7 +206,7 @@ def test_servers_that_mask_words_stand_beside_those_that_do_not(out):
     assert {row["settings"]["training"] for row in rows} == {"plain", "robust", "adaptive"}
     text = (out / "tables.md").read_text()
     assert "| 0.3 | 4 | 128 |" in text
-    assert "True epsilon is the same with and without" in text
+    assert "The true epsilon is the same: masks" in text
 
 
 def test_what_was_not_run_stands_there_as_printed(out):
@@ -224,7 +224,7 @@ def test_a_set_as_large_as_the_studys_has_both_masks_in_a_row(papers, data, tmp_
     assert not (tmp_path / "printed AG News 28,500.jsonl").exists()
     rows = papers.results.Rows(tmp_path / "study AG News 28,500.jsonl")
     assert rows.names == ["clean", "epsilon 4", "mu 0.3"]
-    numbers, others = rows.rows[0].numbers, rows.with_token_masks().rows[0].numbers
+    numbers, others = rows.rows[0].numbers, rows.use_token_masks().rows[0].numbers
     assert others["mu 0.3"] == numbers["token mu 0.3"]
     assert others["epsilon 4"] == numbers["epsilon 4"]
 

@@ -74,4 +74,4 @@ def test_it_runs_and_what_was_not_run_stands_there_as_printed(papers, trustpilot
     text = (out / "reviews.md").read_text()
     assert "(printed 0.8553)" not in text  # it has been run
     assert "60 texts, 2 classes" in text
-    assert "over 45 less under 35" in text or "under 35 less over 45" in text
+    assert "over 45 minus under 35" in text or "under 35 minus over 45" in text

@@ -10,7 +10,7 @@ from papers.sweeps import sweep
 from dptext.errors import ParameterError
 from dptext.representations.networks import TrainingOptions, train_mlp
 
-PAPERS = ("ome.decay", "ome.perceptron", "ome.printed", "ome.printed_report", "running")
+PAPERS = ("ome.decay", "ome.perceptron", "ome.printed", "ome.printed_report", "reports")
 OPTIONS = {"hidden": 14, "epochs": 6, "validation_fraction": 0.0, "batch_size": 16}
 torch = pytest.importorskip("torch")
 pytest.importorskip("numba")
@@ -73,11 +73,11 @@ def test_a_gpu_is_used_where_there_is_one(papers, monkeypatch, bits):
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(papers.perceptron, "train_mlp", trained)
-    assert papers.running.torch_device() == "cuda"
+    assert papers.reports.torch_device() == "cuda"
     papers.perceptron.BitPerceptron(TrainingOptions(**OPTIONS), 3).fit(*bits)
     assert requested == ["cuda"]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert papers.running.torch_device() == "cpu"
+    assert papers.reports.torch_device() == "cpu"
 
 
 def test_readings_of_decay_are_those_of_the_paper(papers):

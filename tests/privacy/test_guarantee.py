@@ -463,7 +463,7 @@ def test_a_metric_guarantee_is_pure_over_a_bounded_domain_only():
 
 @pytest.mark.parametrize("parts", [(P, P), (A, A), (Z, Z), (M, M), (P,), ()])
 def test_parallel_composition_is_refused_under_substitution(parts):
-    with pytest.raises(RefusedError, match="does not hold under substitution: the record may move"):
+    with pytest.raises(RefusedError, match="does not hold under substitution: two parts may change"):
         compose_parallel(*parts, relation=Relation.SUBSTITUTION)
 
 

@@ -82,7 +82,7 @@ def test_the_statement_says_what_holds_for_a_document(bank, options, epsilon, ne
     assert neighbours in statement.neighbours
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
     assert rewriter.statement.unit == options["unit"]
-    assert any("bank's authors" in entry for entry in statement.exposed)
+    assert any("texts of the bank, word for word" in entry for entry in statement.exposed)
 
 
 def test_relinking_is_what_the_best_attacker_gets(bank):

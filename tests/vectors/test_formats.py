@@ -135,7 +135,7 @@ def test_a_missing_folder_is_a_storage_error(tmp_path, small, name):
     ("word", "message"),
     [
         ("\ud800", "row 1: the word holds half a surrogate pair, which is no text; leave it out"),
-        ("a\nb", "row 1: the word "),
+        ("a\nb", "row 1: "),
         (
             "a b",
             "row 1: word2vec cannot hold an empty word, white space or NUL; save to a folder",

@@ -107,8 +107,8 @@ def test_words_of_two_groups_are_told_apart_and_the_statement_says_so(small, mec
     statement = mechanism.document_statement(3)
     assert statement.guarantee == dptext.PureDP(3 * EPSILON)
     assert "one group of the public partition" in statement.neighbours
-    assert any("told apart with certainty" in line for line in statement.exposed)
-    assert any("told apart with certainty" in line for line in mechanism.statement.exposed)
+    assert any("are distinguished with certainty" in line for line in statement.exposed)
+    assert any("are distinguished with certainty" in line for line in mechanism.statement.exposed)
     assert statement.claimed_epsilon is None
 
 
@@ -119,7 +119,7 @@ def test_a_ledger_does_not_count_a_promise_inside_groups_with_others(mechanism, 
 
 
 def test_an_audit_of_groups_asks_for_them(small, mechanism):
-    with pytest.raises(ParameterError, match="of each word of the vocabulary as labels="):
+    with pytest.raises(ParameterError, match="the group of each of the 301 words as labels="):
         dptext.audit(mechanism)
     with pytest.raises(ParameterError, match="pass the group of each of the 301 words as labels="):
         dptext.audit(mechanism, labels=[1, 2, 3])

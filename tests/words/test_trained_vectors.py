@@ -53,7 +53,7 @@ def test_a_mechanism_on_protected_vectors_says_whom_it_speaks_of(build):
     statement = build(vectors, epsilon=2.0).statement
     assert not any("are public:" in assumption for assumption in statement.assumptions)
     assert any(
-        "nobody whose words these are has text in the training" in assumption for assumption in statement.assumptions
+        "the author of the words has no text in the training" in assumption for assumption in statement.assumptions
     )
     assert statement.parameters["vectors_promise"] == "(1, 1e-06)-differential privacy; unit user, add/remove"
     assert statement.parameters["vectors_release"] == "abc"
@@ -165,7 +165,7 @@ def test_the_two_parts_of_one_document():
 def test_what_both_say_is_kept_and_what_no_longer_holds_goes():
     mechanism, statement = released(training(seeded=True))
     both = statement_with_training(statement, mechanism.vectors)
-    assert not any("nobody whose words these are" in assumption for assumption in both.assumptions)
+    assert not any("author of the words" in assumption for assumption in both.assumptions)
     assert "users are sampled at random" in both.assumptions
     assert set(both.exposed) == {*statement.exposed, "the dimension"}
     assert both.seeded

@@ -251,7 +251,7 @@ def compose_parallel(*guarantees: Guarantee, relation: Relation) -> Guarantee:
     """Return the guarantee of mechanisms on disjoint, publicly chosen parts of the data (add/remove): the weakest."""
     if relation is not Relation.ADD_REMOVE:
         raise RefusedError(
-            "parallel composition does not hold under substitution, where two parts may change: compose the two largest"
+            "parallel composition does not hold under substitution: two parts may change; compose the two largest"
         )
     kinds = {type(guarantee) for guarantee in guarantees}
     if kinds in ({PureDP}, {ZCDP}):
