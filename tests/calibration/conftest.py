@@ -1,4 +1,4 @@
-"""What tests of measurements share."""
+"""A mechanism whose sampled numbers can be compared with exact ones."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from dptext import TEM
 
 
 class SampledOnly(TEM):
-    """A mechanism whose law is known, without the door to it: sampled numbers can be held against exact ones."""
+    """TEM without its exact distributions."""
 
     distributions = None
 

@@ -1,27 +1,35 @@
-"""What an epsilon means for a word: exact numbers by hand, sampled ones within their stated errors."""
+"""The effect of an epsilon on words: exact numbers by hand, sampled ones within their stated errors."""
 
 import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import dptext
 from dptext import TEM, Madlib, deniability
-from dptext.calibration import deniability as frequency
-from dptext.calibration.deniability import MEASURES, replacements, sample_words, weighted_quantile, zipf_weights
+from dptext.calibration import deniability as module
+from dptext.calibration.deniability import (
+    measure_draws,
+    probability_interval,
+    replacements,
+    sample_words,
+    smallest_support,
+    weighted_quantile,
+    zipf_weights,
+)
 from dptext.errors import ParameterError
-
-THREE = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
 
 
 @pytest.fixture(scope="module")
 def three():
-    return dptext.load_vectors(THREE)
+    return dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
 
 
-def test_every_number_by_hand(three):
+def test_every_measure_agrees_with_a_calculation_by_hand(three, monkeypatch):
     """Weights exp(-min(d, 3)): from cat, <unk> lies at (3, 10/3), beyond the threshold like tax."""
-    result = deniability(TEM(three, epsilon=2.0, threshold=3.0), ["cat", "tax"], neighbours=1)
+    monkeypatch.setattr(module, "NEIGHBOURS", 1)
+    result = deniability(TEM(three, epsilon=2.0, threshold=3.0), ["cat", "tax"])
     total = 1 + math.exp(-1) + 2 * math.exp(-3)
     unk, tax = math.hypot(3, 10 / 3), math.hypot(9, 9)
     assert result.keep[0] == pytest.approx(1 / total, abs=1e-6)
@@ -37,34 +45,30 @@ def test_every_number_by_hand(three):
     assert result.weights.tolist() == pytest.approx([0.75, 0.25])  # 1 and 1/3
     assert result.mean("keep") == pytest.approx(0.75 * result.keep[0] + 0.25 * result.keep[1])
     assert (result.draws, result.error("keep"), result.quantile_error) == (None, 0.0, 0.0)
+    with pytest.raises(ValueError, match="read-only"):
+        result.keep[0] = 1.0
 
 
-def test_numbers_come_from_the_integers_of_the_sampler(glove):
+def test_exact_numbers_come_from_the_integers_of_the_sampler(glove):
     mechanism = TEM(glove, epsilon=4.0)
-    word = "doctor"
-    weights = mechanism.weights([word])[0]
-    result = deniability(mechanism, [word])
-    row = glove.vocabulary.row(word)
-    assert result.keep[0] == weights[row] / weights.sum()
+    weights = mechanism.weights(["doctor"])[0]
+    result = deniability(mechanism, ["doctor"])
+    assert result.keep[0] == weights[glove.vocabulary.row("doctor")] / weights.sum()
     ordered = np.sort(weights)[::-1]
     assert result.support[0] == np.searchsorted(np.cumsum(ordered) / ordered.sum(), 0.95) + 1
 
 
 @pytest.mark.slow
-def test_small_vocabularies_are_looked_at_in_full_and_large_ones_in_part(small, glove):
+def test_small_vocabularies_are_measured_in_full_and_large_ones_in_part(small, glove):
     whole = deniability(TEM(small, epsilon=2.0))
-    assert len(whole) == len(small)
-    assert whole.error("keep") == 0.0
-    part = deniability(TEM(glove, epsilon=4.0), rows=60)
-    assert len(part) <= 60
+    assert (len(whole), whole.error("keep")) == (len(small), 0.0)
+    mechanism, zipf = TEM(glove, epsilon=4.0), 1 / np.arange(1, 501)
+    truth = np.average(np.diagonal(mechanism.distributions(list(glove.words[:500]))), weights=zipf)
+    part = deniability(mechanism, weights=np.r_[zipf, np.zeros(len(glove) - 500)], rows=100)
+    assert len(part) <= 100
     assert part.weights.sum() == pytest.approx(1.0)
-    everything = TEM(glove, epsilon=4.0)
-    zipf = 1 / np.arange(1, 501)
-    shares = everything.distributions(list(glove.words[:500]))
-    truth = np.average(np.diagonal(shares), weights=zipf)
-    of_these = deniability(everything, weights=np.r_[zipf, np.zeros(len(glove) - 500)], rows=100)
-    assert of_these.mean("keep") == pytest.approx(truth, abs=2.5 * of_these.error("keep"))  # 5 standard errors
-    assert 0 < of_these.error("keep") < 0.05
+    assert part.mean("keep") == pytest.approx(truth, abs=2.5 * part.error("keep"))  # 5 standard errors
+    assert 0 < part.error("keep") < 0.05
 
 
 def test_sampled_numbers_lie_within_their_stated_errors_of_the_exact_ones(small, sampled_only):
@@ -72,7 +76,7 @@ def test_sampled_numbers_lie_within_their_stated_errors_of_the_exact_ones(small,
     result = deniability(sampled_only(small, epsilon=4.0), draws=2000, seed=3)
     assert result.draws == 2000
     wrong = (exact.keep < result.keep_low) | (exact.keep > result.keep_high)
-    assert wrong.mean() <= 0.05  # the stated error a word; the bound is not tight
+    assert wrong.mean() <= 0.05  # the stated error of a word; the bound is not tight
     assert ((result.support_low <= exact.support) & (exact.support <= result.support_high)).all()
     assert (result.support_high < len(small)).any()
     for name in ("keep", "distance"):
@@ -83,12 +87,10 @@ def test_sampled_numbers_lie_within_their_stated_errors_of_the_exact_ones(small,
     other = deniability(TEM(small, epsilon=6.0))
     assert abs(result.mean("keep") - other.mean("keep")) > 2.5 * result.error("keep")
     assert ((other.keep < result.keep_low) | (other.keep > result.keep_high)).mean() > 0.5
-
-
-def test_few_draws_give_no_upper_bound_on_the_support(small):
-    result = deniability(Madlib(small, epsilon=3.0), draws=50, seed=1)
-    assert (result.support_high == len(small)).all()
-    assert (result.support_low <= result.support).all()
+    # few draws give no upper bound on the support
+    few = deniability(Madlib(small, epsilon=3.0), draws=50, seed=1)
+    assert (few.support_high == len(small)).all()
+    assert (few.support_low <= few.support).all()
 
 
 def test_a_word_that_always_stays_has_no_replacement(three):
@@ -100,23 +102,22 @@ def test_a_word_that_always_stays_has_no_replacement(three):
     assert result.as_dict()["mean"]["median_rank"] is None
 
 
-def test_a_word_on_the_point_of_another_is_its_own_first_neighbour(small):
-    result = deniability(TEM(small, epsilon=1000.0, threshold=0.04), [small.words[4], small.words[17]], neighbours=1)
-    assert result.neighbourhood.tolist() == [0.0, 0.0]
-    assert result.keep[0] == result.keep[1] <= 0.5
-
-
-@pytest.mark.parametrize("metric", ["angular", "manhattan", "chebyshev"])
-def test_distances_are_those_that_epsilon_counts(small, metric):
-    result = deniability(TEM(small, epsilon=1.0, metric=metric), ["word" + "a0x"], neighbours=3)
+def test_distances_are_in_the_metric_that_epsilon_counts(small, monkeypatch):
+    monkeypatch.setattr(module, "NEIGHBOURS", 3)
     x = small.matrix.astype(np.float64)
     norms = np.linalg.norm(x, axis=1)
-    distance = {
+    for metric, distance in {
         "angular": np.arccos(np.clip(x @ x[0] / norms / norms[0], -1, 1)),
         "manhattan": np.abs(x - x[0]).sum(axis=1),
         "chebyshev": np.abs(x - x[0]).max(axis=1),
-    }[metric]
-    assert result.neighbourhood[0] == pytest.approx(np.sort(distance)[3], rel=1e-4)
+    }.items():
+        result = deniability(TEM(small, epsilon=1.0, metric=metric), [small.words[0]])
+        assert result.neighbourhood[0] == pytest.approx(np.sort(distance)[3], rel=1e-4), metric
+    # a word on the point of another is its own first neighbour
+    monkeypatch.setattr(module, "NEIGHBOURS", 1)
+    result = deniability(TEM(small, epsilon=1000.0, threshold=0.04), [small.words[4], small.words[17]])
+    assert result.neighbourhood.tolist() == [0.0, 0.0]
+    assert result.keep[0] == result.keep[1] <= 0.5
 
 
 def test_the_policy_for_unknown_words_counts(small):
@@ -126,71 +127,59 @@ def test_the_policy_for_unknown_words_counts(small):
     assert uniform.support[0] > plain.support[0]
 
 
-def test_quantiles_weigh_words(small):
+def test_quantiles_weigh_words():
     values, weights = np.array([1.0, 2.0, math.nan, 3.0]), np.array([0.5, 0.2, 0.2, 0.1])
-    assert weighted_quantile(values, weights, 0.5) == 1.0
-    assert weighted_quantile(values, weights, 0.7) == 2.0
-    assert weighted_quantile(values, weights, 1.0) == 3.0
-    result = deniability(TEM(small, epsilon=2.0))
-    assert set(result.quantiles()) == set(MEASURES)
-    assert all(list(quantile) == sorted(quantile) for quantile in result.quantiles().values())
-
-
-def test_what_was_measured_is_frozen(small):
-    result = deniability(TEM(small, epsilon=2.0))
-    with pytest.raises(ValueError, match="read-only"):
-        result.keep[0] = 1.0
-    with pytest.raises(AttributeError):
-        result.epsilon = 1.0
+    assert [weighted_quantile(values, weights, share) for share in (0.5, 0.7, 1.0)] == [1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"eta": 0.0}, "eta must be a number above 0"),
         ({"words": []}, "at least one word"),
-        ({"words": "cat"}, "got one string"),
-        ({"weights": [1.0]}, "one number for each of 4 words"),
+        ({"words": "cat"}, "a list of at least one word"),
+        ({"weights": [1.0]}, "4 numbers"),
         ({"weights": [1.0, -1.0, 0.0, 0.0]}, "at least 0"),
         ({"weights": [0.0] * 4}, "not all of them 0"),
+        ({"rows": 1}, "rows must be"),
+        ({"draws": 0}, "draws must be"),
     ],
 )
-def test_bad_arguments_are_named(three, options, message):
+def test_bad_arguments_are_refused(three, options, message):
     with pytest.raises(ParameterError, match=message):
         deniability(TEM(three, epsilon=1.0), **options)
-
-
-def test_only_some_errors_are_known(three):
-    result = deniability(TEM(three, epsilon=1.0))
-    with pytest.raises(ParameterError, match="known for 'keep' and 'distance'"):
-        result.error("rank")
-    with pytest.raises(ParameterError, match="a measure is one of"):
-        result.mean("colour")
 
 
 # -- the sample of words -------------------------------------------------------------------------------------------
 
 
-def test_a_sample_stands_for_all(glove):
+def test_a_sample_represents_all_words(glove):
     weights = zipf_weights(len(glove))
     sample = sample_words(weights, 100)
-    assert len(sample.rows) <= 100
+    assert len(sample.rows) == np.unique(sample.rows).size <= 100
     assert sample.weights.sum() == pytest.approx(1.0)
-    assert np.unique(sample.rows).size == sample.rows.size
     assert sample.rows[:5].tolist() == [0, 1, 2, 3, 4]
-    assert sample.weights[0] == weights[0]  # so frequent that it is there for itself
-    words = sample_words(weights, 100)
-    assert words.rows.tolist() == sample.rows.tolist()
+    assert sample.weights[0] == weights[0]  # frequent enough to represent only itself
+    assert sample_words(weights, 100).rows.tolist() == sample.rows.tolist()
     assert sample_words(weights[:50], 100).is_everything
+    for maximum in (2, 3, 4, 5):
+        sample = sample_words(zipf_weights(100), maximum)
+        assert 1 <= len(sample.rows) <= maximum
+        assert sample.weights.sum() == pytest.approx(1.0)
+    # words of no weight are never drawn
+    weights = zipf_weights(1000)
+    weights[::2] = 0
+    sample = sample_words(weights / weights.sum(), 60)
+    assert (sample.rows % 2 == 1).all()
+    assert sample.weights.sum() == pytest.approx(1.0)
 
 
-def test_means_are_unbiased_and_their_error_is_estimated_right(monkeypatch):
+def test_sampled_means_are_unbiased_and_their_error_is_estimated_correctly(monkeypatch):
     weights = zipf_weights(5000)
     values = np.random.default_rng(1).random(5000) + np.linspace(0, 1, 5000)
     truth = weights @ values
     means, variances = [], []
     for seed in range(400):
-        monkeypatch.setattr(frequency, "_PUBLIC_SEED", seed)
+        monkeypatch.setattr(module, "_PUBLIC_SEED", seed)
         sample = sample_words(weights, 80)
         means.append(sample.weights @ values[sample.rows])
         variances.append(sample.variance(values[sample.rows]))
@@ -200,19 +189,42 @@ def test_means_are_unbiased_and_their_error_is_estimated_right(monkeypatch):
     assert np.sqrt(np.mean(variances)) == pytest.approx(spread, rel=0.2)  # 400 seeds: 3.5% standard error
 
 
-def test_words_of_no_weight_are_never_drawn():
-    weights = zipf_weights(1000)
-    weights[::2] = 0
-    sample = sample_words(weights / weights.sum(), 60)
-    assert (sample.rows % 2 == 1).all()
-    assert sample.weights.sum() == pytest.approx(1.0)
+# -- intervals and single words ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("most", [2, 3, 4, 5])
-def test_tiny_samples_are_samples_too(most):
-    sample = sample_words(zipf_weights(100), most)
-    assert 1 <= len(sample.rows) <= most
-    assert sample.weights.sum() == pytest.approx(1.0)
+def test_intervals_of_a_share_cover_it_and_contain_clopper_pearson():
+    n = 60
+    successes = np.arange(n + 1)
+    low, high = probability_interval(successes, n, 0.05)
+    exact_low = np.nan_to_num(stats.beta.ppf(0.025, successes, n - successes + 1))
+    exact_high = np.nan_to_num(stats.beta.ppf(0.975, successes + 1, n - successes), nan=1.0)
+    assert (low <= exact_low + 1e-9).all()
+    assert (high >= exact_high - 1e-9).all()
+    assert ((low >= 0) & (low <= successes / n) & (successes / n <= high) & (high <= 1)).all()
+    for share in np.linspace(0.01, 0.99, 50):
+        missed = stats.binom.pmf(successes, n, share)[(share < low) | (share > high)].sum()
+        assert missed <= 0.05
+
+
+@pytest.mark.parametrize("size", [5, 60, 2000])
+def test_the_support_lies_between_its_bounds(size):
+    """5% a side is allowed; the bounds are cautious, so 40 repetitions should show next to nothing."""
+    generator = np.random.default_rng(size)
+    shares = generator.dirichlet(np.full(size, 0.3))
+    truth = smallest_support(shares)
+    distance = generator.random(size).astype(np.float32)
+    misses = 0
+    for _ in range(40):
+        result = measure_draws(generator.choice(size, 1600, p=shares), distance, 0, np.argsort(distance))
+        misses += not result["support_low"] <= truth <= result["support_high"]
+    assert misses <= 4
+    if size < 100:
+        assert result["support_high"] < 2 * size  # the bound follows the draws
+
+
+def test_the_smallest_support():
+    shares = np.array([0.1, 0.6, 0.25, 0.05])
+    assert [smallest_support(shares, eta) for eta in (0.5, 0.4, 0.39, 0.15, 0.05, 0.01)] == [1, 1, 2, 2, 3, 4]
 
 
 def test_replacements_are_the_likeliest_words(small, sampled_only):
@@ -225,7 +237,6 @@ def test_replacements_are_the_likeliest_words(small, sampled_only):
     assert [share for _, share in result.likeliest] == sorted(others.tolist(), reverse=True)[:3]
     assert (result.known, result.draws) == (True, None)
     draws = replacements(sampled_only(small, epsilon=3.0), word, draws=4000, seed=1)
-    assert draws.draws == 4000
+    assert (draws.draws, len(draws.likeliest)) == (4000, 5)
     assert draws.keep == pytest.approx(result.keep, abs=0.04)
-    assert len(draws.likeliest) == 5
     assert not replacements(mechanism, "zzz").known

@@ -118,7 +118,7 @@ def pyplot():
     pyplot.close("all")
 
 
-DRAWN = {"AttackScore", "BankCalibration", "Calibration", "Deniability", "TextDistribution"}
+DRAWN = {"AttackScore", "Deniability", "TextDistribution"}
 
 
 @pytest.mark.slow

@@ -74,7 +74,6 @@ def test_numbers_are_predicted_beside_their_mean(model):
     vectors = generator.normal(size=(200, 4))
     ages = 30 + 8 * vectors[:, 0] + 2 * generator.normal(size=200)
     result = utility(vectors, ages, measure="RMSE", model=model, **QUICK)
-    assert result.lower_is_better
     assert result.above_baseline
     assert result.score.value < 4 < result.baseline
     assert result.baseline == pytest.approx(ages.std())

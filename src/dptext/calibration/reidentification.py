@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
 from dptext.intervals import mean_of_people
-from dptext.noise.subset_selection import Profile
-from dptext.plotting import get_axes, grey, label_axes, next_style
-from dptext.privacy.guarantee import epsilon_at_most, rate_at_most, rounded_down
+from dptext.privacy.guarantee import epsilon_at_most, rounded_down
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import paragraphs
 from dptext.release.privatize import privatize
@@ -110,7 +106,6 @@ PEOPLE = (10, 100, 1_000)
 """Among how many people a table says how often a text is traced back."""
 _GROUPS = 8  # of as many public texts as there are people
 _DRAWN = 1_000  # texts, at least, where the chance is sampled
-_DRAWN_EPSILONS = 30
 _STEP = 1 - 2e-4
 _GRID_STEPS = 500
 _TOLERANCE = 1e-6  # of log-odds
@@ -126,6 +121,18 @@ class BankEpsilon:
     relinking: Mapping[int, float]
 
 
+def bank_epsilon(bank: TextBank, epsilon: float, *, unit: UnitOfEpsilon = "sentence") -> BankEpsilon:
+    """Return the similarity and re-identification rates of an epsilon, from public information."""
+    rewriter, profile = BankRewriter(bank, epsilon=epsilon, unit=unit), bank.profile
+    similarity = profile.expected(min(rewriter.size, profile.candidates - 1), rewriter.selection.epsilon)
+    return BankEpsilon(
+        epsilon=rewriter.epsilon,
+        size=rewriter.size,
+        similarity=(similarity, float(profile.cumulative[-1] / profile.candidates)),
+        relinking={people: rewriter.relinking(people, parts=1) for people in PEOPLE},
+    )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BankCalibration(ReprMixin):
     """An epsilon that keeps the re-identification rate at most at its goal."""
@@ -139,37 +146,13 @@ class BankCalibration(ReprMixin):
     pure: float
     public: float | None = None
     public_reached: float | None = None
-    rewriter: BankRewriter = field(repr=False)
+    rewriter: BankRewriter
 
     def _repr_fields(self) -> Fields:
         return [(name, getattr(self, name)) for name in ("epsilon", "goal", "people", "reached", "public")]
 
     def _html_fields(self) -> Fields:
         yield from (("meaning", entry) for entry in paragraphs("privacy/templates/calibrated_bank.txt", found=self))
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw how often a text is traced back, at most, over epsilon: for this bank, and under any mechanism."""
-        axes, rewriter = get_axes(axes), self.rewriter
-        family = _Family(rewriter.bank, rewriter.unit, rewriter.max_sentences)
-        counted = family.parts if rewriter.unit == "sentence" else 1  # as many epsilons come together
-        last = max(1.25 * self.epsilon, 1.05 * (self.public or 0.0))
-        epsilons, chances = np.linspace(last / _DRAWN_EPSILONS, last, _DRAWN_EPSILONS).tolist(), []
-        for epsilon in epsilons:
-            with suppress(ParameterError):  # beyond what can be drawn from
-                chances.append((epsilon, family.at_most(epsilon, self.people)))
-        pure = [(epsilon, rate_at_most(counted * epsilon, self.people)) for epsilon in epsilons]
-        for name, points in (("this bank, at most", chances), ("any mechanism, at most", pure)):
-            axes.plot(*zip(*points, strict=True), label=name, markersize=4, **next_style(axes))
-        point = {"color": grey(axes), "marker": "x", "markersize": 9, "linestyle": ""}
-        axes.plot([self.epsilon], [self.reached], label=f"calibrated: epsilon {self.epsilon:.4g}", **point)
-        if self.public is not None and self.public_reached is not None:
-            point |= {"marker": "+", "markersize": 11}
-            axes.plot([self.public], [self.public_reached], label="among the public texts given", **point)
-        axes.axhline(self.goal, color=grey(axes, 0.5), linewidth=0.8, label=f"goal: {self.goal:.3g}")
-        label_axes(
-            axes, "epsilon", f"chance to name the right one of {self.people:,}", "How often a text is traced back"
-        )
-        return axes
 
 
 def calibrate_bank(
@@ -180,120 +163,88 @@ def calibrate_bank(
     unit: UnitOfEpsilon = "sentence",
     max_sentences: int | None = None,
     texts: Sequence[str] | None = None,
-    seed: int | None = None,
+    seed: int,
 ) -> BankCalibration:
     """See `dptext.calibrate`."""
     people = check_int("people", people, minimum=2)
-    number = check_float("relinking", relinking, above=0, below=1)
-    if number <= 1 / people:
-        raise ParameterError(
-            f"relinking must be above 1 / people, {1 / people:.4g}, the chance level, got {number:g}: name "
-            "more people, or a larger chance"
-        )
-    family = _Family(bank, unit, max_sentences)
-    pure = rounded_down(epsilon_at_most(number, people) / (family.parts if unit == "sentence" else 1), DIGITS)
-    epsilon, is_any = _largest(lambda candidate: family.at_most(candidate, people), number, start=pure)
-    public = reached = None
+    goal = check_float("relinking", relinking, above=0, below=1)
+    if goal <= 1 / people:
+        raise ParameterError(f"relinking must be above 1 / people, {1 / people:.4g}, the chance level, got {goal:g}")
+    parts = max_sentences or 1  # texts of the bank that the adversary sees: one, or those of the longest document
+
+    def build(epsilon: float) -> BankRewriter:
+        return BankRewriter(bank, epsilon=epsilon, unit=unit, max_sentences=max_sentences)
+
+    def at_most(epsilon: float) -> float:
+        return build(epsilon).relinking(people, parts=parts)
+
+    pure = rounded_down(epsilon_at_most(goal, people) / (parts if unit == "sentence" else 1), DIGITS)
+    epsilon, is_any = _largest(at_most, goal, start=pure)
+    public = public_reached = None
     if texts is not None:
-        among = _Public(family, texts, people, fresh_seed() if seed is None else seed)
-        public, _ = _largest(among.chance, number, start=pure)
-        reached = among.chance(public)
+        groups = _groups(texts, people)
+        chance = _exact_chance(bank, groups) if parts == 1 else _sampled_chance(groups, seed)
+        public, _ = _largest(lambda candidate: chance(build(candidate)), goal, start=pure)
+        public_reached = chance(build(public))
     return BankCalibration(
         epsilon=epsilon,
-        goal=number,
+        goal=goal,
         people=people,
-        parts=family.parts,
-        reached=family.at_most(epsilon, people),
+        parts=parts,
+        reached=at_most(epsilon),
         is_any=is_any,
         pure=pure,
         public=public,
-        public_reached=reached,
-        rewriter=family(epsilon),
+        public_reached=public_reached,
+        rewriter=build(epsilon),
     )
 
 
-def bank_epsilon(
-    bank: TextBank,
-    epsilon: float,
-    *,
-    unit: UnitOfEpsilon = "sentence",
-    max_sentences: int | None = None,
-    profile: Profile | None = None,
-) -> BankEpsilon:
-    """Return the similarity and re-identification rates of an epsilon, from public information."""
-    family, profile = _Family(bank, unit, max_sentences), bank.profile if profile is None else profile
-    rewriter = family(epsilon)
-    size = min(rewriter.size, profile.candidates - 1)
-    return BankEpsilon(
-        epsilon=rewriter.epsilon,
-        size=rewriter.size,
-        similarity=(
-            profile.expected(size, rewriter.selection.epsilon),
-            float(profile.cumulative[-1] / profile.candidates),
-        ),
-        relinking={people: rewriter.relinking(people, parts=family.parts) for people in PEOPLE},
-    )
+def _groups(texts: Sequence[str], people: int) -> list[list[str]]:
+    """Return groups of as many public texts as there are people."""
+    distinct = list(dict.fromkeys(texts))
+    if len(distinct) < people:
+        raise ParameterError(
+            f"texts must be at least {people:,} distinct ones, as many as people, got {len(distinct):,}"
+        )
+    count = min(_GROUPS, len(distinct) // people)
+    return [distinct[start * people : (start + 1) * people] for start in range(count)]
 
 
-@dataclass(frozen=True)
-class _Family:
-    """A rewriter, of which epsilon is open."""
+def _exact_chance(bank: TextBank, groups: Sequence[list[str]]) -> Callable[[BankRewriter], float]:
+    """Return the rate of the best attack among these texts, if the adversary sees one text of the bank."""
+    vectors = [bank.features.vectors(group) for group in groups]
 
-    bank: TextBank
-    unit: UnitOfEpsilon
-    max_sentences: int | None
+    def chance(rewriter: BankRewriter) -> float:
+        unions = [int(np.unique(bank.nearest(block, rewriter.size)).size) for block in vectors]
+        return float(np.mean([rewriter.selection.relinking(len(groups[0]), union) for union in unions]))
 
-    def __call__(self, epsilon: float) -> BankRewriter:
-        return BankRewriter(self.bank, epsilon=epsilon, unit=self.unit, max_sentences=self.max_sentences)
-
-    @property
-    def parts(self) -> int:
-        """Number of bank texts that the adversary sees: one, or those of the longest document."""
-        return self.max_sentences or 1
-
-    def at_most(self, epsilon: float, people: int) -> float:
-        return self(epsilon).relinking(people, parts=self.parts)
+    return chance
 
 
-class _Public:
-    """Public texts in groups of as many as there are people."""
+def _sampled_chance(groups: Sequence[list[str]], seed: int) -> Callable[[BankRewriter], float]:
+    """Return the upper end of an interval for the rate of the best attack among these texts."""
+    draws = -(-_DRAWN // (len(groups[0]) * len(groups)))
 
-    def __init__(self, family: _Family, texts: Sequence[str], people: int, seed: int) -> None:
-        distinct = list(dict.fromkeys(texts))
-        if len(distinct) < people:
-            raise ParameterError(
-                f"texts must be at least {people:,} distinct ones, as many as people, got {len(distinct):,}: give "
-                "more, or name fewer people"
-            )
-        groups = min(_GROUPS, len(distinct) // people)
-        self._family, self._people, self._seed = family, people, seed
-        self._groups = [distinct[start * people : (start + 1) * people] for start in range(groups)]
-        self._vectors = [family.bank.features.vectors(group) for group in self._groups] if family.parts == 1 else []
-
-    def chance(self, epsilon: float) -> float:
-        """Return the rate of the best attack among these texts: exact, or the upper end of an interval."""
-        rewriter = self._family(epsilon)
-        if self._vectors:
-            sets = (rewriter.bank.nearest(vectors, rewriter.size) for vectors in self._vectors)
-            unions = [int(np.unique(entry).size) for entry in sets]
-            return float(np.mean([rewriter.selection.relinking(self._people, union) for union in unions]))
+    def chance(rewriter: BankRewriter) -> float:
         sure = []
-        for number_of, group in enumerate(self._groups):
-            for draw in range(-(-_DRAWN // (self._people * len(self._groups)))):
-                private = privatize(group, rewriter, seed=(self._seed + 1000 * number_of + draw) % 2**31).texts
+        for number, group in enumerate(groups):
+            for draw in range(draws):
+                private = privatize(group, rewriter, seed=(seed + 1000 * number + draw) % 2**31).texts
                 sure.append(Likelihoods(rewriter, group, private).posteriors())
         result = np.concatenate(sure)
         return mean_of_people(result, np.arange(result.size)).high
 
+    return chance
+
 
 def _largest(chance: Callable[[float], float], goal: float, *, start: float) -> tuple[float, bool]:
+    """Return the largest epsilon that meets a goal, and whether every epsilon does."""
     is_any = False
-
-    def excess(epsilon: float) -> float:
-        return log_odds(chance(epsilon)) - log_odds(goal)
-
     try:
-        epsilon = crossing(excess, start=start, tolerance=_TOLERANCE)
+        epsilon = crossing(
+            lambda candidate: log_odds(chance(candidate)) - log_odds(goal), start=start, tolerance=_TOLERANCE
+        )
     except UnreachableError as end:
         epsilon, is_any = end.epsilon, end.upwards
     epsilon = rounded_down(epsilon, DIGITS)

@@ -12,7 +12,7 @@ import typer
 
 from dptext.calibration import calibration
 from dptext.calibration.calibration import Calibration, Family
-from dptext.calibration.deniability import Deniability, Replacements, deniability, replacements
+from dptext.calibration.deniability import ETA, Deniability, Replacements, deniability, replacements
 from dptext.cli import options
 from dptext.cli.console import print_paragraphs, print_table
 from dptext.cli.options import method_option, privacy_option, run_option
@@ -153,7 +153,7 @@ def _likeliest(example: Replacements) -> str:
     lines = [f"stays {_percent(example.keep)}"]
     lines += [f"{word[:_WORD_LENGTH]} {_percent(share)}" for word, share in example.likeliest[:3]]
     count = f"{example.support_low:,} word{'s' * (example.support_low > 1)}"
-    return "\n".join([*lines, f"{1 - example.eta:.0%}: {'' if example.draws is None else '>= '}{count}"])
+    return "\n".join([*lines, f"{1 - ETA:.0%}: {'' if example.draws is None else '>= '}{count}"])
 
 
 def _shortened(example: Replacements) -> str:

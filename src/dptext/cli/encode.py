@@ -162,7 +162,7 @@ def _compare(values: str, encoding: EncoderOptions, output: options.Output) -> N
         epsilons,
         randomizer=randomizers.__getitem__,
     )
-    output.print_result(comparison.as_dict, lambda: typer.echo(str(comparison)))
+    output.print_result(lambda: asdict(comparison), lambda: typer.echo(str(comparison)))
     note = (
         "error: expected squared length of the noise, for vectors of length 1. accuracy (95% interval): of a model "
         f"trained on {comparison.trained_on:,} noisy vectors; fewer vectors or other texts give less. If a model of "

@@ -140,22 +140,17 @@ def people_of(people: npt.ArrayLike | None, rows: int) -> Rows:
 
 def codes_of(name: str, values: npt.ArrayLike, *, rows: int | None = None) -> Rows:
     """Return (rows,) the rank of each value among the distinct values."""
-    if isinstance(values, np.ndarray):
-        array = values
-    else:
-        entries: list[Any] = list(values)  # type: ignore[arg-type]
-        array = np.asarray(entries)
-        if any(entry is None or isinstance(entry, float) for entry in entries):
-            array = np.empty(len(entries), dtype=object)  # numpy would turn None next to texts into "None"
-            array[:] = entries
+    array = values if isinstance(values, np.ndarray) else np.asarray(entries := list(values))  # type: ignore[arg-type]
+    if array is not values and any(entry is None or isinstance(entry, float) for entry in entries):
+        array = np.empty(len(entries), dtype=object)  # numpy would turn None next to texts into "None"
+        array[:] = entries
     if array.ndim != 1 or not array.size:
         raise ParameterError(f"{name} must be one entry per row, got shape {array.shape}")
     if rows is not None and array.size != rows:
         raise ParameterError(f"{name} must have one entry for each of {rows} rows, got {array.size}")
-    missing = np.array([entry is None or entry != entry for entry in array.tolist()])
-    if missing.any() or (array.dtype.kind == "f" and not np.isfinite(array).all()):
-        row = int(missing.argmax()) if missing.any() else int(np.argmin(np.isfinite(array)))
-        raise ParameterError(f"{name} must have no missing entries, row {row} is missing or infinite")
+    missing = np.array([entry is None or entry != entry or entry in (np.inf, -np.inf) for entry in array.tolist()])
+    if missing.any():
+        raise ParameterError(f"{name} must have no missing entries, row {int(missing.argmax())} is missing or infinite")
     try:
         return np.unique(array, return_inverse=True)[1].astype(np.int64)
     except TypeError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Protocol, TypeAlias
 
@@ -37,7 +37,7 @@ from dptext.representations.device import encoder_of
 from dptext.representations.encoders import check_texts
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Randomizer
-from dptext.representations.registry import USUAL, best_dimension, kept_of
+from dptext.representations.registry import USUAL, best_dimension
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
 from dptext.validation import check_choice, check_float
@@ -61,11 +61,6 @@ class UtilityScore(Measured):
     tested_on: str
     rows: int
     folds: int
-
-    @property
-    def lower_is_better(self) -> bool:
-        """True if the measure counts errors."""
-        return self.measure in NUMBER_MEASURES
 
     @property
     def above_baseline(self) -> bool:
@@ -97,8 +92,8 @@ class Predictions:
         self, name: str, *, resamples: int = 1000, confidence: float = 0.95, seed: int | None = None
     ) -> UtilityScore:
         """Return one measure of these predictions; see `dptext.evaluation.measures.measure`."""
-        fields: dict[str, Any] = {"people": self.people, "resamples": resamples, "confidence": confidence, "seed": seed}
-        result = measured(name, self.true, self.predicted, **fields)
+        options: dict[str, Any] = {"people": self.people, "resamples": resamples, "confidence": confidence}
+        result = measured(name, self.true, self.predicted, seed=seed, **options)
         names = ("model", "features", "trained_on", "tested_on", "folds")
         return UtilityScore(**vars(result), **{name: getattr(self, name) for name in names}, rows=self.rows.size)
 
@@ -120,8 +115,7 @@ def utility(
         targets: (rows,) classes for "accuracy" and "macro-F1", numbers for "RMSE" and "MAE".
         measure: one of these four.
         seed: seed of folds, models and resamples.
-        **options: options of `predictions` (``test_rows``, ``trained_on``, ``tested_on``, ``features``, ``model``,
-            ``people``, ``folds``).
+        **options: options of `predictions`.
 
     Raises:
         ParameterError: one class, fewer rows than folds, NaN, unequal lengths, ...; the message names the argument.
@@ -187,25 +181,16 @@ def predictions(
             raise ParameterError("folds: the rows that train must hold every class")
     model_name, build = _builder_of(model, classes=classes)
     class_count = int(codes.max()) + 1 if classes else 0
-    tested = np.concatenate([part.test for part in split])
-    answers = np.concatenate([
-        _train_and_answer(
-            build,
-            features,
-            train_inputs[part.train],
-            codes[part.train],
-            test_inputs[part.test],
-            class_count,
-            _draw_seed(bits),
-        )
-        for part in split
-    ])  # fmt: skip
-    if classes:
-        answers = values[np.unique(codes, return_index=True)[1]][answers]
+    answers = []
+    for part in split:
+        model_seed = _draw_seed(bits)
+        train, test = train_inputs[part.train], test_inputs[part.test]
+        answers.append(_train_and_answer(build(model_seed), features, train, codes[part.train], test, class_count))
+    tested, predicted = np.concatenate([part.test for part in split]), np.concatenate(answers)
     return Predictions(
         rows=tested,
         true=values[tested] if classes else codes[tested],
-        predicted=answers,
+        predicted=values[np.unique(codes, return_index=True)[1]][predicted] if classes else predicted,
         people=None if owners is None else owners[tested],
         model=model_name,
         features=features.name,
@@ -228,9 +213,8 @@ def trained_answers(rows: Any, targets: npt.ArrayLike, questions: Any, *, seed: 
     if labels.size == 1:
         return np.repeat(labels, test_inputs.shape[0])
     _, build = _builder_of("linear", classes=True)
-    model_seed = _draw_seed(RandomBits(seed))
-    answers = _train_and_answer(build, features, train_inputs, codes, test_inputs, labels.size, model_seed)
-    result: npt.NDArray[Any] = labels[answers]
+    model = build(_draw_seed(RandomBits(seed)))
+    result: npt.NDArray[Any] = labels[_train_and_answer(model, features, train_inputs, codes, test_inputs, labels.size)]
     return result
 
 
@@ -347,29 +331,22 @@ def _builder_of(model: str | Builder, *, classes: bool) -> tuple[str, Builder]:
 
 @one_blas_thread()
 def _train_and_answer(
-    build: Builder,
-    features: Features,
-    train_inputs: Any,
-    targets: npt.NDArray[Any],
-    test_inputs: Any,
-    classes: int,
-    seed: int,
+    model: Any, features: Features, train_inputs: Any, targets: npt.NDArray[Any], test_inputs: Any, classes: int
 ) -> npt.NDArray[Any]:
-    transform, count = features.fitted(train_inputs), test_inputs.shape[0]
+    """Return the answers of a model: codes of classes, or numbers if there are 0 classes."""
+    transform = features.fitted(train_inputs)
     mean, spread = (0.0, 1.0) if classes else (float(targets.mean()), float(targets.std()) or 1.0)
-    model = build(seed)
     with warnings.catch_warnings():  # the number of steps is fixed; the score shows whether they were enough
         warnings.filterwarnings("ignore", message=".*(onverge|maximum iterations).*")
         model.fit(transform(train_inputs), targets if classes else (targets - mean) / spread)
     answers = np.asarray(model.predict(transform(test_inputs)))
-    if answers.shape != (count,) or not np.isfinite(answers).all():
-        raise ParameterError(f"model: expected {count} finite answers, got shape {answers.shape} or NaN")
+    if answers.shape != test_inputs.shape[:1] or not np.isfinite(answers).all():
+        raise ParameterError(f"model: expected {test_inputs.shape[0]} finite answers, got shape {answers.shape} or NaN")
     if not classes:
         return answers * spread + mean
-    codes = answers.astype(np.int64)
-    if (codes != answers).any() or codes.min() < 0 or codes.max() >= classes:
+    if not np.isin(answers, np.arange(classes)).all():
         raise ParameterError(f"model: expected class codes 0 to {classes - 1}, got other values")
-    return codes
+    return answers.astype(np.int64)
 
 
 # -- fairness ------------------------------------------------------------------------------------------------------
@@ -502,10 +479,8 @@ class AtEpsilon:
     """Utility of private vectors at one epsilon."""
 
     epsilon: float
-    randomizer: str
     dimension: int
     error: float  # E||z - x||^2, for a vector x of length 1
-    recovered: float | None
     accuracy: Estimate
     learned: Estimate | None  # of the server's model for vectors without noise, on such vectors
 
@@ -529,14 +504,6 @@ class EpsilonComparison:
         ]
         lines.append(f"  {'no noise, public texts alone':<50}{_percent(self.clean)}")
         return "\n".join([*lines, f"  {'no vector, the most frequent label':<50}{self.chance:.1%}"])
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        rows = []
-        for row in self.rows:
-            learned = None if row.learned is None else _interval(row.learned)
-            rows.append(asdict(row) | _interval(row.accuracy) | {"learned": learned})
-        return vars(self) | {"rows": rows, "clean": _interval(self.clean)}
 
 
 def compare_epsilons(
@@ -575,15 +542,12 @@ def compare_epsilons(
         bound: dict[str, Any] = {"bound": NATURAL[noise.natural_domain], "projection": "pca"}
         kept = best_dimension(vectors, noise, **bound)
         dimension = min(USUAL if kept is None else kept.dimension, text_encoder.dimension)
-        kept = kept or kept_of(vectors, noise, dimension, **bound)
         noisy, clean = _compare_answers(vectors, codes, folds, noise, bound | {"dimension": dimension}, bits)
         rows.append(
             AtEpsilon(
                 epsilon=epsilon,
-                randomizer=noise.name,
                 dimension=dimension,
                 error=noise.expected_squared_error(dimension + (bound["bound"] == "lift")),
-                recovered=None if kept is None else kept.recovered,
                 accuracy=measured("accuracy", codes, noisy).score,
                 learned=None if clean is None else measured("accuracy", codes, clean).score,
             )
@@ -628,7 +592,3 @@ def _noise_seed(bits: RandomBits) -> int | None:
 
 def _percent(score: Estimate) -> str:
     return f"{score.value:.1%} [{score.low:.1%}, {score.high:.1%}]"
-
-
-def _interval(score: Estimate) -> dict[str, float]:
-    return {"accuracy": score.value, "low": score.low, "high": score.high}
