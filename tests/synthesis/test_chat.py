@@ -17,14 +17,14 @@ import pytest
 
 from dptext.errors import DataError, MissingExtraError, ParameterError, SourceError, StorageError
 from dptext.io.atomic import file_lock
-from dptext.synthesis.chat import ChatEndpoint, Limits, _retry_after
+from dptext.synthesis.chat import ChatEndpoint, Limits
 from dptext.synthesis.prompts import Request, Source
 from synthesis.chat_server import running
 
 KEY = "key-that-nobody-may-see-7f3a"
 REQUEST = Request({"topic": "sports"}, ("game", "season"), 30, ("An example.",))
-PATIENT = Limits(connect=60, read=60, call=60, backoff=0, wait=0)
-HASTY = Limits(connect=60, read=0.3, call=0.3, retries=0, failures=1)
+PATIENT = Limits(timeout=60, backoff=0, longest_pause=0)
+HASTY = Limits(timeout=0.3, retries=0, failures=1)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_it_works_where_a_loop_runs_already(server):
 @pytest.mark.slow
 def test_a_server_with_a_real_model(tiny_model_folder):
     with running(str(tiny_model_folder)) as started:
-        texts = endpoint(started.url("model"), limits=Limits(call=600, read=600)).propose(Request({}, (), 12))
+        texts = endpoint(started.url("model"), limits=Limits(timeout=600)).propose(Request({}, (), 12))
     assert texts
     assert all(isinstance(text, str) and text.strip() for text in texts)
 
@@ -165,12 +165,12 @@ def test_what_may_pass_is_tried_again(server, behaviours):
         ("slowhead", "no whole answer in time"),
         ("500", "status 500"),
         ("later:0", "status 429"),
-        ("drop", "the connection broke (RemoteProtocolError)"),
-        ("cut", "the connection broke (RemoteProtocolError)"),
-        ("400", "status 400, it does not accept the request"),
+        ("drop", "the connection failed (RemoteProtocolError)"),
+        ("cut", "the connection failed (RemoteProtocolError)"),
+        ("400", "status 400 Bad Request"),
         ("huge", "an answer of more than 1,000,000 bytes"),
         ("endless", "an answer of more than 1,000,000 bytes"),
-        ("gzip", "a compressed form"),
+        ("gzip", "no chat completion"),
         ("raw:", "no chat completion"),
         ("raw:not-JSON", "no chat completion"),
         ("raw:[]", "no chat completion"),
@@ -191,14 +191,14 @@ def test_what_may_pass_is_tried_again(server, behaviours):
 )  # fmt: skip
 def test_too_many_failures_are_one_clear_error_without_the_answer(server, behaviour, expected):
     never_ends = behaviour in ("hang", "trickle", "slowhead")
-    limits = HASTY if never_ends else Limits(connect=60, read=60, call=60, retries=1, backoff=0, wait=0, failures=2)
+    limits = HASTY if never_ends else Limits(timeout=60, retries=1, backoff=0, longest_pause=0, failures=2)
     url = server.url(behaviour.replace(",", "%2C").replace("/", "%2F"))
     with pytest.raises(SourceError) as caught:
         endpoint(url, connections=1, limits=limits).propose(Request({}, (), 30))
     message = str(caught.value)
     assert expected in message
     assert f"the server at 127.0.0.1:{server.port} failed" in message
-    assert "0 were answered before" in message
+    assert "0 calls were answered before" in message
     assert "SECRET" not in message
     assert "\n" not in message
 
@@ -206,11 +206,11 @@ def test_too_many_failures_are_one_clear_error_without_the_answer(server, behavi
 @pytest.mark.parametrize(
     ("behaviour", "expected"),
     [
-        ("401", "accept the key"),
-        ("403", "accept the key"),
-        ("402", "payment"),
-        ("404", "no such model"),
-        ("moved", "redirect"),
+        ("401", "401 Unauthorized"),
+        ("403", "403 Forbidden"),
+        ("402", "402 Payment Required"),
+        ("404", "404 Not Found"),
+        ("moved", "307 Temporary Redirect"),
     ],
 )
 def test_a_refusal_for_good_is_not_tried_again(server, behaviour, expected):
@@ -226,13 +226,13 @@ def test_some_failures_are_no_end(server):
     source = endpoint(url, connections=1, limits=Limits(retries=0, backoff=0, failures=3))
     assert len(source.propose(Request({}, (), 60))) == 20
     assert source.calls == 6
-    assert source.trouble.startswith("4 of 6 calls failed, the last one with: status 400, it does not accept")
+    assert source.trouble.startswith("4 of 6 calls failed, the last one with: status 400 Bad Request")
 
 
 def test_a_server_that_is_not_there(server):
     with running() as other:
         url = other.url("ok")
-    with pytest.raises(SourceError, match="no connection"):
+    with pytest.raises(SourceError, match="the connection failed"):
         endpoint(url, limits=Limits(retries=1, backoff=0, failures=1)).propose(REQUEST)
 
 
@@ -259,30 +259,10 @@ def test_an_interrupt_ends_the_calls(server):
     helper.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            endpoint(url, limits=Limits(read=600, call=600)).propose(REQUEST)
+            endpoint(url, limits=Limits(timeout=600)).propose(REQUEST)
     finally:
         helper.join()
         signal.signal(signal.SIGINT, before)
-
-
-def test_how_long_a_server_wants_to_be_left_alone():
-    for value, seconds in [
-        ("7", 7.0),
-        ("0", 0.0),
-        ("1.5", 1.5),
-        ("-1", None),
-        ("inf", None),
-        ("nan", None),
-        ("soon", None),
-        ("", None),
-        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
-        ("Wed, 99 Oct 2015 07:28:00 GMT", None),
-    ]:
-        assert _retry_after(value) == seconds
-
-
-def test_a_date_to_come_back_is_read():
-    assert _retry_after("Wed, 21 Oct 2199 07:28:00 GMT") > 1e6
 
 
 # -- kept answers ---------------------------------------------------------------------------------------------
@@ -292,7 +272,7 @@ def test_a_run_that_stopped_goes_on_where_it_was(server, tmp_path):
     kept = tmp_path / "answers.jsonl"
     stopped = server.url("ok,ok,500")
     options = {"connections": 1, "answers": kept, "limits": Limits(retries=0, failures=1, backoff=0)}
-    with pytest.raises(SourceError, match=r"2 were answered before; the answers so far are kept"):
+    with pytest.raises(SourceError, match=r"2 calls were answered before; their answers are stored"):
         endpoint(stopped, **options).propose(Request({}, (), 50))
     before = kept.read_bytes()
     url = server.url("ok")
@@ -312,7 +292,7 @@ def test_a_server_that_dies_and_comes_back_elsewhere(tmp_path):
         source = endpoint(first.url("ok"), answers=kept, limits=Limits(retries=1, backoff=0, failures=1))
         texts = source.propose(REQUEST)
         first.kill()
-        with pytest.raises(SourceError, match="no connection"):
+        with pytest.raises(SourceError, match="the connection failed"):
             source.propose(Request({}, (), 5))
     with running() as second:
         url = second.url("ok")
@@ -389,7 +369,7 @@ def test_kept_answers_hold_digests_and_texts_of_the_model_alone(server, tmp_path
 def test_a_file_of_somebody_is_not_written_to(tmp_path, content):
     kept = tmp_path / "notes.txt"
     kept.write_bytes(content)
-    with pytest.raises(DataError, match=r"notes\.txt is no file of kept answers"):
+    with pytest.raises(DataError, match=r"notes\.txt is no file of stored answers"):
         endpoint("http://localhost/v1", answers=kept)
     assert kept.read_bytes() == content
 
@@ -506,12 +486,6 @@ def test_arguments_are_checked():
         with pytest.raises(ParameterError, match=expected) as caught:
             endpoint(**{"url": "http://localhost/v1"} | options)
         assert KEY not in str(caught.value)
-
-
-def test_limits_are_checked():
-    for limit in [{"connect": 0}, {"read": -1}, {"call": "1"}, {"retries": -1}, {"backoff": -1}, {"failures": 0}]:
-        with pytest.raises(ParameterError, match=next(iter(limit))):
-            Limits(**limit)
 
 
 def test_without_httpx_the_install_line(monkeypatch):

@@ -151,7 +151,7 @@ def test_tokens_are_drawn_by_their_chances(folder, monkeypatch, temperature, top
     monkeypatch.setattr("dptext.synthesis.local_model._LIKELIEST", likeliest)
     model = local(folder, temperature=temperature, top_p=top_p)
     model._bits = Grid()
-    draws = model._drawn(None, torch.log(torch.tensor([[0.1, 0.6, 0.3]])).repeat(1000, 1))
+    draws = model._draw(None, torch.log(torch.tensor([[0.1, 0.6, 0.3]])).repeat(1000, 1))
     assert torch.equal((draws == 0).sum(dim=-1), torch.ones(1000, dtype=torch.int64))
     result = (draws == 0).double().mean(dim=0)
     assert torch.allclose(result, torch.tensor(expected, dtype=torch.double), atol=0.0011)
@@ -162,7 +162,7 @@ def test_tokens_are_drawn_by_their_chances(folder, monkeypatch, temperature, top
 
 def test_pickled_weights_are_not_read(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(ParameterError, match=r"has no \*\.safetensors: other weights are pickles"):
+    with pytest.raises(ParameterError, match=r"has no \*\.safetensors: convert its weights"):
         local(folder)
 
 

@@ -402,11 +402,11 @@ def released_vectors(unit=Unit.USER):
 
 def test_a_statement_that_does_not_count_in_what_was_before_is_found():
     release = fitted(labels=learned())
-    assert not release.disagreements()
+    assert not release._disagreements()
     forgotten = dataclasses.replace(release, statement=release.statement.replace(guarantee=ApproxDP(2.0, 1.2e-6)))
-    assert forgotten.disagreements() == ["guarantee"]
+    assert forgotten._disagreements() == ["guarantee"]
     public = dataclasses.replace(release.labels, learned=())
-    assert dataclasses.replace(release, labels=public).disagreements() == ["promise_of_labels"]
+    assert dataclasses.replace(release, labels=public)._disagreements() == ["promise_of_labels"]
 
 
 def test_vectors_that_were_released_before_are_counted_in(tmp_path):
@@ -482,10 +482,10 @@ def test_a_folder_without_its_encoder_says_so(tmp_path):
 
 def test_a_statement_with_too_little_noise_is_found():
     data = json.loads(fitted().statement.to_json())
-    assert noise_is_enough(PrivacyStatement.from_json(json.dumps(data)))
+    assert noise_is_enough(PrivacyStatement.from_json(json.dumps(data)), {})
     for name, value in (("sigma", data["parameters"]["sigma"] / 1.01), ("epsilon", 1.0), ("sensitivity", 0.5)):
         changed = {**data, "parameters": {**data["parameters"], name: value}}
-        assert not noise_is_enough(PrivacyStatement.from_json(json.dumps(changed)))
+        assert not noise_is_enough(PrivacyStatement.from_json(json.dumps(changed)), {})
 
 
 def test_bad_arguments_get_one_clear_line():

@@ -40,7 +40,7 @@ def description():
 def wire_of(server, description, tmp_path):
     """Every byte that the server got while texts were generated, and the file of answers."""
     url, kept = server.url("ok,500,ok"), tmp_path / "answers.jsonl"
-    source = ChatEndpoint(url, model="tiny", answers=kept, limits=Limits(connect=60, read=60, call=60, backoff=0))
+    source = ChatEndpoint(url, model="tiny", answers=kept, limits=Limits(timeout=60, backoff=0))
     release = description.generate(source, 40, rounds=3)
     assert len(set(release.made["texts"])) == 40
     assert any("no private text" in line for line in release.statement.assumptions)

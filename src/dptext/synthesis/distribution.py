@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -46,7 +47,7 @@ _RARE = 0.25
 _LINES = 4  # that can be told apart in grey
 
 _TENSORS, _PRIVACY, _CARD = "distribution.safetensors", "privacy.json", "README.md"
-_FOLDER = SavedFolder(
+FOLDER = SavedFolder(
     format="dptext-text-distribution",
     version=1,
     writer="TextDistribution.save",
@@ -114,34 +115,29 @@ class TextDistribution(ReprMixin):
         Args:
             shares: as in `sample`; with ``"uniform"``, rare labels are no reason for doubt.
         """
-        result = []
         counts, features = self.matrix[:, 0] / self.sigma, self.matrix[:, 1:] / self.sigma
-        whole = features.sum(axis=0)
+        whole, total = features.sum(axis=0), max(counts.sum(), 1.0)
         if not _is_seen(features):
             why = ", or their labels are none of these, or spelled in another way" if self.labels.columns else ""
-            result.append(
+            return (
                 f"the description cannot be told from its noise: there are too few people for this epsilon{why}; what "
-                "is made from it is chosen by chance"
+                "is made from it is chosen by chance",
             )
-        elif self.labels.columns and not _is_seen(
-            features - np.outer(counts / max(counts.sum(), 1.0), whole),
-            # what the noise on the counts adds
-            further=SURE**2 * len(counts) * float(whole @ whole) / max(counts.sum(), 1.0) ** 2,
-        ):
-            result.append(
+        if not self.labels.columns:
+            return ()
+        # what the noise on the counts adds
+        further = SURE**2 * len(counts) * float(whole @ whole) / total**2
+        if not _is_seen(features - np.outer(counts / total, whole), further=further):
+            return (
                 "the labels cannot be told apart: there are too few people for this epsilon, or the features do not "
-                "see what their texts differ in (is the pool in another language, or from another domain?)"
+                "see what their texts differ in (is the pool in another language, or from another domain?)",
             )
-        rare = [name for name, count in zip(self.labels.names, counts, strict=True) if count < SURE]
-        if self.labels.columns and rare and not result:
-            named = ", ".join(map(repr, rare[:_NAMED])) + (f" and {len(rare) - _NAMED:,} more" * (len(rare) > _NAMED))
-            result.append(
-                f"the noisy count of {named} is within its noise: hardly anybody has such a label, or its name is "
-                "spelled in another way; texts for it are chosen by chance"
+        if rare := [repr(name) for name, count in zip(self.labels.names, counts, strict=True) if count < SURE]:
+            return (
+                f"the noisy count of {_first_names(rare)} is within its noise: hardly anybody has such a label, or its "
+                "name is spelled in another way; texts for it are chosen by chance",
             )
-        elif self.labels.columns and not result and shares == "released":
-            result += rare_labels(self.labels.names, self.ratio.shares, "documents")
-        return tuple(result)
+        return rare_labels(self.labels.names, self.ratio.shares, "documents") if shares == "released" else ()
 
     def weigh(self, texts: Sequence[str]) -> Weights:
         """Return the likelihood scores of texts, which must be public or post-processing of a release."""
@@ -174,22 +170,11 @@ class TextDistribution(ReprMixin):
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
     def predict(self, texts: Sequence[str]) -> npt.NDArray[np.str_]:
-        """Return (n,) the name of the likeliest class of each text, as `predict_proba` has it.
-
-        With `classes_`, `predict_proba` and `score`, this is what scikit-learn expects of a fitted classifier. Wrap the
-        release in ``sklearn.frozen.FrozenEstimator`` to use it in a pipeline or an ensemble.
-
-        Raises:
-            ParameterError: the release has no labels.
-        """
+        """Return (n,) the name of the likeliest class of each text; raises the same errors as `predict_proba`."""
         return np.asarray(self.classes_[self.predict_proba(texts).argmax(axis=1)])
 
     def score(self, texts: Sequence[str], labels: Sequence[Any]) -> float:
-        """Return the accuracy of `predict`, given one label per text. For private texts it is *not private*.
-
-        Raises:
-            ParameterError: the release has no labels; not one label per text.
-        """
+        """Return the accuracy of `predict`, given one label per text. For private texts it is *not private*."""
         if not len(labels) or len(labels) != len(texts):
             raise ParameterError(f"labels must be one for each of {len(texts)} texts, got {len(labels)}")
         return float(np.mean(self.predict(texts) == [canonical_label(label) for label in labels]))
@@ -199,8 +184,6 @@ class TextDistribution(ReprMixin):
         raise ParameterError(
             "a release is fitted already: use it through sklearn.frozen.FrozenEstimator, or fit a new Synthesizer"
         )
-
-    _estimator_type: ClassVar[str] = "classifier"
 
     def __sklearn_tags__(self) -> Any:
         tags = extra("sklearn.utils", "sklearn", "an estimator")
@@ -214,20 +197,14 @@ class TextDistribution(ReprMixin):
 
     def hints(self, count: int = HINTS) -> dict[str, tuple[str, ...]]:
         """Return the most characteristic public words of each label."""
-        count = check_int("count", count, minimum=0)
-        return {name: words[:count] for name, words in self._hints.items()}
-
-    @cached_property
-    def _hints(self) -> dict[str, tuple[str, ...]]:
-        words = self.features.words
+        count, words = check_int("count", count, minimum=0), self.features.words
         if not words:
             return dict.fromkeys(self.labels.names, ())
-        weights = self.weigh(words)
-        scores = weights.scores
+        scores = self.weigh(words).scores
         if scores.shape[1] > 1:
             scores = scores - scores.mean(axis=1, keepdims=True)
-        best = np.argsort(-scores, axis=0, kind="stable")
-        return {name: tuple(words[row] for row in best[:, position]) for position, name in enumerate(self.labels.names)}
+        best = np.argsort(-scores, axis=0, kind="stable")[:count].T.tolist()
+        return {name: tuple(words[row] for row in rows) for name, rows in zip(self.labels.names, best, strict=True)}
 
     def sample(
         self,
@@ -266,7 +243,16 @@ class TextDistribution(ReprMixin):
         chosen, classes = choose(
             weights.scores, weights.nearness, n, shares=self._wanted(shares), variety=variety, bits=RandomBits(seed)
         )
-        doubts = (*self.doubts(shares=shares), *self._far(weights.nearness[chosen]))
+        doubts = self.doubts(shares=shares)
+        domain = self.ratio.domain
+        deviation = math.sqrt(max(float(domain @ self.features.covariance @ domain), 0.0))
+        distance = -float(weights.nearness[chosen].mean())
+        if deviation > 0 and distance > deviation:
+            doubts += (
+                "the pool has too few texts like the described ones: the chosen texts lie "
+                f"{distance / deviation:.1f} standard deviations from the middle of the described ones in the "
+                "direction of the pool. Choose fewer texts (-n), or a pool of the same domain",
+            )
         return self._make_release([pool.texts[place] for place in chosen.tolist()], classes, pool, doubts)
 
     def generate(
@@ -321,25 +307,13 @@ class TextDistribution(ReprMixin):
         return Weights(np.concatenate(scores), np.concatenate(nearness))
 
     def _wanted(self, shares: Shares) -> Floats:
-        classes = len(self.labels)
-        return self.ratio.shares if shares == "released" else np.full(classes, 1 / classes)
-
-    def _far(self, nearness: Floats) -> Iterator[str]:
-        """Whether the chosen texts are less likely among the described texts than most of these."""
-        domain = self.ratio.domain
-        deviation = math.sqrt(max(float(domain @ self.features.covariance @ domain), 0.0))
-        if deviation > 0 and float(nearness.mean()) < -deviation:
-            yield (
-                "the pool has too few texts like the described ones: the chosen texts lie "
-                f"{-float(nearness.mean()) / deviation:.1f} standard deviations from the middle of the described ones "
-                "in the direction of the pool. Choose fewer texts (-n), or a pool of the same domain"
-            )
+        return self.ratio.shares if shares == "released" else np.full(len(self.labels), 1 / len(self.labels))
 
     def _make_release(
         self, texts: Sequence[str], classes: npt.NDArray[np.intp], source: Source, doubts: tuple[str, ...]
     ) -> Release:
-        """Texts with their labels, and the statement of this release with what the source adds to it."""
-        values, text = [self.labels.values_of(int(code)) for code in classes], self.statement.parameters
+        """Return texts with their labels; the statement is extended by that of their source."""
+        values, text = [self.labels.values_of(code) for code in classes.tolist()], self.statement.parameters
         columns = {column: [row[column] for row in values] for column in self.labels.columns}
         statement = self.statement.replace(
             parameters={**text, **source.parameters(), **text, "texts": len(texts)},  # no source overrides the release
@@ -354,10 +328,8 @@ class TextDistribution(ReprMixin):
             made={"texts": list(texts), "columns": columns},
         )
 
-    # -- as a folder ------------------------------------------------------------------------------------------
-
     def save(self, folder: str | os.PathLike[str], *, replace: bool = False) -> None:
-        """Write what may be shared into a folder, whole or not at all: arrays, configuration, statement and a card.
+        """Write what may be shared into a folder, completely or not at all: arrays, configuration, statement and card.
 
         Args:
             folder: where.
@@ -367,7 +339,7 @@ class TextDistribution(ReprMixin):
             ParameterError: something is there already.
             StorageError: it cannot be written.
         """
-        target = check_place(folder, replace=replace)
+        target = FOLDER.place(folder, replace=replace)
         config, tensors = self.features.to_parts()
         arrays = tensor_bytes({**tensors, "matrix": self.matrix})
         statement = self.statement.replace(data_sha256=hashlib.sha256(arrays).hexdigest())
@@ -382,7 +354,7 @@ class TextDistribution(ReprMixin):
             "sigma": self.sigma,
             "features": config,
         }
-        _FOLDER.write(target, announced, files, software=statement.software, replace=replace)
+        FOLDER.write(target, announced, files, software=statement.software, replace=replace)
 
     def card(self) -> str:
         """Return the Markdown card of the folder: guarantee, limits and usage."""
@@ -412,7 +384,7 @@ class TextDistribution(ReprMixin):
         place = check_path("the folder", folder)
         source = place.name or str(place)
         parts = read_description(place)
-        try:
+        with _one_description(source):
             if features is None:
                 features = PublicFeatures.from_parts(parts.config["features"], parts.tensors, source, encoder=encoder)
             loaded = cls(
@@ -422,35 +394,31 @@ class TextDistribution(ReprMixin):
                 features=features,
                 statement=parts.statement,
             )
-        except (DataError, RefusedError):
-            raise  # that says what to do
-        except (ParameterError, TypeError, KeyError, ValueError) as error:
-            raise _not_of_one(source, error) from None
-        if wrong := loaded.disagreements():
+        if wrong := loaded._disagreements():
             raise DataError(
                 f"{source}: what was loaded and {_PRIVACY} do not agree ({', '.join(wrong)} differ): the folder was "
                 "changed, or another version of dptext wrote it; get it again"
             )
         return loaded
 
-    def disagreements(self) -> list[str]:
-        """Return the fields of the statement that contradict the release; empty if it is consistent."""
+    def _disagreements(self) -> list[str]:
+        """Return the fields of the statement that contradict the release."""
         parameters = self.statement.parameters
-        known: Mapping[str, object] = {
+        prior = {**dict(self.labels.learned), **self.features.prior}
+        known: dict[str, object] = {
             "sigma": self.sigma,
             "classes": len(self.labels),
             "label_columns": ", ".join(self.labels.columns) or None,
             "labels_sha256": self.labels.sha256,
             "count_weight": COUNT_WEIGHT,
             **self.features.parameters(),
+            **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()},
         }
-        prior = {**dict(self.labels.learned), **self.features.prior}
-        known = {**known, **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()}}
         wrong = [name for name, value in known.items() if parameters.get(name) != value]
         wrong += [name for name in parameters if name.startswith("promise_of_") and name not in known]
         if not is_described(self.statement):
             wrong.append("mechanism")
-        if not noise_is_enough(self.statement) or not _counts_in(self.statement, prior):
+        if not noise_is_enough(self.statement, prior):
             wrong.append("guarantee")
         return wrong
 
@@ -468,8 +436,7 @@ class TextDistribution(ReprMixin):
         yield from (("doubt", doubt) for doubt in self.doubts())
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw how far the description stands out of its noise: the numbers that were released, the largest first,
-        beside what noise alone would look like. Of labels the first ones; it costs nothing, as everything here.
+        """Draw the released numbers of the first labels, the largest first, beside the usual size of noise alone.
 
         Returns the axes of matplotlib: those given, or new ones (extra ``report``).
         """
@@ -506,52 +473,56 @@ def is_described(statement: PrivacyStatement) -> bool:
 
 def announces_description(folder: Path) -> bool:
     """Return True if the configuration of a folder names `TextDistribution.save`; nothing else is read."""
-    return _FOLDER.announces(folder)
+    return FOLDER.announces(folder)
+
+
+@contextmanager
+def _one_description(source: str) -> Iterator[None]:
+    """Turn errors about contents that do not fit together into a `DataError`."""
+    try:
+        yield
+    except (DataError, RefusedError):
+        raise  # that says what to do
+    except (ParameterError, TypeError, KeyError, ValueError, AttributeError) as error:
+        why = f" ({error})" if isinstance(error, ParameterError) else ""
+        raise DataError(f"{source}: its files are not of one description{why}; get the folder again") from None
 
 
 def read_description(folder: Path) -> Described:
     """The description in a folder, without its features."""
     source = folder.name or str(folder)
-    config, contents = _FOLDER.read(folder, source)
+    config, contents = FOLDER.read(folder, source)
     statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
     tensors, _ = read_tensors(folder / _TENSORS, source=f"{source}: {_TENSORS}")
-    try:
+    with _one_description(source):
+        labels = config["labels"]
+        # with their statements: the next release with these labels composes them as well
+        learned = tuple((name, PrivacyStatement.from_json(entry)) for name, entry in labels["learned"].items())
         return Described(
             matrix=np.asarray(tensors["matrix"], dtype=np.float64),
             sigma=float(config["sigma"]),
-            labels=_labels_of(config["labels"]),
+            labels=Labels(tuple(labels["columns"]), labels["values"], learned, labels["descriptions"]),
             statement=statement,
             config=config,
             tensors=tensors,
         )
-    except (ParameterError, TypeError, KeyError, ValueError, AttributeError) as error:
-        raise _not_of_one(source, error) from None
 
 
-def _labels_of(config: Mapping[str, Any]) -> Labels:
-    # with their statements: the next release with these labels composes them as well
-    learned = tuple((name, PrivacyStatement.from_json(entry)) for name, entry in config["learned"].items())
-    descriptions = tuple(map(tuple, config.get("descriptions", ())))
-    return Labels(tuple(config["columns"]), tuple(map(tuple, config["values"])), learned, descriptions)
+def _first_names(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
 
 
-def _not_of_one(source: str, error: Exception) -> DataError:
-    why = f" ({error})" if isinstance(error, ParameterError) else ""
-    return DataError(f"{source}: its files are not of one description{why}; get the folder again")
-
-
-def rare_labels(labels: Sequence[str], shares: Floats, texts: str) -> list[str]:
+def rare_labels(labels: Sequence[str], shares: Floats, texts: str) -> tuple[str, ...]:
     """Return a sentence on the labels that have less than a quarter of an even share, if there are any."""
     rare = [
         f"{name!r} ({share:.0%})" for name, share in zip(labels, shares, strict=True) if share < _RARE / len(shares)
     ]
     if not rare:
-        return []
-    more = f" and {len(rare) - _NAMED:,} more" * (len(rare) > _NAMED)
-    return [
-        f"few {texts} have the label {', '.join(rare[:_NAMED])}{more}, so a model that learns from the synthetic texts "
-        'will seldom predict it: choose as many texts for each label (--shares uniform, shares="uniform")'
-    ]
+        return ()
+    return (
+        f"few {texts} have the label {_first_names(rare)}, so a model that learns from the synthetic texts will seldom "
+        'predict it: choose as many texts for each label (--shares uniform, shares="uniform")',
+    )
 
 
 def _is_seen(features: Floats, *, further: float = 0.0) -> bool:
@@ -560,32 +531,16 @@ def _is_seen(features: Floats, *, further: float = 0.0) -> bool:
     return float(np.square(features).sum()) > usual + further
 
 
-def _counts_in(statement: PrivacyStatement, prior: Mapping[str, PrivacyStatement]) -> bool:
-    """Return True if the guarantee is no stronger than the composition of this release and earlier ones."""
-    parameters = statement.parameters
-    total: Guarantee = ApproxDP(float(parameters["epsilon"]), float(parameters["delta"]))  # type: ignore[arg-type]  # numbers, by now
+def noise_is_enough(statement: PrivacyStatement, prior: Mapping[str, PrivacyStatement]) -> bool:
+    """Return True if the noise suffices for this release, and the guarantee covers it and earlier ones."""
     try:
+        epsilon, delta, sigma = (float(statement.parameters[name]) for name in ("epsilon", "delta", "sigma"))  # type: ignore[arg-type]
+        total: Guarantee = ApproxDP(epsilon, delta)
         for before in prior.values():
             total = compose(total, before.whole_guarantee)
         spent, minimum = as_approx(statement.guarantee), as_approx(total)
-    except RefusedError:  # such a guarantee cannot be composed
+        needed = gaussian_delta(sigma, epsilon=epsilon, sensitivity=1.0)
+    except (KeyError, TypeError, ValueError, ArithmeticError):  # no such noise, or guarantees that cannot be composed
         return False
-    return spent.epsilon >= minimum.epsilon * (1 - 1e-12) and spent.delta >= minimum.delta * (1 - 1e-12)
-
-
-def noise_is_enough(statement: PrivacyStatement) -> bool:
-    values = [statement.parameters.get(name) for name in ("epsilon", "delta", "sigma", "sensitivity")]
-    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    if len(numbers) < len(values):
-        return False
-    epsilon, delta, sigma, sensitivity = numbers
-    if sensitivity != 1.0 or not sigma > 0 or not epsilon >= 0:
-        return False
-    guarantee = statement.guarantee
-    promised = getattr(guarantee, "epsilon", -1.0) >= epsilon and getattr(guarantee, "delta", -1.0) >= delta
-    return promised and gaussian_delta(sigma, epsilon=epsilon, sensitivity=1.0) <= delta * (1 + 1e-9)
-
-
-def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
-    """Return the target folder, or raise if it cannot be written."""
-    return _FOLDER.place(folder, replace=replace)
+    covered = spent.epsilon >= minimum.epsilon * (1 - 1e-12) and spent.delta >= minimum.delta * (1 - 1e-12)
+    return covered and statement.parameters.get("sensitivity") == 1.0 and needed <= delta * (1 + 1e-9)

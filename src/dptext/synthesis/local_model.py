@@ -25,6 +25,7 @@ from dptext.synthesis.prompts import (
     batches,
     cleaned,
     label_in_words,
+    model_assumptions,
     proposal,
     texts_of,
     turned,
@@ -85,8 +86,6 @@ class LocalModel:
         self.device = validation.check_text("device", device)
         self.seed = None if seed is None else validation.check_int("seed", seed)
 
-    # -- a source ---------------------------------------------------------------------------------------------
-
     def propose(self, request: Request) -> list[str]:
         """Return up to ``request.count`` new texts of a label.
 
@@ -94,19 +93,22 @@ class LocalModel:
             ParameterError: the folder is none of a model that can be loaded.
             SourceError: the model failed.
         """
-        turns = range(request.count)
-        if self._speaks:
-            return self._written([self._chat(proposal(request, 1, about=self.about, turn=turn)) for turn in turns])
-        return self._written([self._list(request, turned(request.examples, turn, EXAMPLES), turn) for turn in turns])
+        if self._has_chat_template:
+            prompts = [self._chat(proposal(request, 1, about=self.about, turn=turn)) for turn in range(request.count)]
+        else:
+            prompts = [
+                self._list(request, turned(request.examples, turn, EXAMPLES), turn) for turn in range(request.count)
+            ]
+        return self._write(prompts)
 
     def vary(self, texts: Iterable[str], request: Request) -> list[str]:
         """Return variations of texts; raises the same errors as `propose`."""
-        parts = list(enumerate(batches(texts, request.count, 1)))
-        if self._speaks:
-            return self._written(
-                [self._chat(variation(part, request, about=self.about, turn=position)) for position, part in parts]
+        parts = enumerate(batches(texts, request.count, 1))
+        if self._has_chat_template:
+            return self._write(
+                [self._chat(variation(part, request, about=self.about, turn=turn)) for turn, part in parts]
             )
-        return self._written([self._list(request, part, position) for position, part in parts])
+        return self._write([self._list(request, part, turn) for turn, part in parts])
 
     def parameters(self) -> dict[str, Parameter]:
         return {
@@ -121,14 +123,9 @@ class LocalModel:
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        return (
-            f"the model '{self.folder.resolve().name}' is public: it was not trained on the private texts",
-            "the model was given names of the labels, hints of the release, public instructions, and what it had "
-            "written itself; no private text",
-            "the texts were written by a language model: what they assert may be false",
-        )
+        return model_assumptions(self.folder.resolve().name)
 
-    def exposed(self) -> tuple[()]:
+    def exposed(self) -> tuple[str, ...]:
         return ()
 
     @cached_property
@@ -142,10 +139,8 @@ class LocalModel:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_loaded", "_bits")}
 
-    # -- prompts ----------------------------------------------------------------------------------------------
-
     @property
-    def _speaks(self) -> bool:
+    def _has_chat_template(self) -> bool:
         return bool(getattr(self._loaded[0], "chat_template", None))
 
     def _chat(self, messages: tuple[str, str]) -> list[int]:
@@ -154,7 +149,7 @@ class LocalModel:
         turns = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         try:
             filled = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        except Exception:  # noqa: BLE001  a template raises an error of its own where it knows no system
+        except Exception:  # noqa: BLE001  a template without a system role raises an error of its own
             turns = [{"role": "user", "content": f"{system}\n\n{user}"}]
             filled = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
         return list(tokenizer(filled, add_special_tokens=False)["input_ids"])
@@ -166,8 +161,6 @@ class LocalModel:
         lines += [_ITEM + " ".join(example.split()) for example in examples]
         return list(self._loaded[0]("\n".join([*lines, _ITEM.rstrip()]))["input_ids"])
 
-    # -- the model --------------------------------------------------------------------------------------------
-
     @cached_property
     def _bits(self) -> RandomBits:
         return RandomBits(self.seed)
@@ -176,7 +169,7 @@ class LocalModel:
     def _loaded(self) -> tuple[Any, Any]:
         transformers = extra("transformers", "local-models", "LocalModel")
         local = {"local_files_only": True, "trust_remote_code": False}
-        with _quietly(transformers):
+        with _quiet(transformers):
             try:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(str(self.folder), **local)
                 model = transformers.AutoModelForCausalLM.from_pretrained(
@@ -185,69 +178,66 @@ class LocalModel:
                 return tokenizer, model.to(self.device).eval()
             except Exception as error:  # noqa: BLE001  of any kind: a folder may hold anything
                 raise ParameterError(
-                    f"transformers cannot load the model {self.folder.name!r} ({type(error).__name__}): is it the "
-                    "whole folder of a causal language model, and does it do without code of its own?"
+                    f"transformers cannot load the model {self.folder.name!r} ({type(error).__name__}): give the "
+                    "whole folder of a causal language model that needs no code of its own"
                 ) from None
 
-    def _written(self, queries: Sequence[list[int]]) -> list[str]:
-        """One text for each prompt, where the model wrote one."""
-        order = sorted(range(len(queries)), key=lambda place: len(queries[place]))  # so that little is padded
-        output = [""] * len(queries)
+    def _write(self, prompts: Sequence[list[int]]) -> list[str]:
+        """Return the texts that the model wrote, at most one per prompt."""
+        order = sorted(range(len(prompts)), key=lambda place: len(prompts[place]))  # so that little is padded
+        answers = [""] * len(prompts)
         for start in range(0, len(order), self.batch_size):
             part = order[start : start + self.batch_size]
-            for position, answer in zip(part, self._answers([queries[index] for index in part]), strict=True):
-                output[position] = answer
-        if self._speaks:
-            return [text for answer in output for text in texts_of(answer, 1)]
-        lines = (cleaned(answer.strip().partition("\n")[0]) for answer in output)
-        return [line for line in lines if line]
+            for place, answer in zip(part, self._answers([prompts[place] for place in part]), strict=True):
+                answers[place] = answer
+        if self._has_chat_template:
+            return [text for answer in answers for text in texts_of(answer, 1)]
+        return [line for answer in answers if (line := cleaned(answer.strip().partition("\n")[0]))]
 
-    def _answers(self, queries: Sequence[list[int]]) -> list[str]:
-        torch, transformers = (extra(entry, "local-models", "LocalModel") for entry in ("torch", "transformers"))
+    def _answers(self, prompts: Sequence[list[int]]) -> list[str]:
+        """Return the answers to a batch of prompts."""
+        torch, transformers = (extra(package, "local-models", "LocalModel") for package in ("torch", "transformers"))
         tokenizer, model = self._loaded
-        queries = self._shortened(queries, model)
-        width = max(map(len, queries))
-        ends = _ends(tokenizer, model)
+        places = getattr(model.config, "max_position_embeddings", None)
+        if isinstance(places, int):
+            if places <= self.max_tokens:
+                raise ParameterError(
+                    f"max_tokens must leave room for a prompt: the model knows {places:,} places, "
+                    f"got {self.max_tokens:,}"
+                )
+            prompts = [prompt[-(places - self.max_tokens) :] for prompt in prompts]
+        width = max(map(len, prompts))
+        ends = _end_tokens(tokenizer, model)
         padding = tokenizer.pad_token_id
         if padding is None:
             padding = ends[0] if ends else 0
-        tokens = np.full((len(queries), width), padding, dtype=np.int64)
-        present = np.zeros((len(queries), width), dtype=np.int64)
-        for row, prompt in enumerate(queries):  # on the left, so that all go on at the same place
+        tokens = np.full((len(prompts), width), padding, dtype=np.int64)
+        present = np.zeros((len(prompts), width), dtype=np.int64)
+        for row, prompt in enumerate(prompts):  # on the left, so that all continue at the same place
             tokens[row, width - len(prompt) :], present[row, width - len(prompt) :] = prompt, 1
-        config = transformers.GenerationConfig(
-            max_new_tokens=self.max_tokens, do_sample=False, eos_token_id=ends or None, pad_token_id=padding
-        )
-        with _quietly(transformers), torch.inference_mode():
+        stopping = [] if self._has_chat_template else [_EndOfLine(tokenizer, width)]
+        with _quiet(transformers), torch.inference_mode():
             try:
                 generated = model.generate(
                     torch.from_numpy(tokens).to(self.device),
                     attention_mask=torch.from_numpy(present).to(self.device),
-                    generation_config=config,
-                    logits_processor=transformers.LogitsProcessorList([self._drawn]),
-                    stopping_criteria=transformers.StoppingCriteriaList(
-                        [] if self._speaks else [_EndOfLine(tokenizer, width)]
+                    generation_config=transformers.GenerationConfig(
+                        max_new_tokens=self.max_tokens,
+                        do_sample=False,
+                        eos_token_id=ends or None,
+                        pad_token_id=padding,
                     ),
+                    logits_processor=transformers.LogitsProcessorList([self._draw]),
+                    stopping_criteria=transformers.StoppingCriteriaList(stopping),
                 )
-                answers: list[str] = tokenizer.batch_decode(generated[:, width:].tolist(), skip_special_tokens=True)
-                return answers
             except (RuntimeError, ValueError, IndexError, TypeError) as error:  # out of memory, mostly
                 raise SourceError(
-                    f"the model {self.folder.name!r} failed on {len(queries)} prompts at one time "
+                    f"the model {self.folder.name!r} failed on {len(prompts)} prompts at one time "
                     f"({type(error).__name__}): try a smaller batch_size or max_tokens"
                 ) from None
+        return list(tokenizer.batch_decode(generated[:, width:].tolist(), skip_special_tokens=True))
 
-    def _shortened(self, queries: Sequence[list[int]], model: Any) -> list[list[int]]:
-        value = getattr(model.config, "max_position_embeddings", None)
-        if not isinstance(value, int):
-            return [list(prompt) for prompt in queries]
-        if value <= self.max_tokens:
-            raise ParameterError(
-                f"max_tokens must leave room for a prompt: the model knows {value:,} places, got {self.max_tokens:,}"
-            )
-        return [list(prompt[-(value - self.max_tokens) :]) for prompt in queries]
-
-    def _drawn(self, _: Any, scores: Any) -> Any:
+    def _draw(self, _: Any, scores: Any) -> Any:
         """Scores that leave one token of each row, drawn by our own random bits: torch's generator is shared by all."""
         torch = extra("torch", "local-models", "LocalModel")
         if self.temperature == 0:
@@ -278,10 +268,10 @@ class _EndOfLine:
         return torch.tensor(["\n" in entry.lstrip() for entry in written], device=tokens.device)
 
 
-def _ends(tokenizer: Any, model: Any) -> list[int]:
-    named = [getattr(model.generation_config, "eos_token_id", None), tokenizer.eos_token_id]
-    results = [entry for one in named for entry in (one if isinstance(one, list) else [one]) if entry is not None]
-    return list(dict.fromkeys(results))
+def _end_tokens(tokenizer: Any, model: Any) -> list[int]:
+    tokens = getattr(model.generation_config, "eos_token_id", None)
+    tokens = [*(tokens if isinstance(tokens, list) else [tokens]), tokenizer.eos_token_id]
+    return list(dict.fromkeys(token for token in tokens if token is not None))
 
 
 def _check_folder(folder: PathLike) -> Path:
@@ -291,17 +281,14 @@ def _check_folder(folder: PathLike) -> Path:
     if not (path / "config.json").is_file():
         raise ParameterError(f"expected the folder of a model, {path.name!r} has no config.json")
     if not any(path.glob("*.safetensors")):
-        raise ParameterError(
-            f"the model in {path.name!r} has no *.safetensors: other weights are pickles, which may run any code, and "
-            "are not read; convert them first"
-        )
+        raise ParameterError(f"{path.name!r} has no *.safetensors: convert its weights, since pickles may run any code")
     if (path / "adapter_config.json").exists():
         raise ParameterError(f"{path.name!r} holds an adapter: merge it into its model, and give that folder")
     return path
 
 
 @contextmanager
-def _quietly(transformers: Any) -> Iterator[None]:
+def _quiet(transformers: Any) -> Iterator[None]:
     """Silence progress bars and advice of transformers; errors are still raised."""
     bars = transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()

@@ -183,6 +183,16 @@ def variation(texts: Sequence[str], request: Request, *, about: str = "", turn: 
     return _SYSTEM, _filled(_VARY, request, turn, count=str(len(texts)), about=about, texts=_as_list(texts))
 
 
+def model_assumptions(model: str) -> tuple[str, ...]:
+    """Assumptions about a language model that writes texts, for the statement."""
+    return (
+        f"the model '{model}' is public: it was not trained on the private texts",
+        "the model received names of the labels, hints of the release, public instructions, and what it had written "
+        "itself; no private text",
+        "the texts were written by a language model: what they assert may be false",
+    )
+
+
 def label_in_words(label: Mapping[str, str]) -> str:
     """A label as a prompt names it."""
     return "; ".join(f"{column}: {value}" for column, value in label.items())

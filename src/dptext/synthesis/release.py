@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
@@ -30,7 +31,7 @@ from dptext.release.release import (
 from dptext.release.run import Charges, TextFiles, charged, check_output
 from dptext.representations.encoders import Progress
 from dptext.synthesis.density import VARIETY
-from dptext.synthesis.distribution import Shares, TextDistribution, check_place
+from dptext.synthesis.distribution import FOLDER, Shares, TextDistribution
 from dptext.synthesis.moments import Labels
 from dptext.synthesis.prompts import Source, TextSample
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
@@ -57,7 +58,8 @@ class PrivateRows(Protocol):
         *,
         ledger: PathLike | None = None,
         force: bool = False,
-    ) -> TextDistribution: ...
+    ) -> TextDistribution:
+        """Release a distribution into a folder, charged to a ledger."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,16 +145,18 @@ class Draw:
         return () if self.public is None else self.public.files
 
     def check_format(self, writer: DocumentWriter, labels: Labels, out: Path) -> None:
+        """Raise if the format of the output cannot hold the labels, or a text of the pool."""
         names = [labels.values_of(code) for code in range(len(labels))]
-        columns = {name: [values[name] for values in names] for name in labels.columns}
+        texts = self.public.texts if self.generator is None else ()
+        columns = {name: [row[name] for row in names] for name in labels.columns}
         try:
-            text = "these labels: of all combinations"
-            deque(_encoded(writer, [""] * len(names), columns), maxlen=0)
-            if self.generator is None:
-                text, texts = "every text of the pool; of its distinct texts", self.public.texts
-                deque(_encoded(writer, texts, dict.fromkeys(labels.columns, [""] * len(texts))), maxlen=0)
+            blocks = chain(
+                _encoded(writer, [""] * len(names), columns),
+                _encoded(writer, texts, dict.fromkeys(labels.columns, [""] * len(texts))),
+            )
+            deque(blocks, maxlen=0)
         except DataError as error:
-            raise DataError(f"{out.name!r} cannot hold {text}, {error}") from None
+            raise DataError(f"{out.name!r} cannot hold every label and every text of the pool, {error}") from None
 
     def of(self, distribution: TextDistribution) -> Release:
         fields: dict[str, Any] = {name: getattr(self, name) for name in ("variety", "shares", "seed", "progress")}
@@ -182,18 +186,25 @@ def synthesize_file(
     out = check_path("out", out)
     folder = distribution_path(out) if distribution is None else check_path("distribution", distribution)
     writer = DocumentWriter(out, text=source.text, keep=synthesizer.labels.columns)
-    values = draw.public if public is None else public
-    if values is None:
+    public = draw.public if public is None else public
+    if public is None:
         raise ParameterError("features are fitted on public texts: give public= as well as a generator")
-    fitted_on = values.pool if isinstance(values, SynthesisPlan) else Pool.of(values)
-    files = (*draw.files, *fitted_on.files)
-    check_places(source, out, folder, public=files, ledger=ledger, resume=resume, force=force)
+    fitted_on = public.pool if isinstance(public, SynthesisPlan) else Pool.of(public)
+    check = partial(
+        check_places,
+        source,
+        out,
+        folder,
+        public=(*draw.files, *fitted_on.files),
+        ledger=ledger,
+        resume=resume,
+        force=force,
+    )
+    check()
     with file_lock(out), file_lock(folder):
-        check_places(
-            source, out, folder, public=files, ledger=ledger, resume=resume, force=force
-        )  # again, under the lock
+        check()  # again, under the lock
         draw.check_format(writer, synthesizer.labels, out)
-        plan = values if isinstance(values, SynthesisPlan) else synthesizer.plan(fitted_on)
+        plan = public if isinstance(public, SynthesisPlan) else synthesizer.plan(fitted_on)
         described = earlier(folder, plan, seeded=synthesizer.seed is not None) if resume else None
         readers: list[DocumentReader] = []
         is_new = described is None
@@ -205,7 +216,13 @@ def synthesize_file(
             if is_new:
                 write_rejects(rejects_path(out), (reject for reader in readers for reject in reader.rejects))
             else:
-                _settle(folder, described, Charges(ledger, None))
+                charges, release_id = Charges(ledger, None), str(described.statement.release_id)
+                if not charges.is_settled_or_reserved(release_id):
+                    raise ParameterError(
+                        f"the description in {str(folder)!r} was not charged to this ledger: go on without it, or "
+                        "make a new one (--force without --resume)"
+                    )
+                charges.settle(release_id)
             release = write_corpus(draw.of(described), out, writer)
         except BaseException as error:
             _note_description(error, folder)
@@ -213,14 +230,7 @@ def synthesize_file(
         return replace(release, skipped=sum(reader.skipped for reader in readers))
 
 
-def draw_file(
-    distribution: PathLike,
-    out: PathLike,
-    draw: Draw,
-    *,
-    text: str = "text",
-    force: bool = False,
-) -> Release:
+def draw_file(distribution: PathLike, out: PathLike, draw: Draw, *, text: str = "text", force: bool = False) -> Release:
     """Write a corpus drawn from an earlier distribution, without further privacy loss."""
     out, folder = check_path("out", out), check_path("distribution", distribution)
     if _is_around(folder, out):
@@ -228,7 +238,11 @@ def draw_file(
 
     def check() -> None:
         # a run that was stopped leaves a statement without texts: the same release may replace it
-        left = not os.path.lexists(out) and _is_of(statement_path(out), folder)
+        left = False
+        with suppress(DptextError):
+            left = not os.path.lexists(out) and folder_is_of(
+                folder, str(read_statement(statement_path(out)).release_id)
+            )
         distance = {"the public texts": draw.files}
         check_output([], out, force=force, statement_file=force or left, by="add --force", apart_from=distance)
 
@@ -239,15 +253,6 @@ def draw_file(
     with file_lock(out):
         check()  # again, under the lock
         return write_corpus(draw.of(described), out, writer)
-
-
-def _is_of(statement: Path, folder: Path) -> bool:
-    with suppress(DptextError):
-        return folder_is_of(folder, str(read_statement(statement).release_id))
-    return False
-
-
-# -- places ---------------------------------------------------------------------------------------------------
 
 
 def check_places(
@@ -264,42 +269,33 @@ def check_places(
     distance: dict[str, Sequence[PathLike]] = {"the public texts": public}
     check = partial(check_output, source.sources, out, ledger=ledger, apart_from=distance)
     check(force=True)
-    written = (out, statement_path(out), rejects_path(out))
     inputs = [entry for entry in source.sources if Path(entry) != STANDARD]
-    _check_pool_is_apart(inputs, public)
+    for pool, private in product(map(Path, public), map(Path, inputs)):
+        if _is_around(private, pool) or is_same(private, pool):
+            raise ParameterError(
+                f"{str(pool)!r} is both a file of IN and of the public pool: private texts would come out as they "
+                "are; give public texts, chosen without regard to IN"
+            )
     books = [] if ledger is None else [ledger]
+    written = (out, statement_path(out), rejects_path(out))
     for label, files in {"IN": inputs, **distance, "the ledger": books, "OUT": written}.items():
         if any(_is_around(folder, Path(file)) for file in files):
             raise ParameterError(
                 f"the description cannot be {str(folder)!r}, which is {label} or lies around it: choose another name "
                 "(--distribution)"
             )
-    check_place(folder, replace=True)
+    FOLDER.place(folder, replace=True)
     is_there = os.path.lexists(folder)
-    if is_there and os.path.lexists(out) and not force:
-        raise ParameterError(
-            f"{str(out)!r} is there already: choose another name, or add --resume and --force together, which makes it "
-            f"anew from the description in {str(folder)!r} at no further cost (--force alone makes a new description, "
-            "which costs again)"
-        )
-    if is_there and not resume and not force:
+    if is_there and not force and (os.path.lexists(out) or not resume):
         raise ParameterError(
             f"{str(folder)!r} is there already, the description that an earlier run released: add --resume to make "
-            "texts from it at no further cost, or --force for a new one, which costs again"
+            "texts from it at no further cost (with --force if OUT is there), or --force alone for a new description, "
+            "which costs again"
         )
     # without an output, the files beside it are of the run that is resumed
     check(force=force, statement_file=force or (resume and is_there))
     for hidden in (sibling(out, "lock"), sibling(folder, "lock")):
         check_target(hidden, replace=True, apart_from={"IN": inputs, **distance})
-
-
-def _check_pool_is_apart(inputs: Sequence[PathLike], public: Sequence[PathLike]) -> None:
-    for entry in public:
-        if any(_is_around(Path(private), Path(entry)) or is_same(Path(private), Path(entry)) for private in inputs):
-            raise ParameterError(
-                f"{os.fspath(entry)!r} is both a file of IN and of the public pool: private texts would come out as "
-                "they are; give public texts, chosen without regard to IN"
-            )
 
 
 def _is_around(folder: Path, file: Path) -> bool:
@@ -308,9 +304,6 @@ def _is_around(folder: Path, file: Path) -> bool:
         inner, outer = inner.parent.resolve() / inner.name, outer.parent.resolve() / outer.name
         return outer == inner or outer in inner.parents or outer.resolve() in inner.resolve().parents
     return False
-
-
-# -- the description ------------------------------------------------------------------------------------------
 
 
 def earlier(folder: Path, plan: SynthesisPlan, *, seeded: bool = False) -> TextDistribution | None:
@@ -346,7 +339,7 @@ def described_into(
     """Release a description into a folder, charged to a ledger: reserved, made, in place, settled."""
     if charges.kind is not None and synthesizer.seed is not None:
         raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
-    place, release_id = check_place(folder, replace=force), new_release_id()
+    place, release_id = FOLDER.place(folder, replace=force), new_release_id()
 
     def note(error: BaseException) -> None:
         charges.note_pending(error, release_id)
@@ -369,19 +362,6 @@ def _note_description(error: BaseException, folder: Path) -> None:
         f"the description is released and stands in {folder}: make texts from it at no further cost (the same command "
         "with --resume, or --distribution)"
     )
-
-
-def _settle(folder: Path, described: TextDistribution, charges: Charges) -> None:
-    release_id = str(described.statement.release_id)
-    if not charges.is_settled_or_reserved(release_id):
-        raise ParameterError(
-            f"the description in {str(folder)!r} was not charged to this ledger: go on without it, or make a new one "
-            "(--force without --resume)"
-        )
-    charges.settle(release_id)
-
-
-# -- the texts ------------------------------------------------------------------------------------------------
 
 
 def write_corpus(release: Release, out: Path, writer: DocumentWriter) -> Release:
