@@ -16,7 +16,7 @@ import pytest
 import dptext
 from dptext.embeddings import sharing
 from dptext.embeddings.refinement import public_base
-from dptext.embeddings.sharing import save_release, statement_files
+from dptext.embeddings.sharing import statement_files
 from dptext.errors import ParameterError, StorageError
 from dptext.privacy.guarantee import Relation, Unit
 
@@ -104,7 +104,7 @@ def test_every_name_of_a_level_becomes_a_file_of_its_own(tmp_path):
     assert files["strict"] == "privacy-strict.json"
     assert len({file.casefold() for file in files.values()}) == len(HOSTILE)
     assert all(re.fullmatch(r"privacy-[a-z0-9_-]{1,60}\.json", file) for file in files.values())
-    assert all(sharing._is_release_file(file) for file in files.values())
+    assert all(sharing._RELEASE_FILE.fullmatch(file) for file in files.values())
 
 
 def test_a_name_cannot_look_like_what_another_one_became():
@@ -209,8 +209,6 @@ def test_what_cannot_be_saved_is_said(model, vectors, tmp_path):
         model.save(tmp_path / "shared", word2vec="glove")
     with pytest.raises(ParameterError, match="the folder must be a path"):
         model.save("a\0b")
-    with pytest.raises(ParameterError, match="carry no statement"):
-        save_release(tmp_path / "shared", vectors, {})
     assert os.listdir(tmp_path) == []
 
 

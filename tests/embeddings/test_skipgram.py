@@ -1,6 +1,5 @@
 """SkipGram as users meet it: what comes out, what is promised, what a checkpoint holds, and what is refused."""
 
-import json
 import math
 import os
 import subprocess
@@ -14,6 +13,7 @@ from dptext.embeddings.participation import Participation
 from dptext.embeddings.skipgram import SkipGram
 from dptext.embeddings.training import read_checkpoint
 from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError, StorageError
+from dptext.io.artifacts import read_tensors
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.gaussian import SampledGaussian
 from dptext.privacy.guarantee import ApproxDP, NoGuarantee, Relation, Trust, Unit
@@ -322,12 +322,12 @@ def test_no_stream_of_random_bits_is_used_twice(vectors, tmp_path, monkeypatch):
 def test_a_checkpoint_holds_no_texts_no_users_no_seed_and_no_key(vectors, tmp_path):
     path = tmp_path / "run"
     interrupted(vectors, path, 8, seed=987654321)
-    head, _, body = path.read_bytes().partition(b"\n")
-    data = json.loads(head)
-    assert data.keys() == {"format", "version", "secrecy", "parameters", "steps", "shape", "sha256"}
-    assert data["secrecy"].startswith("private")
-    assert b"987654321" not in head + body
-    assert len(body) == 4 * math.prod(data["shape"])
+    tensors, head = read_tensors(path, source="run")
+    assert head.keys() == {"format", "version", "secrecy", "parameters", "steps", "sha256"}
+    assert head["secrecy"].startswith("private")
+    content = path.read_bytes()
+    assert b"987654321" not in content
+    assert len(content) < tensors["tables"].nbytes + 1000
 
 
 OTHERS = [
@@ -384,18 +384,18 @@ def test_what_is_no_checkpoint(vectors, tmp_path):
         model(vectors).fit(people(3), resume=True)
     for content in (b"", b"{}\n", b"\x00" * 5000, b"[" * 5000 + b"\n", b'{"format": "dptext-training"}\n'):
         path.write_bytes(content)
-        with pytest.raises(DataError, match="no checkpoint"):
+        with pytest.raises(DataError, match="checkpoint"):
             model(vectors).fit(people(3), checkpoint=path, resume=True)
     with pytest.raises(ParameterError, match="there already"):
         model(vectors).fit(people(3), checkpoint=path)
     path.unlink()
     interrupted(vectors, path, 4)
     whole = path.read_bytes()
-    fewer_steps = whole.replace(b'"steps": 3', b'"steps": 2')
+    fewer_steps = whole.replace(b'"steps":"3"', b'"steps":"2"')
     assert fewer_steps != whole
     for damaged in (whole[:-4], whole[:-1] + bytes([whole[-1] ^ 1]), whole + b"1234", fewer_steps):
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match="damaged"):
+        with pytest.raises(DataError, match=r"damaged|broken"):
             model(vectors).fit(people(3), checkpoint=path, resume=True)
     with pytest.raises(StorageError):
         model(vectors).fit(people(3), checkpoint=tmp_path / "nowhere" / "run")

@@ -9,7 +9,7 @@ import pytest
 
 from dptext import Document
 from dptext.audits import canary_loss
-from dptext.embeddings.skipgram import Run, SkipGram
+from dptext.embeddings.skipgram import SkipGram
 from dptext.privacy.randomness import NoiseKey
 from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import stored_users, users_of
@@ -45,7 +45,7 @@ def canaries_heard(epsilon, *, steps, sampling_rate, mode="private", unit="user"
     def train(included):
         documents = [Document(text, user=text) for text, present in zip(TEXTS, included, strict=True) if present]
         with users_of(documents, plan.trained, unit="user", seed=1) as users, stored_users(users) as store:
-            return Run(plan, None, 1, False).on(store, NoiseKey(5), lambda _: None)
+            return plan.train(store, NoiseKey(5))
 
     def score(tables):
         moved = tables.astype(np.float64) - start

@@ -194,7 +194,6 @@ def test_accuracy_is_unknown_without_public_labels():
     pool, labels = two_kinds(400, 0)
     [unknown] = expected_quality(pool, people=500, epsilon=1.0, seed=1, **fields)
     assert (unknown.accuracy, unknown.descriptions) == (None, None)
-    assert unknown.separation > 1.3
     [known] = expected_quality(pool, people=500, epsilon=1.0, public_labels=labels, seed=1, **fields)
     assert known.descriptions > 0.7
     assert known.accuracy[0] > 0.7

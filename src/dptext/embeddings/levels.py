@@ -5,8 +5,10 @@ Derivation: docs/mechanisms/skip-gram.md#embeddings-levels
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
@@ -168,17 +170,16 @@ class BudgetPolicy(ReprMixin):
             if not _is_empty(attributes.get(self.attribute)):
                 declared.add(user)
             elif not features:
-                remaining = _MAX_CHARACTERS - lengths.get(user, 0)
                 parts, text = texts.setdefault(user, []), document.text or ""
-                if remaining > 0 and text:
-                    parts.append(text[:remaining])
+                parts.append(text[: max(0, _MAX_CHARACTERS - lengths.get(user, 0))])
                 lengths[user] = lengths.get(user, 0) + len(text)
             elif user not in numbers:
-                values = [attributes.get(name) for name in features]
-                if not any(map(_is_empty, values)):
-                    pairs = zip(values, features, strict=True)
-                    numbers[user] = [_parse_number(value, name, row) for value, name in pairs]
-        inputs: dict[str, Any] = dict(numbers) if features else {user: " ".join(texts[user]) for user in texts}
+                values = {name: attributes.get(name) for name in features}
+                if not any(map(_is_empty, values.values())):
+                    numbers[user] = [_parse_number(value, name, row) for name, value in values.items()]
+        inputs: dict[str, Any] = (
+            dict(numbers) if features else {user: " ".join(filter(None, parts)) for user, parts in texts.items()}
+        )
         inputs = {user: value for user, value in inputs.items() if user not in declared}
         if not inputs:
             return {}
@@ -287,13 +288,10 @@ def _is_empty(value: Any) -> bool:
 
 
 def _parse_number(value: Any, name: str, row: int) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not np.isfinite(number):
-        raise DataError(f"row {row}: expected a number in the column {name!r}")
-    return number
+    with suppress(TypeError, ValueError):
+        if math.isfinite(number := float(value)):
+            return number
+    raise DataError(f"row {row}: expected a number in the column {name!r}")
 
 
 @dataclass(frozen=True)
@@ -330,10 +328,6 @@ class Levels:
         """The level with the largest share; its guarantee holds for every user."""
         return max(self.shares, key=self.shares.__getitem__)
 
-    @property
-    def predicted_from(self) -> PredictedFrom | None:
-        return None if self.policy is None else self.policy.predicted_from
-
     def add_level(self, guarantee: ApproxDP) -> ApproxDP:
         """Add the budget of a level sent by a device."""
         if self.policy is None:
@@ -344,9 +338,10 @@ class Levels:
         """Return the users that the statement of a level is about."""
         sources: dict[str | None, Literal["device", "declaration"]] = {"device": "device", "texts": "declaration"}
         requirements: list[Requirement] = []
+        predicted_from = None if self.policy is None else self.policy.predicted_from
         if self.shares[level] < max(self.shares.values()):
-            requirements.append(OfLevel(level, sources.get(self.predicted_from, "level")))
-        if self.predicted_from == "device":
+            requirements.append(OfLevel(level, sources.get(predicted_from, "level")))
+        if predicted_from == "device":
             requirements.append(LevelIsSent())
         return Condition(requirements=tuple(requirements))
 
@@ -354,7 +349,7 @@ class Levels:
     def assumptions(self) -> tuple[str, ...]:
         if len(self.shares) == 1:
             return ()
-        if self.policy is None or self.predicted_from is None:
+        if self.policy is None or self.policy.predicted_from is None:
             return ("each user's level was declared without regard to the texts, and may be public",)
         text = {
             "public": "each user's level was declared, or predicted from public data about them, and may be public",
@@ -367,16 +362,16 @@ class Levels:
                 f"once by randomised response of epsilon {self.policy.epsilon:g}, which is included above (users who "
                 "declared a level do not spend it); the sent levels may be public"
             ),
-        }[self.predicted_from]
+        }[self.policy.predicted_from]
         if self.policy.training is not None:
             return (text,)
         return (text, "volunteers published the labels and features that predict levels")
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        if self.policy is None or self.predicted_from is None:
+        if self.policy is None or self.policy.predicted_from is None:
             return {}
-        parameters: dict[str, Parameter] = {"levels_predicted_from": self.predicted_from}
+        parameters: dict[str, Parameter] = {"levels_predicted_from": self.policy.predicted_from}
         if self.policy.response is not None:
             parameters["epsilon_for_level"] = self.policy.epsilon
         return parameters

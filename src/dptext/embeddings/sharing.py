@@ -10,10 +10,10 @@ import io
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from dptext.errors import DataError, ParameterError
 from dptext.io.artifacts import Content, file_digest
@@ -30,7 +30,9 @@ Word2VecFormat: TypeAlias = Literal["binary", "text"]
 _CARD = "README.md"
 _WORD2VEC = {"binary": ("vectors.bin", write_binary), "text": ("vectors.txt", write_text)}
 _REQUIRED_FILES = {"vectors.safetensors", "words.txt", "config.json", "privacy.json", _CARD}
-_RELEASE_FILE = re.compile(r"vectors\.bin|vectors\.txt|privacy-[a-z0-9_-]+\.json")
+_RELEASE_FILE = re.compile(
+    r"vectors\.(safetensors|bin|txt)|words\.txt|config\.json|README\.md|privacy(-[a-z0-9_-]+)?\.json"
+)
 _SAFE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _DIGEST_SUFFIX = re.compile(r"(^|-)[0-9a-f]{16}$")  # reserved for names that are made safe
 
@@ -63,62 +65,36 @@ class Shareable:
         """
         if not hasattr(self, "vectors_"):
             raise ParameterError("there is nothing to save yet: call fit first")
-        if isinstance(self.statement_.guarantee, NoGuarantee):
+        vectors, statements, statement = self.vectors_, self.statements_, self.statement_
+        if isinstance(statement.guarantee, NoGuarantee):
             raise ParameterError(
                 "these vectors have no privacy guarantee and must not be shared: keep them with dptext.save_vectors"
             )
-        save_release(folder, self.vectors_, self.statements_, word2vec=word2vec, replace=replace)
-
-
-def save_release(
-    folder: str | os.PathLike[str],
-    vectors: WordVectors,
-    statements: Mapping[str, PrivacyStatement],
-    *,
-    word2vec: Word2VecFormat | None = "binary",
-    replace: bool = False,
-) -> None:
-    """Write the folder, completely or not at all; its parent folder must exist."""
-    if vectors.statement is None:
-        raise ParameterError("these vectors carry no statement: save them with dptext.save_vectors")
-    if word2vec is not None:
-        check_choice("word2vec", word2vec, get_args(Word2VecFormat), also=" or None")
-    check_copy(vectors.words, word2vec)
-    target = check_place(folder, replace=replace)
-    files = statement_files(statements) if len(statements) > 1 else {}
-    levels = {file: statements[level] for level, file in files.items()}
-    extra_files: dict[str, Content] = {}
-    copy = None
-    if word2vec is not None:
-        copy, write = _WORD2VEC[word2vec]
-        extra_files[copy] = partial(write, vectors)
-    card = _format_card(vectors, vectors.statement, statements, files=files, word2vec=copy)
-    write_folder(vectors, target, levels=levels, extra_files={_CARD: card.encode()} | extra_files, replace=replace)
-
-
-def _format_card(
-    vectors: WordVectors,
-    statement: PrivacyStatement,
-    statements: Mapping[str, PrivacyStatement],
-    *,
-    files: Mapping[str, str],
-    word2vec: str | None,
-) -> str:
-    delta = _delta(statement)
-    return filled(
-        "embeddings/templates/card.md",
-        vectors=vectors,
-        statement=statement,
-        statements=statements,
-        files=files,
-        word2vec=word2vec,
-        trained="noise_multiplier" in statement.parameters,
-        chance=f"at most 1 in {math.floor(1 / delta * (1 + 1e-12)):,}" if delta > 0 else "0",
-        delta_of=_delta,
-        substitution=_substitution,
-        number=_format_number,
-        known_vectors=KNOWN_VECTORS,
-    )
+        extra_files: dict[str, Content] = {}
+        if word2vec is not None:
+            check_choice("word2vec", word2vec, get_args(Word2VecFormat), also=" or None")
+            copy, write = _WORD2VEC[word2vec]
+            extra_files[copy] = partial(write, vectors)
+        check_copy(vectors.words, word2vec)
+        target = check_place(folder, replace=replace)
+        files = statement_files(statements) if len(statements) > 1 else {}
+        delta = _delta(statement)
+        card = filled(
+            "embeddings/templates/card.md",
+            vectors=vectors,
+            statement=statement,
+            statements=statements,
+            files=files,
+            word2vec=next(iter(extra_files), None),
+            trained="noise_multiplier" in statement.parameters,
+            chance=f"at most 1 in {math.floor(1 / delta * (1 + 1e-12)):,}" if delta > 0 else "0",
+            delta_of=_delta,
+            substitution=_substitution,
+            number=lambda value: f"{value:g}" if isinstance(value, int | float) else str(value),
+            known_vectors=KNOWN_VECTORS,
+        )
+        levels = {file: statements[level] for level, file in files.items()}
+        write_folder(vectors, target, levels=levels, extra_files={_CARD: card.encode(), **extra_files}, replace=replace)
 
 
 def _delta(statement: PrivacyStatement) -> float:
@@ -130,10 +106,6 @@ def _substitution(statement: PrivacyStatement) -> str | None:
     if not isinstance(epsilon, float) or not isinstance(delta, float):
         return None
     return f"epsilon {at_most(epsilon, 4)}, delta {at_most(delta, 3)}"
-
-
-def _format_number(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 def check_copies(folder: Path, vectors: WordVectors) -> Iterator[tuple[str, bool]]:
@@ -162,13 +134,9 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
 
 
 def _is_release(folder: Path) -> bool:
-    entries = {entry.name: entry.is_file() for entry in folder.iterdir()}
-    is_release = entries.keys() >= _REQUIRED_FILES and all(entries.values()) and all(map(_is_release_file, entries))
-    return is_release and FOLDER.announces(folder)
-
-
-def _is_release_file(name: str) -> bool:
-    return name in _REQUIRED_FILES or _RELEASE_FILE.fullmatch(name) is not None
+    entries = list(folder.iterdir())
+    only_ours = all(entry.is_file() and _RELEASE_FILE.fullmatch(entry.name) for entry in entries)
+    return only_ours and {entry.name for entry in entries} >= _REQUIRED_FILES and FOLDER.announces(folder)
 
 
 def statement_files(levels: Iterable[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -158,6 +158,31 @@ class SkipGramPlan(ReleasePlan):
             content=store.digest() if key.seeded else b"",
         )
 
+    def train(
+        self,
+        store: UserStore,
+        key: NoiseKey,
+        *,
+        start: Checkpoint | None = None,
+        path: Path | None = None,
+        every: int = 1,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> Singles:
+        """Run the remaining steps on these users, with checkpoints in a file, and return the noisy tables."""
+        from dptext.embeddings.training import Checkpoint, write_checkpoint
+
+        tables, done = (self.start(), 0) if start is None else (start.tables, start.steps)
+        training, steps = self.training(store, tables, key), self.participation.steps
+        progress(done)
+        for step in range(done, steps):
+            training.step(step)
+            if path is not None and (step + 1) % every == 0 and step + 1 < steps:
+                write_checkpoint(path, Checkpoint(tables, step + 1), self.fingerprint)
+            progress(step + 1)
+        if path is not None:
+            path.unlink(missing_ok=True)
+        return tables
+
     @property
     def noise_of_tables(self) -> float:
         """Standard deviation of the summed noise on each number of the tables."""
@@ -166,11 +191,9 @@ class SkipGramPlan(ReleasePlan):
 
     def signal(self, people: int) -> SkipGramSignal:
         """Compare noise and signal for a number of people, from public numbers only."""
-        people = check_int("people", people, minimum=1)
-        spent = self.participation
+        people, spent = check_int("people", people, minimum=1), self.participation
         rate = spent.rates[spent.most]
-        numbers = len(self.rows) * self.dimension * (2 if self.both else 1)
-        noise = spent.noise_multiplier * math.sqrt(numbers)
+        noise = spent.noise_multiplier * math.sqrt(len(self.rows) * self.dimension * (2 if self.both else 1))
         epoch = min(spent.steps, max(1, round(1 / rate)))
         return SkipGramSignal(
             unit=self.unit,
@@ -205,8 +228,8 @@ class SkipGramPlan(ReleasePlan):
                 "epsilon": self.guarantee(level).epsilon,
                 "delta": participation.delta,
                 "noise_multiplier": participation.noise_multiplier,
+                **self._substituted(level),
             }
-            parameters |= self._substituted(level)
         parameters |= {"mode": self.mode, "sampling_rate": participation.rates[level], "steps": participation.steps}
         parameters["sensitivity"] = clipping.norm
         if clipping.words:
@@ -233,14 +256,13 @@ class SkipGramPlan(ReleasePlan):
         return super()._assumptions() if self.mode == "private" else ()
 
     def _proof_assumptions(self) -> tuple[str, ...]:
-        lines = [
+        rounded = "sampling probabilities of single pairs are rounded to double precision"
+        return (
             f"it stays secret which {self.unit}s took part in which step",
             "an adversary may know that the corpus has at least one document",
             IEEE,
-        ]
-        if self.unit == "pair":
-            lines.append("sampling probabilities of single pairs are rounded to double precision")
-        return tuple(lines)
+            *([rounded] if self.unit == "pair" else []),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,45 +314,8 @@ class Progress:
             return float("inf")
         return participation.account(participation.most, steps=self.step).epsilon(delta=participation.delta)
 
-
-def _describe_steps(progress: Progress) -> tuple[int, int, str]:
-    return progress.step, progress.steps, "steps"
-
-
-@dataclass(eq=False)
-class Run:
-    """One training, new or resumed from a checkpoint that is written after every ``every`` steps."""
-
-    plan: SkipGramPlan
-    checkpoint: Path | None
-    every: int
-    resume: bool
-
-    def __post_init__(self) -> None:
-        from dptext.embeddings.training import read_checkpoint  # needs numba
-
-        self._start: Checkpoint | None = None
-        if self.checkpoint is not None:
-            check_target(self.checkpoint, replace=self.resume, apart_from={}, by="continue with resume=True")
-            shape = (2 * len(self.plan.rows), self.plan.dimension)
-            self._start = read_checkpoint(self.checkpoint, shape, self.plan.fingerprint)
-
-    def on(self, store: UserStore, key: NoiseKey, progress: Callable[[int], None]) -> Singles:
-        """Run the remaining steps on these users and return the noisy tables."""
-        from dptext.embeddings.training import Checkpoint, write_checkpoint
-
-        start = self._start or Checkpoint(self.plan.start(), 0)
-        training = self.plan.training(store, start.tables, key)
-        steps = self.plan.participation.steps
-        progress(start.steps)
-        for step in range(start.steps, steps):
-            training.step(step)
-            if self.checkpoint is not None and (step + 1) % self.every == 0 and step + 1 < steps:
-                write_checkpoint(self.checkpoint, Checkpoint(start.tables, step + 1), self.plan.fingerprint)
-            progress(step + 1)
-        if self.checkpoint is not None:
-            self.checkpoint.unlink(missing_ok=True)
-        return start.tables
+    def describe(self) -> tuple[int, int, str]:
+        return self.step, self.steps, "steps"
 
 
 class SkipGram(Shareable, ReprMixin):
@@ -472,6 +457,8 @@ class SkipGram(Shareable, ReprMixin):
             RefusedError: the checkpoint belongs to a training with other parameters.
             ParameterError: a checkpoint exists, and ``resume`` is not set; see the class.
         """
+        from dptext.embeddings.training import read_checkpoint  # needs numba
+
         every = check_int("checkpoint_every", checkpoint_every, minimum=1, maximum=10**6)
         if resume and checkpoint is None:
             raise ParameterError("resume needs the file to continue from: checkpoint=...")
@@ -479,7 +466,11 @@ class SkipGram(Shareable, ReprMixin):
         participation = plan.participation
         statements = plan.statements(seeded=self.seed is not None, release_id=release_id)
         statement = statements[participation.most]
-        run = Run(plan, None if checkpoint is None else Path(checkpoint), every, resume)
+        path = None if checkpoint is None else Path(checkpoint)
+        start = None
+        if path is not None:
+            check_target(path, replace=resume, apart_from={}, by="continue with resume=True")
+            start = read_checkpoint(path, (2 * len(plan.rows), plan.dimension), plan.fingerprint)
         if plan.mode == "private":
             total = as_approx(statement.guarantee).delta  # including earlier releases
             warn_of_delta(total, public_users=self.public_users)
@@ -497,12 +488,17 @@ class SkipGram(Shareable, ReprMixin):
                 seed=self.seed,
             ) as users,
             stored_users(users, participation.code) as store,
-            progress_bar(progress, "steps", participation.steps, describe=_describe_steps) as done,
+            progress_bar(progress, "steps", participation.steps, describe=Progress.describe) as done,
         ):
             if not len(store):
                 raise DataError("there are no documents: expected at least one")
-            tables = run.on(
-                store, NoiseKey(self.seed), lambda step: done(Progress(step, participation.steps, participation))
+            tables = plan.train(
+                store,
+                NoiseKey(self.seed),
+                start=start,
+                path=path,
+                every=every,
+                progress=lambda step: done(Progress(step, participation.steps, participation)),
             )
         source = "skip-gram" if plan.public is None else f"{plan.public.source} and skip-gram"
         self.vectors_ = WordVectors(plan.words.words, plan.finish(tables), source=source, statement=statement)
@@ -512,10 +508,10 @@ class SkipGram(Shareable, ReprMixin):
 
     def plan(self) -> SkipGramPlan:
         """Validate the arguments and return the public plan, before a text is read."""
-        distance, dimension = self.distance, self.dimension
-        starts_from_vectors = dimension is None and not isinstance(self.vectors, Vocabulary)
+        dimension, distance = self.dimension, self.distance
         if distance is None:
-            distance = _FROM_PUBLIC if starts_from_vectors else _FROM_NOTHING
+            is_random = dimension is not None or isinstance(self.vectors, Vocabulary)
+            distance = _FROM_NOTHING if is_random else _FROM_PUBLIC
         recipe = Recipe(
             unit=self.unit,
             pairs=self.pairs,
@@ -559,18 +555,17 @@ class SkipGram(Shareable, ReprMixin):
         return plan
 
     def _participation(self) -> Participation:
-        epsilon, private = self.epsilon, self.mode == "private"
+        epsilon, is_private = self.epsilon, self.mode == "private"
         if isinstance(epsilon, Participation):
             if self.unit == "pair" and len(epsilon.rates) > 1:
                 raise ParameterError("a pair of words has no level: give one epsilon for all")
-            if (epsilon.noise_multiplier > 0) != private:
+            if (epsilon.noise_multiplier > 0) != is_private:
                 raise ParameterError("mode='private' needs noise, and other modes must have none")
             return epsilon
-        delta, rate, steps = self.delta, self.sampling_rate, self.steps
-        if private:
-            epsilon = require_epsilon(epsilon, "SkipGram")
-            return Participation.calibrated(epsilon=epsilon, delta=delta, sampling_rate=rate, steps=steps)
-        return Participation.without_noise(delta=delta, sampling_rate=rate, steps=steps)
+        shared: dict[str, Any] = {"delta": self.delta, "sampling_rate": self.sampling_rate, "steps": self.steps}
+        if is_private:
+            return Participation.calibrated(epsilon=require_epsilon(epsilon, "SkipGram"), **shared)
+        return Participation.without_noise(**shared)
 
 
 def _words(

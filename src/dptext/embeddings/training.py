@@ -8,19 +8,19 @@ Derivation: docs/mechanisms/skip-gram.md#embeddings-dpsgd-clipping
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.noise import CellNoise, Sums, add_cells, compiled, move
 from dptext.embeddings.participation import Limits, Participation, Recipe, sampled_slots, sampled_users
-from dptext.errors import DataError, RefusedError, StorageError
+from dptext.errors import DataError, RefusedError
+from dptext.io.artifacts import read_tensors, tensor_bytes
 from dptext.io.atomic import hashed_file
 from dptext.io.batches import display_name
 from dptext.privacy.randomness import NoiseKey, RandomBits
@@ -72,14 +72,12 @@ class PairDrawing(NamedTuple):
         """Draw pairs of several users, at most ``limit`` per user."""
         pairs = np.empty((len(keys) * limit, self.columns), dtype=np.int32)
         ends = np.empty(len(keys), dtype=np.int64)
-        result = _draw_of_users(self, rows, starts, stops, keys, limit, pairs, ends)
-        return pairs[:result], ends
+        return pairs[: _draw_of_users(self, rows, starts, stops, keys, limit, pairs, ends)], ends
 
     def draw_slots(self, rows: Rows, slots: Offsets, keys: Keys) -> Rows:
         """Return (pairs, 2 + negatives) single pairs."""
         pairs = np.empty((len(slots), self.columns), dtype=np.int32)
-        result = _draw_of_slots(self, rows, slots, keys, pairs)
-        return pairs[:result]
+        return pairs[: _draw_of_slots(self, rows, slots, keys, pairs)]
 
 
 def _alias_table(weights: Floats) -> tuple[Chances, Rows]:
@@ -353,70 +351,47 @@ def add_clipped(
         add_cells(sums, touched[:count], gradient, factors[:count])
 
 
-_HEAD = {"format": "dptext-training", "version": 1, "secrecy": "private: a working file, not a release"}
-_LONGEST_HEAD = 1 << 12
-_ROWS_AT_ONCE = 1 << 12
+_HEAD = {"format": "dptext-training", "version": "1", "secrecy": "private: a working file, not a release"}
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Content of the file: (R, d) noisy tables and the number of steps done."""
+    """(R, d) noisy tables and the number of steps done."""
 
     tables: npt.NDArray[np.float32]
     steps: int
 
+    @property
+    def sha256(self) -> str:
+        digest = hashlib.sha256(b"%d steps " % self.steps)  # a smaller number would repeat steps and their noise
+        digest.update(np.ascontiguousarray(self.tables).data)
+        return digest.hexdigest()
+
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint, parameters: bytes) -> None:
     """Replace the file atomically; ``parameters`` is a digest of the public plan."""
-    tables = np.ascontiguousarray(checkpoint.tables, dtype="<f4")
-    head = _HEAD | {
-        "parameters": parameters.hex(),
-        "steps": checkpoint.steps,
-        "shape": list(tables.shape),
-        "sha256": _digest(checkpoint.steps, tables),
-    }
+    head = {"parameters": parameters.hex(), "steps": str(checkpoint.steps), "sha256": checkpoint.sha256}
     with hashed_file(path, owner_only=True) as stream:
-        stream.write(json.dumps(head).encode() + b"\n")
-        for start in range(0, len(tables), _ROWS_AT_ONCE):
-            stream.write(tables[start : start + _ROWS_AT_ONCE].tobytes())
+        stream.write(tensor_bytes({"tables": checkpoint.tables}, _HEAD | head))
 
 
 def read_checkpoint(path: Path, shape: tuple[int, int], parameters: bytes) -> Checkpoint | None:
     """Return the checkpoint if shape and parameters match; None if there is no file."""
+    if not path.exists():
+        return None
     name = display_name(path)
-    try:
-        with path.open("rb") as stream:
-            head = _head(stream)
-            if head is None:
-                raise DataError(f"{name} is no checkpoint of a training: name another file")
-            if head.get("parameters") != parameters.hex():
-                raise RefusedError(
-                    f"{name} belongs to a training with other parameters, words or vectors: use the same ones, or name "
-                    "another file"
-                )
-            tables = np.fromfile(stream, dtype="<f4")
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise error if isinstance(error, StorageError) else StorageError.of("read", path, error) from None
-    whole = head.get("shape") == list(shape) and type(head.get("steps")) is int
-    if not whole or _digest(head["steps"], tables) != head.get("sha256"):
+    tensors, head = read_tensors(path, source=f"the checkpoint {name}")
+    if not head.items() >= _HEAD.items():
+        raise DataError(f"{name} is no checkpoint of a training: name another file")
+    if head.get("parameters") != parameters.hex():
+        raise RefusedError(
+            f"{name} belongs to a training with other parameters, words or vectors: use the same ones, or name another "
+            "file"
+        )
+    checkpoint = Checkpoint(tensors["tables"].copy(), int(head["steps"]))
+    if checkpoint.tables.shape != shape or checkpoint.sha256 != head.get("sha256"):
         raise DataError(f"the checkpoint {name} is damaged: delete it and start again")
-    return Checkpoint(tables.reshape(shape).astype(np.float32, copy=False), head["steps"])
-
-
-def _digest(steps: int, tables: npt.NDArray[np.float32]) -> str:
-    digest = hashlib.sha256(b"%d steps " % steps)  # a smaller number would repeat steps and their noise
-    digest.update(tables.data)
-    return digest.hexdigest()
-
-
-def _head(stream: IO[bytes]) -> dict[str, Any] | None:
-    try:
-        head = json.loads(stream.readline(_LONGEST_HEAD))
-    except (ValueError, RecursionError):
-        return None
-    return head if isinstance(head, dict) and head.items() >= _HEAD.items() else None
+    return checkpoint
 
 
 Pairs = tuple[Rows, npt.NDArray[np.int64]]
@@ -476,7 +451,13 @@ class Training:
         self._thresholds = self.participation.thresholds
 
     def step(self, step: int) -> None:
-        sampled = self._sampled(step)
+        """Sample units, add their clipped gradients, and take the step with its noise."""
+        bits = self._bits(step, _COINS)
+        if self._single_pairs:
+            [rate] = self.participation.rates.values()
+            sampled = sampled_slots(bits, len(self.store.rows) * 2 * self.recipe.window, rate)
+        else:
+            sampled = sampled_users(bits, self.store.levels, self._thresholds)
         keys = np.empty(len(sampled), dtype=np.uint64)
         self._bits(step, _KEYS).fill(keys)
         for pairs, ends in self._drawn(sampled, keys):
@@ -485,13 +466,6 @@ class Training:
 
     def _bits(self, step: int, use: int) -> RandomBits:
         return self.key.stream(self.parameters, _USES * step + use, self.content)
-
-    def _sampled(self, step: int) -> npt.NDArray[np.int64]:
-        bits = self._bits(step, _COINS)
-        if not self._single_pairs:
-            return sampled_users(bits, self.store.levels, self._thresholds)
-        [rate] = self.participation.rates.values()
-        return sampled_slots(bits, len(self.store.rows) * 2 * self.recipe.window, rate)
 
     def _drawn(self, sampled: npt.NDArray[np.int64], keys: npt.NDArray[np.uint64]) -> Iterator[Pairs]:
         together = max(1, _TOGETHER // self.recipe.pairs)

@@ -280,8 +280,7 @@ def quotas(shares: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
     values = np.asarray(shares, dtype=np.float64)
     exact = values / values.sum() * n
     result: npt.NDArray[np.int64] = np.floor(exact).astype(np.int64)
-    left = n - int(result.sum())
-    result[np.lexsort((-values, result - exact))[:left]] += 1
+    result[np.lexsort((-values, result - exact))[: n - int(result.sum())]] += 1
     return result
 
 
@@ -289,8 +288,7 @@ def near(nearness: Floats, *, minimum: float = 1.0) -> Indices:
     order = np.argsort(-nearness, kind="stable")
     means = np.cumsum(nearness[order]) / np.arange(1, len(order) + 1)
     enough = int((means >= -1e-12).sum())  # means of ever less near texts only fall
-    nearest: Indices = order[: min(len(order), max(enough, int(np.ceil(minimum))))]
-    return nearest
+    return order[: max(enough, int(np.ceil(minimum)))]
 
 
 def _offsets(table: Floats, shares: Floats, targets: npt.NDArray[np.int64]) -> Floats:
@@ -331,20 +329,17 @@ def _margins(table: Floats) -> Floats:
     if table.shape[1] == 1:
         return np.zeros(len(table))
     two = np.partition(table, -2, axis=1)[:, -2:]
-    margins: Floats = two[:, 1] - two[:, 0]
-    return margins
+    return np.asarray(two[:, 1] - two[:, 0])
 
 
 def _ranks(values: Floats) -> Floats:
     """Each value's rank from above 0 (the least) to 1 (the greatest); equal values share theirs."""
     _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Floats = np.cumsum(counts)[which] / max(len(values), 1)
-    return ranks
+    return np.asarray(np.cumsum(counts)[which] / max(len(values), 1))
 
 
 def _shuffled(count: int, bits: RandomBits) -> Indices:
-    order: Indices = np.argsort(bits.integers(count), kind="stable")
-    return order
+    return np.asarray(np.argsort(bits.integers(count), kind="stable"))
 
 
 def _make_up(picked: list[Indices], targets: npt.NDArray[np.int64], table: Floats) -> None:

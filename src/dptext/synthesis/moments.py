@@ -59,7 +59,10 @@ class Labels:
         ):
             raise ParameterError("descriptions must be one text for each label of a column, or none for the column")
         for column, texts in zip(self.columns, descriptions, strict=True):
-            _check_descriptions(column, texts)
+            if not all(isinstance(text, str) and text.strip() and is_encodable(text) for text in texts):
+                raise ParameterError(
+                    f"the descriptions of the labels of {column!r} must be non-empty texts that UTF-8 can hold"
+                )
         if len(self) > MOST_CLASSES:
             raise ParameterError(
                 f"labels make at most {MOST_CLASSES:,} classes, got {len(self):,} combinations of {len(values)} "
@@ -133,14 +136,6 @@ class Labels:
         return {values: code for code, values in enumerate(product(*self.values))}
 
 
-def _check_descriptions(column: str, texts: tuple[str, ...]) -> None:
-    for place, text in enumerate(texts, 1):
-        if not isinstance(text, str) or not text.strip() or not is_encodable(text):
-            raise ParameterError(
-                f"the description of label {place} of {column!r} must be a non-empty text that UTF-8 can hold"
-            )
-
-
 def _names_of(labels: object) -> Any:
     if not isinstance(labels, PrivateLabels):
         return labels
@@ -157,20 +152,17 @@ def _check_labels(column: str, values: Any) -> tuple[str, ...]:
         kind = "one text" if isinstance(values, str | bytes) else display_value(values)
         raise ParameterError(f"the labels of {column!r} must be a list, got {kind}")
     labels = [canonical_label(value) for value in islice(values, MOST_CLASSES + 1)]
-    if None in labels or not labels:
-        kind = f"one that is none of these, at place {labels.index(None) + 1}" if labels else "an empty list"
-        raise ParameterError(f"the labels of {column!r} must be texts, numbers or truth values, got {kind}")
-    encodable = [label for label in labels if label is not None and is_encodable(label)]
-    if len(encodable) < len(labels):
+    known = [label for label in labels if label is not None and is_encodable(label)]
+    if not known or len(known) < len(labels):
         raise ParameterError(
-            f"the labels of {column!r} must be texts that UTF-8 can hold, got one with half a surrogate pair"
+            f"the labels of {column!r} must be texts that UTF-8 can hold, numbers or truth values, and at least one"
         )
-    if len(set(encodable)) < len(encodable):
-        place = next(place for place, label in enumerate(encodable, 1) if label in encodable[: place - 1])
+    if len(set(known)) < len(known):
+        place = next(place for place, label in enumerate(known, 1) if label in known[: place - 1])
         raise ParameterError(
             f"the labels of {column!r} must differ, got the one at place {place} before: 1, 1.0 and '1' are one label"
         )
-    return tuple(sorted(encodable) if isinstance(values, AbstractSet) else encodable)
+    return tuple(sorted(known) if isinstance(values, AbstractSet) else known)
 
 
 COUNT_WEIGHT = 0.2

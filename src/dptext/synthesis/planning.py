@@ -48,7 +48,6 @@ class Expected:
     seen: int | None = None
     accuracy: tuple[float, float] | None = None
     descriptions: float | None = None
-    separation: float | None = None
     warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -94,15 +93,18 @@ def expected_quality(
         near = ratio.nearness(rows)
         return np.asarray(near > np.median(near))
 
+    def release(matrix: Floats, sigma: float) -> Floats:
+        return noisy_matrix(np.rint(matrix / CELL).astype(np.int64), sigma, bits)
+
     def agreement(matrix: Floats, sigma: float) -> float:
-        return float(np.mean([np.mean(choices(_noisy(matrix, sigma, bits), sigma) == clean) for _ in range(_DRAWS)]))
+        return float(np.mean([np.mean(choices(release(matrix, sigma), sigma) == clean) for _ in range(_DRAWS)]))
 
     def accuracy(sigma: float) -> float:
         """Of one simulated release: people from one half of the labelled texts, tested on the other half."""
         order = np.argsort(bits.uniform(len(right)))
         rows, tested = order[: len(order) // 2][:people], order[len(order) // 2 :]
         start = _described(labelled[rows], right[rows], classes, people)
-        return float(np.mean(choices(_noisy(start, sigma, bits), sigma, labelled[tested]) == right[tested]))
+        return float(np.mean(choices(release(start, sigma), sigma, labelled[tested]) == right[tested]))
 
     nobody = np.zeros((classes, 1 + vectors.shape[1]))
     divided = _made_up_classes(vectors, space, classes) if descriptions is None else choices(nobody, 1.0)
@@ -132,7 +134,6 @@ def expected_quality(
             seen=_rounded(people_needed * sigma),
             accuracy=(min(scores), max(scores)) if scores else None,
             descriptions=alone,
-            separation=_separation(descriptions, space),
         )
         predictions.append(replace(expected, warnings=(*_too_few(expected, people, float(shares.max())), *warnings)))
     return predictions
@@ -151,14 +152,6 @@ def _public_codes(public: Any, labels: Labels, values: Sequence[Any] | None) -> 
         " ".join(encodable(text or "").split()): labels.code([value] if single else value)
         for text, value in zip(public, values, strict=True)
     }
-
-
-def _separation(descriptions: Floats | None, space: PublicFeatures) -> float | None:
-    if descriptions is None or len(descriptions) < 2:
-        return None
-    gaps = descriptions - descriptions.mean(axis=0)
-    size, average = float(np.square(gaps).sum()), float(np.trace(space.covariance)) / len(space.covariance)
-    return float(np.einsum("ki,ij,kj->", gaps, space.covariance, gaps)) / size / average if size * average > 0 else 0.0
 
 
 def _too_few(expected: Expected, people: int, largest: float) -> Iterator[str]:
@@ -225,8 +218,7 @@ def _made_up_classes(vectors: Floats, space: PublicFeatures, classes: int) -> np
     values, directions = np.linalg.eigh(space.covariance)
     count = min(classes, len(values))
     first = directions[:, -count:] / np.sqrt(np.maximum(values[-count:], 1e-12))
-    result: npt.NDArray[np.intp] = np.argmax((vectors - space.mean) @ first, axis=1)
-    return result
+    return np.asarray(np.argmax((vectors - space.mean) @ first, axis=1))
 
 
 def _described(vectors: Floats, label: npt.NDArray[np.intp], classes: int, people: int) -> Floats:
@@ -238,7 +230,3 @@ def _described(vectors: Floats, label: npt.NDArray[np.intp], classes: int, peopl
             mean = math.sqrt(1 - COUNT_WEIGHT**2) * class_vectors.mean(axis=0)
             matrix[index] = people * len(class_vectors) / len(vectors) * np.r_[COUNT_WEIGHT, mean]
     return matrix
-
-
-def _noisy(matrix: Floats, sigma: float, bits: RandomBits) -> Floats:
-    return noisy_matrix(np.rint(matrix / CELL).astype(np.int64), sigma, bits)

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
@@ -104,20 +105,18 @@ class TextSample:
 
     def _added(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
         for chunk in chunks:
-            for text in chunk[0]:
-                self.add(text)
+            self._add(chunk[0])
             yield chunk
-
-    def add(self, text: str) -> None:
-        """Add one private text."""
-        self._digests.add(_digest(text))
-        if len(self._digests) > 2 * _SAMPLED:
-            self._digests = self._smallest()
 
     def add_block(self, block: Batch) -> None:
         """Add the texts of a block of rows; a missing one counts as empty."""
-        for text in block.texts:
-            self.add(text or "")
+        self._add(text or "" for text in block.texts)
+
+    def _add(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self._digests.add(_digest(text))
+            if len(self._digests) > 2 * _SAMPLED:
+                self._digests = self._smallest()
 
     def _smallest(self) -> set[int]:
         return set(sorted(self._digests)[:_SAMPLED])
@@ -216,17 +215,15 @@ def _filled(template: str, request: Request, turn: int, **values: str) -> str:
     return "\n".join(lines).format(**values)
 
 
-_THOUGHT_ENDS = "</think>"
 _FENCE = re.compile(r"```[\w-]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _ITEM = re.compile(r"\s{0,8}(?:[(\[]?\d{1,4}[.):\]]|[-*•])\s+(?=\S)")
 _CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127])
 _QUOTES = {'"': '"', "“": "”", "«": "»", "'": "'"}
-_OF_A_TEXT = ("text", "content")  # what an object that holds one text may call it
 
 
 def texts_of(answer: str, limit: int, *, is_cut: bool = False) -> list[str]:
-    """The texts in an answer, at most so many: a JSON list, numbered lines, or lines."""
-    body = answer.rpartition(_THOUGHT_ENDS)[2].strip()
+    """Return up to ``limit`` texts of an answer: a JSON list, numbered lines, or lines."""
+    body = answer.rpartition("</think>")[2].strip()
     fenced = _FENCE.search(body)
     if fenced:
         body = fenced[1].strip()
@@ -245,26 +242,20 @@ _DECODER = json.JSONDecoder(strict=False)  # which takes a line feed within a st
 
 
 def _parse_json_list(body: str) -> list[str] | None:
-    """The texts of a list somewhere in an answer; None: there is none. Of one that is cut, those that are whole."""
-    try:
-        return _strings(json.loads(body, strict=False))
-    except (ValueError, RecursionError):
-        pass
+    """Return the texts of a JSON list in an answer, the complete ones of a list that is cut, or None without a list."""
     start = _LIST.search(body)
-    try:
+    with suppress(ValueError, RecursionError):
+        return _strings(json.loads(body, strict=False))
+    with suppress(ValueError, RecursionError):
         if start is not None:
             return _strings(_DECODER.raw_decode(body, start.start())[0])
-    except (ValueError, RecursionError):
-        pass
     texts = []
     opened = _LIST_OF_STRINGS.search(body)
     place = len(body) if opened is None else opened.end()
-    while (comma := _STRING.match(body, place)) is not None:
-        try:
+    with suppress(ValueError):
+        while (comma := _STRING.match(body, place)) is not None:
             text, place = _DECODER.raw_decode(body, comma.end())
-        except ValueError:
-            break
-        texts.append(text)
+            texts.append(text)
     # brackets within a sentence make no list
     return texts or ([] if body[:1] in ("[", "{") else None)
 
@@ -273,7 +264,7 @@ def _strings(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, dict):
-        named = [value[name] for name in _OF_A_TEXT if isinstance(value.get(name), str)]
+        named = [value[name] for name in ("text", "content") if isinstance(value.get(name), str)]
         lists = [entry for entry in value.values() if isinstance(entry, list)]
         return named[:1] or (_strings(lists[0]) if len(lists) == 1 else [])
     if isinstance(value, list):
@@ -284,7 +275,7 @@ def _strings(value: Any) -> list[str]:
 def _parse_lines(body: str) -> list[str]:
     lines = body.split("\n")
     marks = [_ITEM.match(line) for line in lines]
-    if sum(mark is not None for mark in marks) < 2 and not (marks and marks[0]):
+    if not marks[0] and sum(mark is not None for mark in marks) < 2:
         whole = [line for line in lines if line.strip()]
         return whole[1:] if len(whole) > 1 and whole[0].rstrip().endswith(":") else whole
     items: list[str] = []
@@ -297,7 +288,7 @@ def _parse_lines(body: str) -> list[str]:
 
 
 def cleaned(text: str) -> str:
-    """A text that a file can hold: without control characters, halves of surrogate pairs, and white space around it."""
+    """Return a text without control characters, halves of surrogate pairs, and surrounding white space."""
     return text.encode("utf-8", "ignore").decode().translate(_CONTROLS).strip()
 
 
@@ -336,26 +327,25 @@ def generated(
     """Let a source write texts in rounds, and select n distinct texts with classes."""
     counts = np.ceil(n * np.asarray(shares) / np.sum(shares) - 1e-9).astype(int).tolist()
     written = _Written(weigh, len(labels), progress)
-    for turn in range(rounds):
+    nothing: list[list[str]] = [[]] * len(labels)
+
+    def ask(counts: Sequence[int], best: Sequence[Sequence[str]]) -> bool:
+        """Let the source write texts of each class; return False if none of them is new."""
         new: list[str] = []
-        best = written.best(shares, -(-n // _PARENTS), bits) if turn else [[]] * len(labels)
         for code, name in enumerate(labels.names):
             if counts[code] > 0:
                 request = Request(labels.values_of(code), tuple(hints.get(name, ())), counts[code])
-                new += written.unseen(_turn(source, request, best[code]))
-        if not new:
+                new += written.unseen(_ask_for_class(source, request, best[code]))
+        if new:
+            written.add(new)
+        return bool(new)
+
+    for turn in range(rounds):
+        if not ask(counts, written.best(shares, -(-n // _PARENTS), bits) if turn else nothing):
             break
-        written.add(new)
     while 0 < len(written.texts) < n:  # duplicates left fewer than n: ask for the missing ones
-        missing = quotas(shares, n - len(written.texts)).tolist()
-        new = []
-        for code, name in enumerate(labels.names):
-            if missing[code] > 0:
-                request = Request(labels.values_of(code), tuple(hints.get(name, ())), missing[code])
-                new += written.unseen(_validated_answer(source.propose(request), "propose"))
-        if not new:
+        if not ask(quotas(shares, n - len(written.texts)).tolist(), nothing):
             break
-        written.add(new)
     if len(written.texts) < n:
         trouble = getattr(source, "trouble", "")  # of sources that can fail
         why = f" ({trouble})" if trouble else ""
@@ -367,14 +357,14 @@ def generated(
     return [written.texts[place] for place in chosen.tolist()], classes
 
 
-def _turn(source: Source, request: Request, best: Sequence[str]) -> list[str]:
+def _ask_for_class(source: Source, request: Request, best: Sequence[str]) -> list[str]:
+    """Let a source vary the best texts for one half, and propose the others."""
     if not best:
         return _validated_answer(source.propose(request), "propose")
-    half = -(-request.count // 2)
-    examples = tuple(best[:_SHOWN])
+    half, examples = -(-request.count // 2), tuple(best[:_SHOWN])
     varied = _validated_answer(source.vary(best, Request(request.label, request.hints, half, examples)), "vary")
-    others = Request(request.label, request.hints, max(0, request.count - len(varied)), examples)
-    return varied + _validated_answer(source.propose(others), "propose") if others.count else varied
+    missing = Request(request.label, request.hints, max(0, request.count - len(varied)), examples)
+    return varied + _validated_answer(source.propose(missing), "propose") if missing.count else varied
 
 
 def _validated_answer(answer: Iterable[Any], method: str) -> list[str]:

@@ -44,7 +44,7 @@ class Terms:
     most_documents: int = MOST_DOCUMENTS
 
     def __post_init__(self) -> None:
-        check_prior(self.prior, _UNITS[self.unit])
+        check_prior(dict(self.labels.learned), _UNITS[self.unit])
 
     @classmethod
     def of(cls, *, epsilon: float, delta: float, labels: Any, column: str, unit: str, most_documents: int) -> Terms:
@@ -63,15 +63,13 @@ class Terms:
         yield "unit", self.unit
         yield "labels", self.labels.names if self.labels.columns else None
 
-    @cached_property
-    def prior(self) -> dict[str, PrivacyStatement]:
-        """Earlier releases about the same users: learned labels. (Features may add more.)"""
-        return dict(self.labels.learned)
+    def prior(self, features: PublicFeatures) -> dict[str, PrivacyStatement]:
+        """Return the statements of earlier releases about the same users: learned labels and learned features."""
+        return {**dict(self.labels.learned), **features.prior}
 
     def substitution_guarantee(self, features: PublicFeatures) -> ApproxDP:
         """Return the guarantee under substitution, composed with earlier releases."""
-        prior = {**self.prior, **features.prior}
-        return substituted(self.budget.guarantee(relation=Relation.SUBSTITUTION), prior)
+        return substituted(self.budget.guarantee(relation=Relation.SUBSTITUTION), self.prior(features))
 
     def statement(
         self,
@@ -83,40 +81,37 @@ class Terms:
         release_id: str | None = None,
     ) -> PrivacyStatement:
         """Return the statement of a release, composed with earlier releases."""
-        check_prior(features.prior, _UNITS[self.unit])
-        prior = {**self.prior, **features.prior}
-        swapped = self.substitution_guarantee(features)
-        first, *others = always_assumed(_UNITS[self.unit], counted_in=bool(prior))
-        text: dict[str, Parameter] = {
-            **noise_parameters(self.budget, swapped),
-            **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()},
-            "classes": len(self.labels),
-            "label_columns": ", ".join(self.labels.columns) or None,
-            "labels_sha256": self.labels.sha256,
-            "most_documents": self.most_documents,
-            **parameters,
-            **features.parameters(),
-        }
+        unit, prior = _UNITS[self.unit], self.prior(features)
+        check_prior(prior, unit)
+        first, *others = always_assumed(unit, counted_in=bool(prior))
+        exposed = []
+        if self.labels.columns:
+            known = "they were released under a promise of their own, counted in above"
+            exposed = [f"the names of the labels: {known if self.labels.learned else 'they are public'}"]
+            if self.labels.described:
+                exposed.append("the descriptions of the labels: they are public")
         statement = release_statement(
             guarantee=self.budget.guarantee(),
-            unit=_UNITS[self.unit],
+            unit=unit,
             relation=Relation.ADD_REMOVE,
             trust=Trust.CENTRAL,
             mechanism=mechanism,
-            parameters=text,
+            parameters={
+                **noise_parameters(self.budget, self.substitution_guarantee(features)),
+                **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()},
+                "classes": len(self.labels),
+                "label_columns": ", ".join(self.labels.columns) or None,
+                "labels_sha256": self.labels.sha256,
+                "most_documents": self.most_documents,
+                **parameters,
+                **features.parameters(),
+            },
             assumptions=(first, *features.assumptions(), *others),
-            exposed=self._names_of_labels(),
+            exposed=exposed,
             seeded=seeded,
             release_id=release_id or new_release_id(),
         )
         return counted_in(statement, prior)
-
-    def _names_of_labels(self) -> tuple[str, ...]:
-        if not self.labels.columns:
-            return ()
-        known = "they were released under a promise of their own, counted in above" if self.prior else "they are public"
-        described = ("the descriptions of the labels: they are public",) if self.labels.described else ()
-        return (f"the names of the labels: {known}", *described)
 
 
 def noise_parameters(budget: PersonalBudgets, swapped: ApproxDP) -> dict[str, Parameter]:
