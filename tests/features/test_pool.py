@@ -88,8 +88,8 @@ def test_a_pool_of_a_pool_is_that_pool():
 
 def test_what_is_no_pool_gets_one_clear_error():
     for make_texts, error, expected in [
-        (list, ParameterError, "nothing was given; give public texts"),
-        (lambda: ["", None, " \n"], ParameterError, "3 entries were given, all empty"),
+        (list, ParameterError, "empty entries: 0"),
+        (lambda: ["", None, " \n"], ParameterError, "empty entries: 3"),
         (lambda: 3, ParameterError, "paths, texts or a table, got 3"),
         (lambda: b"text", ParameterError, "got bytes"),
         (lambda: ["one", 2], DataError, "entry 2 is int"),

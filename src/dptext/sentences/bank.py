@@ -313,8 +313,6 @@ class TextBank(ReprMixin):
             **self.features.parameters(),
         }
 
-    # -- as a folder ------------------------------------------------------------------------------------------
-
     def save(self, folder: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write texts, vectors, features and a card into a folder, completely or not at all.
 
@@ -329,32 +327,24 @@ class TextBank(ReprMixin):
         target = check_place(folder, replace=replace)
         config, arrays = self.features.to_parts()
         arrays |= {"ranks": self.profile.ranks, "cumulative": self.profile.cumulative}
-        _FOLDER.write(
-            target,
-            {
-                "name": self.name,
-                "licence": self.licence,
-                "texts": len(self),
-                "dimension": self.features.dimension,
-                "features": config,
-                "files": list(self.files),
-            },
-            {**self._large(), _FEATURES: tensor_bytes(arrays), _CARD: self.card().encode()},
-            software=software(),
-            replace=replace,
-        )
+        announced = {
+            "name": self.name,
+            "licence": self.licence,
+            "texts": len(self),
+            "dimension": self.features.dimension,
+            "features": config,
+            "files": list(self.files),
+        }
+        files = {**self._large(), _FEATURES: tensor_bytes(arrays), _CARD: self.card().encode()}
+        _FOLDER.write(target, announced, files, software=software(), replace=replace)
 
     def card(self) -> str:
         """Return the Markdown card of the folder: contents, origin and usage."""
         return filled("sentences/templates/card.md", bank=self)
 
     def _large(self) -> dict[str, Any]:
-        return {_VECTORS: self._write_vectors, _TEXTS: self._lines.write}
-
-    @property
-    def _lines(self) -> _Lines:
         assert isinstance(self.texts, _Lines)
-        return self.texts
+        return {_VECTORS: self._write_vectors, _TEXTS: self.texts.write}
 
     def _write_vectors(self, file: HashedFile) -> None:
         head = io.BytesIO()
@@ -393,30 +383,17 @@ class TextBank(ReprMixin):
             lines = _Lines(np.asarray(np.memmap(place / _TEXTS, dtype=np.uint8, mode="r")))
             lines.check()
             profile = Profile(tensors["ranks"], tensors["cumulative"], candidates=int(tensors["ranks"][-1]))
-            shape = (len(lines), features.dimension)
-            text = isinstance(config["name"], str) and isinstance(config["licence"], str | None)
-            text = (
-                text and isinstance(config["files"], list) and all(isinstance(entry, str) for entry in config["files"])
-            )
-            if (
-                not text
-                or len(lines) < _LEAST
-                or vectors.dtype != np.float32
-                or not vectors.flags.c_contiguous
-                or not vectors.shape == shape == (config["texts"], config["dimension"])
-                or profile.candidates != len(lines) - 1
-            ):
+            name, licence, files = config["name"], config["licence"], config["files"]
+            has_text = isinstance(name, str) and isinstance(licence, str | None)
+            has_files = isinstance(files, list) and all(isinstance(entry, str) for entry in files)
+            shape = (config["texts"], config["dimension"])
+            fits = vectors.shape == shape == (len(lines), features.dimension) and profile.candidates == len(lines) - 1
+            is_plain = vectors.dtype == np.float32 and vectors.flags.c_contiguous
+            if not (has_text and has_files and fits and is_plain and len(lines) >= _LEAST):
                 raise ValueError
-            bank._hold(
-                lines,
-                vectors,
-                features,
-                config["name"],
-                config["licence"],
-                tuple(config["files"]),
-                profile=profile,
-                fingerprint=_fingerprint(config["sha256"], features.fingerprint),
-            )
+            fingerprint = _fingerprint(config["sha256"], features.fingerprint)
+            known = {"profile": profile, "fingerprint": fingerprint}
+            bank._hold(lines, vectors, features, name, licence, tuple(files), **known)
             _ = bank._sets  # validates every vector
         except OSError as error:
             raise StorageError.of("read", place, error) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -18,7 +18,7 @@ from dptext.privacy.neighbours import ANY_TWO, Condition, SameSentenceCount
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import GUESSED_AMONG, RELINKING, before_bank
-from dptext.release.mechanism import TextMechanism
+from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
 from dptext.representations.encoders import check_texts
 from dptext.sentences.bank import TextBank
@@ -41,29 +41,32 @@ class BankRewriter(TextMechanism):
     it. A bank text is drawn with weight a if it is in S(x), and with weight b otherwise, for whole numbers with
     a / b <= e^epsilon (`dptext.noise.subset_selection`).
 
-    **Guarantee** (local; substitution). *Of a sentence* (``unit="sentence"``): epsilon, pure, for any two sentences. A
-    document of n of them loses n epsilon at most, against documents with the same number of sentences, which is shown.
-    *Of a document* (``unit="document"``): epsilon, pure, for **any** two documents. With ``max_sentences`` = n always n
-    sentences come out, with epsilon / n each: sentences after the n-th are cut, missing ones are the empty text, which
-    goes through the mechanism like any other. Without it one text stands for the whole document.
-    *Proof.* S(x) has k members for every x, and depends on x and the public bank alone: a part loses at most epsilon
-    (`SubsetSelection`). The parts of a document are drawn independently, so their losses add up; how many they are
-    is equal for neighbours. There is no slack.
-    Assumptions: the bank and its encoder are public and were fixed without a look at the private texts.
+    **Guarantee** (local; substitution).
 
-    **A private text that is also in the bank loses no more than others.** It may come out as it is, but so it may for
-    every other input, at most e^epsilon times less often. A bank that was made or pruned by the private texts breaks
-    this.
+    * ``unit="sentence"``: epsilon, pure, for any two sentences. A document of n sentences has n epsilon, against
+      documents with the same number of sentences, which is shown.
+    * ``unit="document"``: epsilon, pure, for **any** two documents. With ``max_sentences`` = n, always n sentences come
+      out, with epsilon / n each: sentences after the n-th are cut, and missing ones are the empty text, which goes
+      through the mechanism like any other. Without it, one text stands for the whole document.
 
-    **Not covered.** An epsilon of 8 multiplies the odds of a guess by up to 2,981: an attacker who knows
-    the candidates often finds the right one (`relinking`). And the words are the bank's: see `dptext.TextBank`.
+    *Proof.* S(x) has k members for every x and depends on x and the public bank only, so a part has at most epsilon
+    (`SubsetSelection`). The parts of a document are drawn independently, so their losses add up; neighbours have the
+    same number of parts. There is no slack. Assumptions: the bank and its encoder are public and were fixed without
+    regard to the private texts.
+
+    A private text that is also in the bank loses no more than others: it may come out unchanged, but also for every
+    other input, at most e^epsilon times less often. A bank that was made or pruned by the private texts breaks this.
+
+    **Not covered.** An epsilon of 8 multiplies the odds of a guess by up to 2,981: an adversary who knows the
+    candidates often finds the right one (`relinking`). The words are those of the bank's authors: see
+    `dptext.TextBank`.
 
     Args:
-        bank: public.
-        epsilon: nats.
-        unit: what they are for, a sentence or a document.
-        max_sentences: how many sentences of a document are replaced. For a document also how many come out.
-        size: k, the same for all texts; None: with which the similarity is largest on average, by what is public
+        bank: public texts.
+        epsilon: privacy budget (nats) of a unit.
+        unit: privacy unit of epsilon: a sentence or a document.
+        max_sentences: number of sentences of a document that are replaced; for a document also the number released.
+        size: k, the same for all texts; None: the one with the largest average similarity, from public numbers
             (`dptext.noise.subset_selection.best_size`).
 
     Raises:
@@ -94,27 +97,22 @@ class BankRewriter(TextMechanism):
         self.bank = bank
         self.epsilon = check_float("epsilon", epsilon, above=0)
         self.unit: UnitOfEpsilon = check_choice("unit", unit, get_args(UnitOfEpsilon))
-        self.max_sentences = (
-            None
-            if max_sentences is None
-            else check_int("max_sentences", max_sentences, minimum=1, maximum=_MOST_SENTENCES)
-        )
+        self.max_sentences = max_sentences
+        if max_sentences is not None:
+            self.max_sentences = check_int("max_sentences", max_sentences, minimum=1, maximum=_MOST_SENTENCES)
         shared = self.max_sentences if self.unit == "document" else None
         of_a_part = self.epsilon if shared is None else _share(self.epsilon, shared)
-        k = (
-            best_size(of_a_part, bank.profile)
-            if size is None
-            else check_int("size", size, minimum=1, maximum=len(bank) - 1)
-        )
+        if size is None:
+            k = best_size(of_a_part, bank.profile)
+        else:
+            k = check_int("size", size, minimum=1, maximum=len(bank) - 1)
         self.selection = SubsetSelection(len(bank), k, of_a_part)
         self._freeze()
 
     @property
     def size(self) -> int:
-        """K, how many texts of the bank are in the set of a part."""
+        """K, the number of bank texts in the set of a part."""
         return self.selection.size
-
-    # -- guarantee --------------------------------------------------------------------------------------------
 
     @property
     def statement(self) -> PrivacyStatement:
@@ -140,6 +138,16 @@ class BankRewriter(TextMechanism):
         return 1 if self._is_whole else self.max_sentences
 
     def _statement(self, guarantee: Guarantee, unit: Unit, condition: Condition) -> PrivacyStatement:
+        exposed = [
+            "texts of the bank, word for word, with the names, numbers and claims of their authors, who are not "
+            "protected"
+        ]
+        if unit is not Unit.SENTENCE and self.unit == "document":
+            exposed.insert(0, "the number of documents, and their order")
+        elif unit is not Unit.SENTENCE:
+            maximum = self.max_sentences
+            cut = "" if maximum is None else f" (at most {maximum}; later sentences were removed unread)"
+            exposed.insert(0, f"the number of documents, their order, and the number of sentences in each{cut}")
         return self._statement_of(
             guarantee,
             unit=unit,
@@ -149,24 +157,8 @@ class BankRewriter(TextMechanism):
                 "occurs in them",
                 *self.bank.features.assumptions(),
             ),
-            exposed=(
-                *self._exposed_parts(unit),
-                "texts of the bank, word for word, with the names, numbers and claims of their authors, who are not "
-                "protected",
-            ),
+            exposed=tuple(exposed),
         )
-
-    def _exposed_parts(self, unit: Unit) -> tuple[str, ...]:
-        if unit is Unit.SENTENCE:
-            return ()
-        if self.unit == "document":
-            return ("the number of documents, and their order",)
-        cut = (
-            ""
-            if self.max_sentences is None
-            else f" (at most {self.max_sentences}; later sentences were removed unread)"
-        )
-        return (f"the number of documents, their order, and the number of sentences in each{cut}",)
 
     def parameters(self) -> dict[str, Parameter]:
         """Return the public parameters, for the statement."""
@@ -205,13 +197,12 @@ class BankRewriter(TextMechanism):
 
         Args:
             people: n, from 1.
-            texts: one text, which is one part, of each of them, whose output is seen; None: any texts.
-            parts: how many parts of one person are seen; None: all of a document where epsilon is for a document, else
-                one sentence.
+            texts: one text (one part) of each person; None: any texts.
+            parts: number of parts of one person in the output; None: all of a document if epsilon is for a document,
+                else one sentence.
 
         Raises:
-            ParameterError: people or parts below 1; not one text each; texts for several parts, of which the exact
-                chance is not known.
+            ParameterError: people or parts below 1; not one text each; texts and several parts.
         """
         if parts is None:
             parts = 1 if self.unit == "sentence" or self.max_sentences is None else self.max_sentences
@@ -229,8 +220,6 @@ class BankRewriter(TextMechanism):
             is_in_one[sets] = True
         return self.selection.relinking(people, int(np.count_nonzero(is_in_one)))
 
-    # -- the work ---------------------------------------------------------------------------------------------
-
     def parts(self, text: str) -> list[str]:
         """Return the parts that are replaced: sentences, truncated or padded for the unit, or the whole text."""
         if self._is_whole:
@@ -240,9 +229,18 @@ class BankRewriter(TextMechanism):
             sentence += [""] * ((self.max_sentences or 0) - len(sentence))
         return sentence
 
-    def replacing(self) -> _Replacing:
+    def replacing(self) -> Replacing:
         """See `TextMechanism`."""
-        return _Replacing(self)
+        return self._replace
+
+    def _replace(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
+        parts = [self.parts(text) for text in texts]
+        flat = [*chain.from_iterable(parts)]
+        draws = self._drawn(flat, bits)
+        counts = [len(part) for part in parts]
+        private = [" ".join(draws[start:end]) for start, end in pairwise(accumulate(counts, initial=0))]
+        kept, unchanged = sum(map(_is_same, flat, draws)), sum(map(_is_same, texts, private))
+        return private, Tally(longest=max(counts, default=0), words=len(draws), kept=kept, unchanged=unchanged)
 
     def sample(self, texts: Iterable[str | None], *, seed: int | None = None) -> list[str]:
         """One text of the bank for each text, which is taken as one part, drawn independently.
@@ -255,8 +253,7 @@ class BankRewriter(TextMechanism):
 
     def probabilities(self, text: str) -> Floats:
         """Return (N,) float64 probabilities of the bank texts for one part."""
-        only: Floats = self.distributions([text])[0]
-        return only
+        return np.asarray(self.distributions([text])[0])
 
     def distributions(self, texts: Iterable[str | None]) -> Floats:
         """Return the (n, N) float64 probabilities from which the sampler draws, for n parts."""
@@ -283,8 +280,6 @@ class BankRewriter(TextMechanism):
             rows[start + inside] = sets[which[inside], places[start + inside]]
         return [self.bank.texts[row] for row in rows.tolist()]
 
-    # -- what a private text shows ----------------------------------------------------------------------------
-
     def parts_in(self, private_text: str) -> int:
         """See `TextMechanism`: every text of the bank holds something, and white space parts them."""
         if self._is_whole:
@@ -299,23 +294,6 @@ class BankRewriter(TextMechanism):
                 "documents (unit='document'), or use dptext.privatize"
             )
         return super().most_parts(private_texts)
-
-
-class _Replacing:
-    """See `dptext.release.mechanism.Replacing`."""
-
-    def __init__(self, rewriter: BankRewriter) -> None:
-        self._rewriter = rewriter
-
-    def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
-        parts = [self._rewriter.parts(text) for text in texts]
-        draws = self._rewriter._drawn([*chain.from_iterable(parts)], bits)
-        counts = [len(part) for part in parts]
-        ends = np.cumsum([0, *counts]).tolist()
-        private = [" ".join(draws[start:end]) for start, end in pairwise(ends)]
-        kept = sum(map(_is_same, chain.from_iterable(parts), draws))
-        unchanged = sum(map(_is_same, texts, private))
-        return private, Tally(longest=max(counts, default=0), words=len(draws), kept=kept, unchanged=unchanged)
 
 
 def _is_same(text: str, private: str) -> bool:

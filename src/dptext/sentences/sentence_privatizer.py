@@ -19,19 +19,16 @@ class SentencePrivatizer(TextPrivatizer):
     ``fit`` loads or builds the bank and ignores the texts, so nothing is learned from them.
     ``transform`` is that of `dptext.release.scikit_learn.TextPrivatizer`: fresh noise each time.
 
-    **Guarantee** (unit document, substitution, local): of one call of ``transform``, as ``statement_`` says: of
-    `dptext.BankRewriter`. *Every call is a new release with its own privacy loss*, and pipelines call often: ``fit``
-    transforms the training texts, ``predict`` the test texts, and a cross-validation of k folds privatizes each
-    text k times for each candidate. To release once, privatize first (`dptext.privatize`) and search on the private
-    texts.
+    **Guarantee** (unit document, substitution, local): that of `dptext.BankRewriter` for one call of ``transform``,
+    see ``statement_``. *Every call is a new release with its own privacy loss*, and pipelines call often: ``fit``
+    transforms the training texts, ``predict`` the test texts, and a cross-validation of k folds privatizes each text k
+    times per candidate. To release once, privatize first (`dptext.privatize`) and search on the private texts.
 
     Args:
-        bank: a `dptext.TextBank`, the folder of one, or *public* texts to make one of (what a bank takes as ``texts``).
-            Where ``fit`` is called often, a `TextBank` saves the time.
-        epsilon, unit, max_sentences, size: see `dptext.BankRewriter`. There is no usual epsilon: ``fit`` refuses
-            without.
-        encoder: by which public texts are similar, where a bank is made of them (see `dptext.TextBank`); of a folder
-            what it cannot hold.
+        bank: a `dptext.TextBank`, its folder, or *public* texts to make one of. A `TextBank` saves time if ``fit`` is
+            called often.
+        epsilon, unit, max_sentences, size: see `dptext.BankRewriter`. ``fit`` requires an epsilon.
+        encoder: encoder of a bank that is made of texts (see `dptext.TextBank`), or that its folder cannot store.
         seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
             texts (other texts or parameters still get other noise), and the statement says so.
 
@@ -65,13 +62,8 @@ class SentencePrivatizer(TextPrivatizer):
         encoder: Spec = None,
         seed: int | None = None,
     ) -> None:
-        self.bank = bank
-        self.epsilon = epsilon
-        self.unit = unit
-        self.max_sentences = max_sentences
-        self.size = size
-        self.encoder = encoder
-        self.seed = seed
+        self.bank, self.epsilon, self.unit, self.encoder, self.seed = bank, epsilon, unit, encoder, seed
+        self.max_sentences, self.size = max_sentences, size
 
     def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn hands both over
         """Load or build the bank, and create the mechanism; the texts are ignored."""
