@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.display import Fields, ReprMixin
-from dptext.embeddings.participation import CELLS, IEEE, Clipping, PublishedAccount, public_frequencies
+from dptext.embeddings.participation import CELLS, IEEE, PublishedAccount, check_clip, public_frequencies
 from dptext.embeddings.plan import check_source
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.io.documents import Document, DocumentReader
@@ -110,7 +110,7 @@ class DPUGC(ReprMixin):
             setattr(self, name, check_int(name, getattr(self, name), minimum=1, maximum=maximum))
         self.noise_multiplier = check_float("noise_multiplier", noise_multiplier, minimum=_MIN_NOISE)
         self.learning_rate = check_float("learning_rate", learning_rate, above=0)
-        Clipping.of(clip)
+        check_clip(clip)
         values: Any = epsilon
         self.budgets = PersonalBudgets(require_epsilon(values, "DPUGC"), delta=delta, default=default_level)
         if len(self.budgets.levels) > 1 and level is None:
@@ -216,7 +216,7 @@ class DPUGC(ReprMixin):
         from dptext.embeddings.noise import CellNoise
         from dptext.embeddings.training import Scratch, Tables, add_clipped  # need numba
 
-        count, limits = len(words), Clipping.of(self.clip).limits
+        count, cells = len(words), CELLS / self.clip
         matrix = np.zeros((2 * count, self.dimension), dtype=np.float32)
         matrix[:count] = (bits.uniform(count, self.dimension) - 0.5) / self.dimension  # line 1
         rates = np.full(self.steps, self.learning_rate * self.clip / (self.lot * CELLS))  # eta / L, in units of the sum
@@ -231,7 +231,7 @@ class DPUGC(ReprMixin):
             pairs, owners = lots.draw()  # lines 3 to 5
             ends = np.arange(1, len(pairs) + 1)
             # lines 6 and 7
-            add_clipped(tables.matrix, offsets, pairs, ends, limits, True, scratch, tables.sums)
+            add_clipped(tables.matrix, offsets, pairs, ends, cells, True, scratch, tables.sums)
             tables.descend(step, bits)  # lines 8 to 11
             users, samples = np.unique(owners, return_counts=True)
             taken_part[users] += 1

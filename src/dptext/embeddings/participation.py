@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -39,39 +39,12 @@ _MANDELBROT = 2.7
 def public_frequencies(words: int) -> Floats:
     """Return (words,) p_r of equation (weights): the frequency of a word from its rank in a public list."""
     frequencies = 1.0 / (np.arange(1, words + 1) + _MANDELBROT)
-    normalised: Floats = frequencies / frequencies.sum()
-    return normalised
+    return np.asarray(frequencies / frequencies.sum())
 
 
-class Limits(NamedTuple):
-    """Clipping norms in cells, for `dptext.embeddings.training`."""
-
-    joint: float
-    words: float
-    contexts: float
-    cells: float
-
-
-@dataclass(frozen=True)
-class Clipping:
-    """The clipping norm of a unit."""
-
-    norm: float
-    words: float = 0.0
-    contexts: float = 0.0
-
-    @classmethod
-    def of(cls, clip: float | tuple[float, float]) -> Clipping:
-        norms = clip if isinstance(clip, tuple | list) else (clip,)
-        if isinstance(clip, tuple | list) and len(clip) != 2:
-            raise ParameterError(f"clip must be one norm, or two (of words, of contexts), got {len(clip)}")
-        checked = [check_float("clip", norm, minimum=_SHORTEST_CLIP, maximum=_LONGEST_CLIP) for norm in norms]
-        return cls(*checked) if len(checked) == 1 else cls(math.hypot(*checked), *checked)
-
-    @property
-    def limits(self) -> Limits:
-        cells = CELLS / self.norm
-        return Limits(0.0 if self.words else float(CELLS), self.words * cells, self.contexts * cells, cells)
+def check_clip(clip: float) -> float:
+    """Return a clipping norm C for which a vector of norm 1 has a number of cells that float32 can hold."""
+    return check_float("clip", clip, minimum=_SHORTEST_CLIP, maximum=_LONGEST_CLIP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +56,7 @@ class Recipe:
     window: int
     negatives: int
     subsample: float
-    clip: float | tuple[float, float]
+    clip: float
     distance: float
     most_words: int
 
@@ -93,20 +66,15 @@ class Recipe:
             object.__setattr__(self, name, check_int(name, getattr(self, name), minimum=1, maximum=maximum))
         if self.unit == "pair":
             object.__setattr__(self, "pairs", 1)
-        Clipping.of(self.clip)
+        check_clip(self.clip)
         object.__setattr__(self, "distance", check_float("distance", self.distance, above=0, maximum=_FARTHEST))
         if isinstance(self.subsample, bool) or self.subsample != 0:  # 0 stays an int, because the fingerprint holds it
             object.__setattr__(self, "subsample", check_float("subsample", self.subsample, above=0))
 
-    @property
-    def clipping(self) -> Clipping:
-        return Clipping.of(self.clip)
-
     def rates(self, steps: int) -> Floats:
         """Return (steps,) learning rates, for a sum in units of C divided by the denominator."""
         falling = np.arange(steps, 0, -1, dtype=np.float64)
-        rates: Floats = self.distance * falling / falling.sum()
-        return rates
+        return np.asarray(self.distance * falling / falling.sum())
 
     def kept(self, words: int) -> Floats:
         """Return (words,) the probability of keeping a word, by public rank (as in word2vec.c)."""

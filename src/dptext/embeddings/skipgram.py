@@ -221,7 +221,7 @@ class SkipGramPlan(ReleasePlan):
         return condition if self.unit != "pair" else Condition(about="pairs", requirements=condition.requirements)
 
     def _costs(self, level: str) -> dict[str, Parameter]:
-        participation, clipping = self.participation, self.recipe.clipping
+        participation = self.participation
         parameters: dict[str, Parameter] = {}
         if self.mode == "private":
             parameters = {
@@ -231,10 +231,7 @@ class SkipGramPlan(ReleasePlan):
                 **self._substituted(level),
             }
         parameters |= {"mode": self.mode, "sampling_rate": participation.rates[level], "steps": participation.steps}
-        parameters["sensitivity"] = clipping.norm
-        if clipping.words:
-            parameters |= {"sensitivity_of_words": clipping.words, "sensitivity_of_contexts": clipping.contexts}
-        return parameters
+        return parameters | {"sensitivity": float(self.recipe.clip)}
 
     def _shape(self) -> dict[str, Parameter]:
         recipe = self.recipe
@@ -368,7 +365,7 @@ class SkipGram(Shareable, ReprMixin):
         window: number of context words on either side.
         negatives: number of negative words per pair.
         subsample: frequency above which occurrences of a word are dropped at random; 0: never.
-        clip: clipping norm C; or one norm per table (words, contexts), whose root sum of squares is C.
+        clip: clipping norm C of a unit, over both tables.
         distance: distance that the tables may move in all steps together
             (`dptext.embeddings.participation.Recipe`). None: 400 from public vectors, 1000 from a random start.
         most_words: maximum number of words used per user; later ones are ignored.
@@ -418,7 +415,7 @@ class SkipGram(Shareable, ReprMixin):
         window: int = 5,
         negatives: int = 5,
         subsample: float = 1e-4,
-        clip: float | tuple[float, float] = 1.0,
+        clip: float = 1.0,
         distance: float | None = None,
         most_words: int = 1_000_000,
         processes: int = 1,

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.embeddings.noise import CellNoise, Sums, add_cells, compiled, move
-from dptext.embeddings.participation import Limits, Participation, Recipe, sampled_slots, sampled_users
+from dptext.embeddings.participation import CELLS, Participation, Recipe, sampled_slots, sampled_users
 from dptext.errors import DataError, RefusedError
 from dptext.io.artifacts import read_tensors, tensor_bytes
 from dptext.io.atomic import hashed_file
@@ -215,6 +215,7 @@ def _draw_of_slots(drawing: PairDrawing, rows: Rows, slots: Offsets, keys: Keys,
 Singles = npt.NDArray[np.float32]
 
 _SHORTER = 1 - 2.0**-20
+_CLIPPED = float(CELLS)
 _ONE = np.float32(1.0)
 
 
@@ -296,8 +297,8 @@ def unit_gradient(
 
 
 @compiled
-def _squared_lengths(gradient: Singles, count: int, touched: Rows, half: int) -> tuple[float, float]:
-    """Return the squared norms of the word rows (below ``half``) and of the context rows."""
+def _clip_factor(gradient: Singles, count: int, touched: Rows, half: int, cells: float) -> float:
+    """Return the factor that clips a gradient and converts it to cells (cells); 0 if the norm is 0 or not finite."""
     of_words = of_contexts = 0.0
     for number in range(count):
         row = gradient[number]
@@ -308,16 +309,10 @@ def _squared_lengths(gradient: Singles, count: int, touched: Rows, half: int) ->
             of_words += part
         else:
             of_contexts += part
-    return of_words, of_contexts
-
-
-@compiled
-def _clip_factor(squared: float, limit: float, cells: float) -> float:
-    """Return the factor that clips a gradient and converts it to cells (cells); 0 if the norm is 0 or not finite."""
-    length = math.sqrt(squared)
+    length = math.sqrt(of_words + of_contexts)
     if not 0.0 < length < math.inf:
         return 0.0
-    return min(cells, limit / length) * _SHORTER
+    return min(cells, _CLIPPED / length) * _SHORTER
 
 
 @compiled
@@ -326,11 +321,12 @@ def add_clipped(
     offsets: Singles,
     pairs: Rows,
     ends: npt.NDArray[np.int64],
-    limits: Limits,
+    cells: float,
     both: bool,
     scratch: Scratch,
     sums: Sums,
 ) -> None:
+    """Add the clipped gradient of each unit to the sums; ``cells`` is the number of cells of a vector of norm 1."""
     slots, touched, gradient = scratch
     half = len(tables) // 2
     factors = np.empty(len(touched), dtype=np.float64)
@@ -338,16 +334,9 @@ def add_clipped(
     for number in range(len(ends)):
         count = unit_gradient(tables, offsets, pairs, first, ends[number], both, scratch)
         first = ends[number]
-        of_words, of_contexts = _squared_lengths(gradient, count, touched, half)
-        if limits.joint > 0.0:
-            word_factor = context_factor = _clip_factor(of_words + of_contexts, limits.joint, limits.cells)
-        else:
-            word_factor = _clip_factor(of_words, limits.words, limits.cells)
-            context_factor = _clip_factor(of_contexts, limits.contexts, limits.cells)
+        factors[:count] = _clip_factor(gradient, count, touched, half, cells)
         for slot in range(count):
-            row = touched[slot]
-            slots[row] = -1
-            factors[slot] = word_factor if row < half else context_factor
+            slots[touched[slot]] = -1
         add_cells(sums, touched[:count], gradient, factors[:count])
 
 
@@ -447,7 +436,7 @@ class Training:
         )
         self._single_pairs = recipe.unit == "pair"
         self._scratch = Scratch.of(rows, recipe.pairs * self._drawing.columns, dimension)
-        self._limits = recipe.clipping.limits
+        self._cells = CELLS / recipe.clip
         self._thresholds = self.participation.thresholds
 
     def step(self, step: int) -> None:
@@ -480,4 +469,4 @@ class Training:
 
     def _add(self, step: int, pairs: Rows, ends: npt.NDArray[np.int64]) -> None:  # noqa: ARG002
         matrix, sums, both = self.tables.matrix, self.tables.sums, self.tables.both
-        add_clipped(matrix, self.offsets, pairs, ends, self._limits, both, self._scratch, sums)
+        add_clipped(matrix, self.offsets, pairs, ends, self._cells, both, self._scratch, sums)

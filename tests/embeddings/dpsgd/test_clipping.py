@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.embeddings.noise import Sums
-from dptext.embeddings.participation import CELLS, MOST, Clipping
+from dptext.embeddings.participation import CELLS, MOST, check_clip
 from dptext.embeddings.training import Scratch, add_clipped, unit_gradient
 from dptext.errors import ParameterError
 from embeddings.dpsgd.cells import get, put
@@ -65,7 +65,7 @@ def cells_of(tables, pairs, ends, clip=1.0, *, both=True, start=None):
         np.zeros(len(tables), dtype=np.float32),
         pairs,
         np.asarray(ends, dtype=np.int64),
-        Clipping.of(clip).limits,
+        CELLS / clip,
         both,
         scratch,
         sums,
@@ -103,14 +103,6 @@ def test_a_users_clipped_gradient_is_that_of_autograd(clip):
     assert np.abs(result - expected).max() < tolerance
 
 
-def test_each_table_may_have_a_norm_of_its_own():
-    tables, pairs = tables_of(6, scale=3.0), pairs_of(6, 40)
-    result = cells_of(tables, pairs, [len(pairs)], (1.0, 2.0)) * math.sqrt(5) / CELLS
-    assert np.linalg.norm(result[:WORDS]) == pytest.approx(1.0, abs=1e-3)
-    assert np.linalg.norm(result[WORDS:]) == pytest.approx(2.0, abs=1e-3)
-    assert np.linalg.norm(result) <= math.sqrt(5)
-
-
 def test_the_length_of_a_single_pair_has_a_closed_form():
     """Equation (length), duplicates merged: without merging it would be another number."""
     tables = tables_of(7)
@@ -136,7 +128,7 @@ HOSTILE = [0.0, 1e-45, 1e-36, 1e-30, 1.0, 1e10, 1e30, 3e38, math.inf, math.nan]
     scale=st.sampled_from(HOSTILE),
     spoiled=st.lists(st.tuples(st.integers(0, 2 * WORDS - 1), st.sampled_from(HOSTILE)), max_size=4),
     words=st.integers(1, WORDS),
-    clip=st.sampled_from([1e-20, 1e-3, 1.0, 7.0, 1e20, (1.0, 1.0), (1e-3, 5.0), (1e-20, 1e-20), (1e-20, 1e20)]),
+    clip=st.sampled_from([1e-20, 1e-3, 1.0, 7.0, 1e20]),
 )
 def test_no_user_adds_more_than_the_length_promised(seed, count, scale, spoiled, words, clip):
     """In exact integers, for hostile tables and texts."""
@@ -185,18 +177,6 @@ def test_users_without_pairs_add_nothing():
 
 def test_norms_that_are_none():
     """Invalid norms, and norms for which a vector of length 1 has more cells than float32 can hold."""
-    for norm in [
-        0.0,
-        -1.0,
-        math.nan,
-        math.inf,
-        1e-40,
-        1e40,
-        (1.0,),
-        (1.0, 0.0),
-        (1.0, 1.0, 1.0),
-        "1",
-        (1e-310, 1e-310),
-    ]:
+    for norm in [0.0, -1.0, math.nan, math.inf, 1e-40, 1e40, "1"]:
         with pytest.raises(ParameterError, match="clip must be"):
-            Clipping.of(norm)
+            check_clip(norm)
