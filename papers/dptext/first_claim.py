@@ -72,7 +72,6 @@ def _of_fold(fold: Arrived, place: int, seed: int, setting: Setting) -> dict[str
         [bags[row] for row in fold.tested],
         top=TOP,
         people=everything.people[fold.tested].tolist(),
-        seed=seed,
     )
     return {
         "released AUC": released.auc.score.value,

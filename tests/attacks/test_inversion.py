@@ -6,7 +6,6 @@ the exact sign of the effect: what noise adds to the baseline is below what one 
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from dptext.attacks import bag_inversion
 from dptext.errors import ParameterError
@@ -25,12 +24,10 @@ def pairs():
     return vectors, counts
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("decoder", ["ridge", "logistic"])
-def test_words_behind_plain_vectors_are_named_and_behind_noise_not(pairs, decoder):
+def test_words_behind_plain_vectors_are_named_and_behind_noise_not(pairs):
     vectors, counts = pairs
     known, private = slice(0, 450), slice(450, 600)
-    fields = {"decoder": decoder, "top": 6, "seed": 1}
+    fields = {"top": 6}
     result = bag_inversion(vectors[known], counts[known], vectors[private], counts[private], **fields)
     assert [entry.measure for entry in result] == ["precision of 6 words", "recall of 6 words"]
     for entry in result:
@@ -62,21 +59,19 @@ def test_precision_and_recall_are_counted_right(pairs):
     """By hand: the same vectors for everybody, so the frequent words are all there is to name."""
     public = [["a", "b"]] * 7 + [["a", "c"]] * 4 + [["d"]] * 2
     private = [["a", "b", "b", "z"], ["d"], [], ["c", "x", "y", "z"]]
-    precision, recall = bag_inversion(np.ones((13, 2)), public, np.ones((4, 2)), private, top=2, seed=1)
+    precision, recall = bag_inversion(np.ones((13, 2)), public, np.ones((4, 2)), private, top=2)
     assert precision.score.value == precision.baseline == pytest.approx((1 + 0 + 0) / 3)
     assert recall.score.value == recall.baseline == pytest.approx((2 / 3 + 0 + 0) / 3)
     assert not precision.succeeded
     assert precision.score.count == 3  # an empty bag has no words to find
 
 
-def test_texts_and_sparse_counts_are_bags_too(pairs):
+def test_texts_are_bags_too(pairs):
     vectors, counts = pairs
     texts = [" ".join(f"w{word}" for word in np.flatnonzero(row)) for row in counts]
     sides = vectors[:450], vectors[450:]
-    plain = bag_inversion(sides[0], counts[:450], sides[1], counts[450:], seed=1, people=np.arange(150) // 10)
-    thin = sparse.csr_matrix(counts)
-    assert bag_inversion(sides[0], thin[:450], sides[1], thin[450:], seed=1, people=np.arange(150) // 10) == plain
-    bags = bag_inversion(sides[0], texts[:450], sides[1], texts[450:], seed=1)
+    plain = bag_inversion(sides[0], counts[:450], sides[1], counts[450:], people=np.arange(150) // 10)
+    bags = bag_inversion(sides[0], texts[:450], sides[1], texts[450:])
     assert bags[0].score.value == pytest.approx(plain[0].score.value, abs=0.02)
     assert (plain[0].score.count, bags[0].score.count) == (15, 150)
 

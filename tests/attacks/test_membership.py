@@ -19,6 +19,11 @@ from dptext.attacks.membership import (
 )
 from dptext.errors import ParameterError
 
+
+def softmax(logits):
+    return np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+
+
 ROWS, WORDS, SHADOWS = 1000, 1000, 8
 Z = 4.9  # two-sided 1e-6
 
@@ -185,20 +190,13 @@ def test_the_likelihood_ratio_is_that_of_scipy():
             sides.append(stats.norm.logpdf(x, masked.mean(axis=0), np.sqrt(spread if variances else spread.mean())))
         return score_membership(sides[0] - sides[1], members)
 
-    result = likelihood_ratio_membership(logits, halves, requested, labels, members, logits=True)
+    result = likelihood_ratio_membership(softmax(logits), halves, softmax(requested), labels, members)
     assert result.auc.score == oracle(True).auc.score
     assert result.auc.score != oracle(False).auc.score
     few = slice(0, 10)
     halves, logits = random_halves(n, 10, seed=2), logits[few]
-    result = likelihood_ratio_membership(logits, halves, requested, labels, members, logits=True)
+    result = likelihood_ratio_membership(softmax(logits), halves, softmax(requested), labels, members)
     assert result.auc.score == oracle(False).auc.score
-
-
-def test_logits_and_their_probabilities_say_the_same():
-    generator = np.random.default_rng(8)
-    logits, labels, members = generator.normal(size=(60, 2)) * 4, generator.integers(0, 2, 60), np.arange(60) < 30
-    odds = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    assert loss_membership(logits, labels, members, logits=True).scores == loss_membership(odds, labels, members).scores
 
 
 def test_certain_outputs_and_constant_ones_are_answered():
@@ -246,9 +244,9 @@ _SHADOWS, _HALVES = np.full((4, 6, 2), 0.5), random_halves(6, 4, seed=1)
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: loss_membership(_FINE * np.nan, _LABELS, _MEMBERS), "outputs must be finite"),
-        (lambda: loss_membership(_FINE * 3, _LABELS, _MEMBERS), "logits=True"),
-        (lambda: loss_membership(_FINE, _LABELS[:3], _MEMBERS), "labels must be one class for each of 6"),
+        (lambda: loss_membership(_FINE * np.nan, _LABELS, _MEMBERS), "probabilities that sum to 1"),
+        (lambda: loss_membership(_FINE * 3, _LABELS, _MEMBERS), "probabilities that sum to 1"),
+        (lambda: loss_membership(_FINE, _LABELS[:3], _MEMBERS), "labels must be one class from 0 to 1 for each of 6"),
         (lambda: loss_membership(_FINE, _LABELS, _MEMBERS * 0), "members must hold two members"),
         (lambda: score_membership([1.0, np.nan, 1, 1, 1, 1], _MEMBERS), "scores must be a row of finite"),
         (lambda: shadow_membership(_FINE, _MEMBERS * 0 + 1, _FINE, _MEMBERS), "shadow_members must hold"),

@@ -1,7 +1,7 @@
 """Sets of the nearest rows, against a computation in integers."""
 
-import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import numpy as np
@@ -59,16 +59,6 @@ def find_in_integers(matrix, queries, count):
     return np.sort(order[:, :count], axis=1)
 
 
-def decided_by_all_scores(sets, queries, count):
-    """What `find` gives, and for how many queries the thresholds did not decide."""
-    with mock.patch.object(sets, "_find_by_all_scores", wraps=sets._find_by_all_scores) as last_resort:
-        result = sets.find(queries, count)
-    return result, sum(len(call.args[3]) for call in last_resort.call_args_list)
-
-
-# -- the sets ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("size", [1, 2, 128, 1025])
 @pytest.mark.parametrize("make", [drawn, coarse])
 def test_sets_of_a_small_matrix_are_those_of_integers(make, size):
@@ -80,17 +70,11 @@ def test_sets_of_a_small_matrix_are_those_of_integers(make, size):
         assert result.dtype == np.int64
 
 
-# one; few; below and above where there are two thresholds; most; all
-@pytest.mark.parametrize("count", [1, 34, 1200, 1300, 5000, 19_900, 19_999, 20_000])
-def test_sets_of_a_large_matrix_are_those_of_integers(count):
-    matrix, queries = drawn(20_000, 24), drawn(40, 24, seed=5)
-    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), find_in_integers(matrix, queries, count))
-
-
-@pytest.mark.parametrize("count", [1, 3, 100, 1250, 5000, 19_999])
-def test_of_ties_and_duplicates_the_lower_rows_are_taken(count):
-    matrix, queries = coarse(20_000, 3), coarse(40, 3, seed=6)
-    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), find_in_integers(matrix, queries, count))
+def test_sets_of_a_large_matrix_are_those_of_integers():
+    for matrix, queries in ((drawn(20_000, 24), drawn(40, 24, seed=5)), (coarse(20_000, 3), coarse(40, 3, seed=6))):
+        sets = NearestSets(matrix)
+        for count in (1, 34, 1250, 19_999, 20_000):
+            np.testing.assert_array_equal(sets.find(queries, count), find_in_integers(matrix, queries, count))
 
 
 def test_a_zero_query_and_a_zero_matrix_tie_with_everything():
@@ -98,19 +82,15 @@ def test_a_zero_query_and_a_zero_matrix_tie_with_everything():
     assert NearestSets(np.zeros((5000, 4), dtype=np.float32)).find(drawn(2, 4), 3).tolist() == [[0, 1, 2]] * 2
 
 
-@pytest.mark.parametrize("count", [1, 1000, 2500, 4999])
-def test_a_difference_of_one_unit_decides(count):
+def test_a_difference_of_one_unit_decides():
     matrix, queries = nearly_tied(5000, 384)
     products = integer_products(matrix, queries[:1])
     assert np.diff(np.unique(products)).tolist() == [1] * 8  # units of 2^-30, of numbers near 2^30
     assert products.min() > 0.7 * 2**30
-    np.testing.assert_array_equal(NearestSets(matrix).find(queries, count), find_in_integers(matrix, queries, count))
-
-
-def test_without_its_bound_the_error_of_float32_is_seen():
-    matrix, queries = nearly_tied(5000, 384)
     sets = NearestSets(matrix)
-    with mock.patch.object(sets, "_errors", lambda queries: np.full(len(queries), 1e-30)):
+    for count in (1, 1000, 2500, 4999):
+        np.testing.assert_array_equal(sets.find(queries, count), find_in_integers(matrix, queries, count))
+    with mock.patch.object(sets, "_errors", lambda queries: np.full(len(queries), 1e-30)):  # without the bound
         assert (sets.find(queries, 1000) != find_in_integers(matrix, queries, 1000)).any()
 
 
@@ -130,84 +110,29 @@ def test_scores_in_any_order_of_adding_are_within_the_bound():
             assert (error <= bound).all()
 
 
-# -- of the query and the matrix alone -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("count", [1, 50, 3000])
-def test_a_set_does_not_depend_on_the_queries_beside_it(count):
+def test_a_set_depends_on_its_query_and_the_matrix_alone(count, monkeypatch):
     matrix = np.concatenate([drawn(10_000, 16), nearly_tied(2000, 16)[0]])
     queries = np.concatenate([drawn(30, 16, seed=8), nearly_tied(1, 16)[1], np.zeros((1, 16), np.float32)])
-    sets = NearestSets(matrix)
+    sets, expected = NearestSets(matrix), find_in_integers(matrix, queries, count)
     alone = np.concatenate([sets.find(queries[index : index + 1], count) for index in range(len(queries))])
     order = np.random.default_rng(9).permutation(len(queries))
-    np.testing.assert_array_equal(sets.find(queries, count), alone)
-    np.testing.assert_array_equal(sets.find(queries[order], count), alone[order])
-    np.testing.assert_array_equal(sets.find(queries[:7], count), alone[:7])
-    np.testing.assert_array_equal(sets.find(np.asfortranarray(queries.astype(np.float64)), count), alone)
-
-
-@pytest.mark.parametrize("count", [40, 1500])
-def test_a_set_does_not_depend_on_blocks_threads_and_thresholds(count, monkeypatch):
-    matrix = np.concatenate([drawn(10_000, 16), nearly_tied(2000, 16)[0]])
-    queries = np.concatenate([drawn(30, 16, seed=8), nearly_tied(1, 16)[1]])
-    sets = NearestSets(matrix)
-    expected = find_in_integers(matrix, queries, count)
-    for name, value in (
-        ("_TILE_ROWS", 2**11),
-        ("_BETWEEN", 2**12),
-        ("_QUERIES", 20),
-        ("_ALL_SCORES", 2**15),
-        ("_EXACT", 64),
-        ("_DEVIATIONS", 0.0),  # thresholds that decide only some queries
-        ("_SEED", 16),
+    np.testing.assert_array_equal(alone, expected)
+    np.testing.assert_array_equal(sets.find(queries[order], count), expected[order])
+    np.testing.assert_array_equal(sets.find(np.asfortranarray(queries.astype(np.float64)), count), expected)
+    for module, name, value in (
+        (nearest_sets, "_TILE_ROWS", 2**11),
+        (nearest_sets, "_SCORES", 2**15),
+        (nearest_sets, "_EXACT", 64),
+        (threads, "_cores", lambda: 1),
+        (threads, "_cores", lambda: 3),
     ):
         with monkeypatch.context() as patched:
-            patched.setattr(nearest_sets, name, value)
-            repeated = NearestSets(matrix) if name == "_SEED" else sets
-            np.testing.assert_array_equal(repeated.find(queries, count), expected)
-    for cores in (1, 3):
-        with monkeypatch.context() as patched:
-            patched.setattr(threads, "_cores", lambda cores=cores: cores)
+            patched.setattr(module, name, value)
             np.testing.assert_array_equal(sets.find(queries, count), expected)
-    result = {}
-    callers = [
-        threading.Thread(target=lambda thread=index: result.update({thread: sets.find(queries, count)}))
-        for index in range(3)
-    ]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    assert len(result) == 3
-    for entry in result.values():
-        np.testing.assert_array_equal(entry, expected)
-
-
-@pytest.mark.parametrize("ranks", [(1, 0), (300, 250), (2, 1), (10**6, 0)])
-def test_thresholds_only_propose(ranks, monkeypatch):
-    matrix, queries = drawn(20_000, 8), drawn(20, 8, seed=10)
-    sets = NearestSets(matrix)
-    size = len(sets._sample)
-    monkeypatch.setattr(sets, "_ranks_in_sample", lambda count: tuple(min(rank, size) for rank in ranks))
-    np.testing.assert_array_equal(sets.find(queries, 2000), find_in_integers(matrix, queries, 2000))
-
-
-@pytest.mark.parametrize("count", [1, 34, 1000, 2000, 10_000])
-def test_thresholds_decide_almost_always(count):
-    # at a chance of 1 in 1,000 for each, more than 12 of 1,000 are seen once in 10^9 times
-    result, left = decided_by_all_scores(NearestSets(drawn(32_000, 16)), drawn(1000, 16, seed=11), count)
-    assert left <= 12
-    assert (np.diff(result, axis=1) > 0).all()
-
-
-def test_where_ties_are_many_all_scores_decide():
-    matrix, queries = coarse(40_000, 2), coarse(10, 2, seed=12)
-    result, left = decided_by_all_scores(NearestSets(matrix), queries, 100)
-    assert left > 5
-    np.testing.assert_array_equal(result, find_in_integers(matrix, queries, 100))
-
-
-# -- memory --------------------------------------------------------------------------------------------------------
+    with ThreadPoolExecutor(3) as pool:
+        for result in pool.map(lambda _: sets.find(queries, count), range(3)):
+            np.testing.assert_array_equal(result, expected)
 
 
 def test_a_memory_map_is_used_in_place(tmp_path):
@@ -220,11 +145,10 @@ def test_a_memory_map_is_used_in_place(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [drawn, coarse])
-@pytest.mark.parametrize("count", [1, 20_000, 250_000])
-def test_a_million_rows_need_100_mib_beside_matrix_and_result(make, count):
-    matrix = make(1_000_000, 4)
-    queries = np.concatenate([make(30, 4, seed=14), np.zeros((2, 4), np.float32)])
+@pytest.mark.parametrize("count", [1, 250_000])
+def test_a_million_rows_need_100_mib_beside_matrix_and_result(count):
+    matrix = coarse(1_000_000, 4)
+    queries = np.concatenate([coarse(30, 4, seed=14), np.zeros((2, 4), np.float32)])
     tracemalloc.start()
     try:
         sets = NearestSets(matrix)
@@ -237,9 +161,6 @@ def test_a_million_rows_need_100_mib_beside_matrix_and_result(make, count):
         tracemalloc.stop()
     assert peak < 100 * 2**20
     assert beside_profile < 200 * 2**20
-
-
-# -- similarities and profile ---------------------------------------------------------------------------------------
 
 
 def test_similarities_are_those_of_integers():
@@ -257,7 +178,7 @@ def test_a_profile_is_that_of_integers(size, itself, monkeypatch):
     matrix = coarse(size, 6)
     left_out = np.arange(0, size, max(1, size // 10)) if itself else None
     queries = matrix[left_out] if itself else drawn(9, 6, seed=16)
-    monkeypatch.setattr(nearest_sets, "_ALL_SCORES", 2 * size)  # four queries at once
+    monkeypatch.setattr(nearest_sets, "_SCORES", 4 * size)  # four queries at once
     profile = NearestSets(matrix).profile(queries, left_out)
     products = integer_products(matrix, queries)
     if itself:
@@ -278,40 +199,27 @@ def test_a_profile_chooses_a_size():
     assert 40 <= best_size(8.0, profile) <= 49
 
 
-# -- what is refused -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "matrix",
-    [
-        np.zeros((2, 2)),
-        np.zeros((0, 2), dtype=np.float32),
-        np.zeros((2, 0), dtype=np.float32),
-        np.zeros(2, dtype=np.float32),
-        np.zeros((2, 2), dtype=">f4" if np.little_endian else "<f4"),
-        np.zeros((1, 2**16 + 1), dtype=np.float32),
-    ],
-)
-def test_another_shape_or_type_is_refused(matrix):
-    with pytest.raises(ParameterError, match="rows of float32 numbers"):
-        NearestSets(matrix)
+def test_another_shape_or_type_is_refused():
+    foreign = np.zeros((2, 2), dtype=">f4" if np.little_endian else "<f4")
+    shapes = [np.zeros(shape, dtype=np.float32) for shape in ((0, 2), (2, 0), (2,), (1, 2**16 + 1))]
+    for matrix in (np.zeros((2, 2)), foreign, *shapes):
+        with pytest.raises(ParameterError, match="rows of float32 numbers"):
+            NearestSets(matrix)
 
 
 @pytest.mark.parametrize("value", [0.3, 2.0**-16, 1.0, -1.0, np.nan, np.inf, 1e38])
-def test_what_is_finer_or_longer_is_refused(value):
-    matrix = np.zeros((600_000, 2), dtype=np.float32)
+def test_finer_and_longer_vectors_are_refused(value):
+    matrix = np.zeros((300_000, 2), dtype=np.float32)
     matrix[-1] = value
     with pytest.raises(ParameterError, match="the matrix must be vectors of length at most 1 in whole units"):
         NearestSets(matrix)
     sets = NearestSets(matrix[:3])
-    for wide in (np.float32, np.float64):
+    for queries in (matrix[-2:], matrix[-2:].astype(np.float64), [[2.0**-40, 0.0]]):  # float32 would hold the last
         with pytest.raises(ParameterError, match="queries must be vectors of length at most 1 in whole units"):
-            sets.find(matrix[-2:].astype(wide), 1)
-    with pytest.raises(ParameterError, match="queries must be vectors"):
-        sets.find(np.array([[2.0**-40, 0.0]]), 1)  # float32 would hold it
+            sets.find(queries, 1)
 
 
-def test_a_length_of_one_is_not():
+def test_vectors_of_length_one_are_taken():
     units = np.array([[1.0, 0.0], [0.0, -1.0], [19661.0, 26215.0]]) / [[1], [1], [UNITS]]
     assert NearestSets(units[:2].astype(np.float32)).find(units[:2], 1).tolist() == [[0], [1]]
     with pytest.raises(ParameterError, match="length at most 1"):

@@ -20,7 +20,6 @@ from dptext.attacks.membership import (
     loss_membership,
     random_halves,
     score_membership,
-    sequence_likelihoods,
     shadow_membership,
     sum_membership,
 )
@@ -52,7 +51,6 @@ __all__ = [
     "random_halves",
     "score_membership",
     "secret_ranks",
-    "sequence_likelihoods",
     "shadow_membership",
     "sum_membership",
 ]

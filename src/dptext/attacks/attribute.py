@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from dptext.attacks.base import (
     ATTACKERS,
     NAMES,
     Attacker,
     AttackScore,
+    Floats,
+    Ids,
     Learner,
     Rows,
     as_codes,
@@ -28,8 +28,6 @@ from dptext.intervals import CONFIDENCE, area, area_of_classes, macro_f1, mean_o
 from dptext.privacy.randomness import RandomBits
 from dptext.validation import check_int
 
-Ids: TypeAlias = npt.NDArray[np.int64]
-
 _BOTH_WAYS = 2.0  # every two people of two folds: one teaches what the other is judged by, and the other way round
 
 
@@ -40,7 +38,6 @@ def attribute_inference(
     people: Iterable[Hashable] | None = None,
     attackers: Sequence[Attacker] | Attacker = ATTACKERS,
     folds: int = 5,
-    confidence: float = CONFIDENCE,
     seed: int | None = None,
 ) -> list[AttackScore]:
     """Train attackers on private rows whose attribute is known, and let them name that of other people's rows.
@@ -57,17 +54,17 @@ def attribute_inference(
     best blind guess, with the frequencies of the k classes, which gives 1 / k for any frequencies. AUC: one half.
 
     Args:
-        features: (n, d) private vectors, dense or sparse; or n private texts, or n bags of words.
+        features: (n, d) private vectors; or n private texts, or n bags of words.
         labels: (n,) the attribute of each row, at least two kinds.
-        people: (n,) whose row each is; None: everybody has one.
+        people: (n,) the person of each row; None: every row is of another person.
         attackers: ``"linear"``, ``"mlp"``, ``"boosting"``.
-        confidence: of the intervals. On output that says nothing, `AttackScore.succeeded` is a false alarm with a
-            probability of about (1 - confidence) / 2 for each score, 2.5 per cent by default.
+        folds: number of parts of the people, each judged by attackers who learnt from the others.
         seed: for repeatable folds and training.
 
     Returns:
         Accuracy, macro-F1 and AUC per attacker. With more than two classes, AUC is each class against the rest: the
-        mean, and the best class with an interval that allows for the choice.
+        mean, and the best class with an interval that allows for the choice. On output that says nothing,
+        `AttackScore.succeeded` is a false alarm with a probability of about 2.5% per score.
 
     Raises:
         ParameterError: one kind of label only, a kind that fewer people have than there are folds, rows without
@@ -100,10 +97,9 @@ def attribute_inference(
     # the majority of the training rows may differ from the majority of the test rows: the baseline is at least as good
     # as one constant answer
     blind = max(float((majority == codes).mean()), float(np.bincount(codes).max() / codes.size))
-    fields: dict[str, float] = {"confidence": confidence, "design_effect": _BOTH_WAYS}
     scores = []
     for name in names:
-        accuracy = mean_of_people(likeliest[name] == codes, owners, **fields)
+        accuracy = mean_of_people(likeliest[name] == codes, owners, design_effect=_BOTH_WAYS)
         scored = partial(AttackScore, attack=f"attribute inference ({NAMES[name]})")
         scores += [
             scored(
@@ -115,43 +111,36 @@ def attribute_inference(
             ),
             scored(
                 measure="macro-F1",
-                score=macro_f1(codes, balanced[name], owners, **fields),
+                score=macro_f1(codes, balanced[name], owners, design_effect=_BOTH_WAYS),
                 baseline=1 / kinds,
                 baseline_name="guessing with the frequencies of the classes",
                 detail=f"{kinds} classes, each counts alike",
             ),
-            *_areas(
-                partial(scored, baseline=0.5, baseline_name="chance"), chances[name], codes, owners, within, fields
-            ),
+            *_areas(partial(scored, baseline=0.5, baseline_name="chance"), chances[name], codes, owners, within),
         ]
     return scores
 
 
 def _areas(
-    scored: Callable[..., AttackScore],
-    chances: npt.NDArray[np.float64],
-    codes: Ids,
-    owners: Ids,
-    within: Ids,
-    settings: dict[str, float],
+    scored: Callable[..., AttackScore], chances: Floats, codes: Ids, owners: Ids, within: Ids
 ) -> list[AttackScore]:
     """Models of two folds have scales of their own: rows are compared within a fold."""
     kinds = chances.shape[1]
     result = [
         scored(
             measure="AUC" if kinds == 2 else "AUC, mean of the classes",
-            score=area_of_classes(chances, codes, owners, parts=within, **settings),
+            score=area_of_classes(chances, codes, owners, parts=within, design_effect=_BOTH_WAYS),
             detail="how often a row of a class looks more like it than a row of another",
         )
     ]
     if kinds > 2:
         # one of k intervals is shown because it is the best: they hold together (Bonferroni)
-        together = {**settings, "confidence": 1 - (1 - settings["confidence"]) / kinds}
-        entry = [area(chances[:, kind], codes == kind, owners, parts=within, **together) for kind in range(kinds)]
+        together = {"design_effect": _BOTH_WAYS, "confidence": 1 - (1 - CONFIDENCE) / kinds}
+        areas = [area(chances[:, kind], codes == kind, owners, parts=within, **together) for kind in range(kinds)]
         result.append(
             scored(
                 measure="AUC, class told apart best",
-                score=max(entry, key=lambda estimate: estimate.low),
+                score=max(areas, key=lambda estimate: estimate.low),
                 detail=f"of {kinds} classes, each against the rest; the intervals of all hold together",
             )
         )

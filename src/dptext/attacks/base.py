@@ -6,6 +6,7 @@ import math
 import re
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
@@ -47,7 +48,7 @@ class AttackScore(ReprMixin):
 
     @property
     def advantage(self) -> float:
-        """How far it lies above the baseline."""
+        """The score less the baseline."""
         return self.score.value - self.baseline
 
     def __str__(self) -> str:
@@ -75,16 +76,15 @@ class AttackScore(ReprMixin):
         return axes
 
 
-def share_of_rows(hits: npt.NDArray[np.bool_], people: Iterable[Hashable] | None, confidence: float) -> Estimate:
-    """A share of rows, with an interval over people where it is known whose they are."""
-    if people is None:
-        return share(int(hits.sum()), hits.size, confidence=confidence)
-    return mean_of_people(hits, as_people(people, hits.size), confidence=confidence)
+def share_of_rows(hits: npt.NDArray[np.bool_], people: Iterable[Hashable] | None) -> Estimate:
+    """A share of rows, with an interval over people where the person of each row is known."""
+    return share(int(hits.sum()), hits.size) if people is None else mean_of_people(hits, as_people(people, hits.size))
 
 
+Floats: TypeAlias = npt.NDArray[np.float64]
 Ids: TypeAlias = npt.NDArray[np.int64]
 Rows: TypeAlias = Any
-"""(n, d) numbers, dense or scipy-sparse; or n texts; or n bags (sequences of words)."""
+"""(n, d) numbers; or n texts; or n bags (sequences of words)."""
 
 
 def optional(module: str) -> Any:
@@ -94,12 +94,10 @@ def optional(module: str) -> Any:
 
 def are_texts(values: Rows) -> bool:
     """Return True for texts or bags of words, False for numbers."""
-    if hasattr(values, "tocsr") or isinstance(values, np.ndarray):
-        return getattr(values, "dtype", None) is not None and values.dtype.kind in "OUS"
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind in "OUS"
     first = next((value for value in values if value is not None), None) if isinstance(values, Iterable) else None
-    if isinstance(first, str):
-        return True
-    return isinstance(first, Sequence) and all(isinstance(word, str) for word in first)
+    return isinstance(first, str) or (isinstance(first, Sequence) and all(isinstance(word, str) for word in first))
 
 
 def as_texts(name: str, texts: Iterable[Any]) -> list[list[str]]:
@@ -108,10 +106,8 @@ def as_texts(name: str, texts: Iterable[Any]) -> list[list[str]]:
         raise ParameterError(f"{name} must be a list of texts, got one string: put it into a list")
     bags: list[list[str]] = []
     for place, text in enumerate(texts):
-        if text is None:
-            bags.append([])
-        elif isinstance(text, str):
-            bags.append(re.findall(r"\w+", text.lower()))
+        if text is None or isinstance(text, str):
+            bags.append(re.findall(r"\w+", (text or "").lower()))
         elif isinstance(text, Sequence) and all(isinstance(word, str) for word in text):
             bags.append(list(text))
         else:
@@ -121,19 +117,13 @@ def as_texts(name: str, texts: Iterable[Any]) -> list[list[str]]:
     return bags
 
 
-def as_rows(name: str, values: Any) -> Any:
-    """(n, d) finite float64, or the same as a sparse matrix of compressed rows."""
-    if hasattr(values, "tocsr"):
-        sparse = values.tocsr().astype(np.float64)
-        if sparse.shape[0] == 0 or not np.isfinite(sparse.data).all():
-            raise ParameterError(f"{name} must hold at least one row of finite numbers, got none, NaN or infinity")
-        return sparse
-    try:
+def as_rows(name: str, values: Any) -> Floats:
+    """(n, d) finite float64."""
+    rows = None
+    with suppress(ValueError, TypeError):
         rows = np.asarray(values, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise ParameterError(f"{name} must be rows of numbers of equal length, got something else") from None
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise ParameterError(f"{name} must be a matrix (rows, numbers) with at least one of each, got {rows.shape}")
+    if rows is None or rows.ndim != 2 or 0 in rows.shape:
+        raise ParameterError(f"{name} must be a dense matrix of numbers with at least one row and one column")
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         raise ParameterError(f"{name} must be finite, row {int(np.argmin(finite))} holds NaN or infinity")
@@ -142,20 +132,12 @@ def as_rows(name: str, values: Any) -> Any:
 
 def unit_rows(rows: Any) -> Any:
     """Rows of length 1; a row of zeros is at right angles to everything."""
-    if hasattr(rows, "tocsr"):
-        largest = np.asarray(abs(rows).max(axis=1).todense(), dtype=np.float64)
-        scaled = rows.multiply(1.0 / np.where(largest > 0, largest, 1.0)).tocsr()
-        lengths = lengths_of(scaled)[:, None]
-        return scaled.multiply(1.0 / np.where(lengths > 0, lengths, 1.0)).tocsr()
+    if not isinstance(rows, np.ndarray):
+        return optional("sklearn.preprocessing").normalize(rows)
     largest = np.abs(rows).max(axis=1, keepdims=True)  # first, so that squares neither vanish nor overflow
     scaled = rows / np.where(largest > 0, largest, 1.0)
     lengths = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
     return scaled / np.where(lengths > 0, lengths, 1.0)
-
-
-def lengths_of(rows: Any) -> npt.NDArray[np.float64]:
-    """(n,) lengths of sparse rows."""
-    return np.asarray(np.sqrt(rows.multiply(rows).sum(axis=1)), dtype=np.float64).ravel()
 
 
 def as_codes(name: str, values: Iterable[Any], rows: int) -> tuple[Ids, int]:
@@ -163,10 +145,8 @@ def as_codes(name: str, values: Iterable[Any], rows: int) -> tuple[Ids, int]:
     codes: dict[Hashable, int] = {}
     result = []
     for row, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            raise ParameterError(f"{name} must say one for every row, row {row} has none: leave such rows out")
-        if not isinstance(value, Hashable):
-            raise ParameterError(f"{name} must be plain values, row {row} is of type {type(value).__name__}")
+        if value is None or not isinstance(value, Hashable) or (isinstance(value, float) and math.isnan(value)):
+            raise ParameterError(f"{name} must be a plain value for every row, row {row} has none: leave such rows out")
         result.append(codes.setdefault(value, len(codes)))
     if len(result) != rows:
         raise ParameterError(f"{name} must be one for each of {rows:,} rows, got {len(result):,}")
@@ -174,12 +154,12 @@ def as_codes(name: str, values: Iterable[Any], rows: int) -> tuple[Ids, int]:
 
 
 def as_people(people: Iterable[Hashable] | None, rows: int) -> Ids:
-    """(rows,) whose row each is; everybody has one where nothing is said."""
+    """(rows,) the person of each row; None: every row is of another person."""
     return np.arange(rows) if people is None else as_codes("people", people, rows)[0]
 
 
 def as_ids(name: str, ids: npt.ArrayLike, below: int, rows: int | None = None, *, minimum: int = 0) -> Ids:
-    """(n,) int64 from least to below - 1."""
+    """(n,) int64 from ``minimum`` to below - 1."""
     result = np.asarray(ids)
     if result.ndim != 1 or not result.size or result.dtype.kind not in "iu":
         raise ParameterError(f"{name} must be a row of at least one integer, got shape {result.shape}, {result.dtype}")
@@ -194,7 +174,7 @@ def as_ids(name: str, ids: npt.ArrayLike, below: int, rows: int | None = None, *
 
 
 def random_state(bits: Any) -> int:
-    """A seed for a model of scikit-learn, from our own bits."""
+    """A seed for a model of scikit-learn, from random bits."""
     return int(bits.below(np.array([2**31], dtype=np.uint64))[0])
 
 
@@ -202,11 +182,11 @@ Attacker: TypeAlias = Literal["linear", "mlp", "boosting"]
 ATTACKERS: tuple[Attacker, ...] = get_args(Attacker)
 NAMES = {"linear": "linear", "mlp": "two hidden layers of 512", "boosting": "gradient boosting"}
 
-_LARGE = 1e100  # what lies beyond is scaled: its squares, summed, would be infinite
-_DENSE = 100  # numbers that a sparse row is brought to, for attackers who need dense ones
+_LARGE = 1e100  # beyond, rows are scaled: their squares, summed, would be infinite
+_DENSE = 100  # columns to which texts are reduced for attackers who need dense rows
 _QUARTILES = 1.349  # between the quartiles of a normal distribution, in standard deviations
 _MANY = 20_000  # rows from which an attacker trains on all cores
-_FAR = 10.0  # from the middle of a column, in (normal) standard deviations; and of lengths, how often the median
+_FAR = 10.0  # from the middle of a column, in (normal) standard deviations; and of lengths, in medians
 _STOPPING = 20  # rows of the rarest class from which a tenth is held back to stop the training
 
 
@@ -222,7 +202,7 @@ def as_features(name: str, features: Any) -> Any:
     """Rows that can be indexed: a matrix, or an array of bags of words."""
     if not are_texts(features):
         numbers = as_rows(name, features)
-        largest = float(abs(numbers).max())
+        largest = float(np.abs(numbers).max())
         return numbers / largest if largest > _LARGE else numbers  # attackers who learn do not mind the scale
     bags = as_texts(name, features)
     rows = np.empty(len(bags), dtype=object)
@@ -231,7 +211,7 @@ def as_features(name: str, features: Any) -> Any:
 
 
 def words_to_numbers(*, pairs: bool) -> Any:
-    """A fresh tf-idf of words, and of pairs of neighbours, over bags of words."""
+    """A fresh tf-idf of words, and of pairs of neighbours, over bags of words: rows have length 1."""
     vectorizer = optional("sklearn.feature_extraction.text").TfidfVectorizer
     return vectorizer(analyzer=_add_word_pairs if pairs else words_alone, sublinear_tf=True, dtype=np.float64)
 
@@ -241,60 +221,56 @@ class Learner:
 
     def __init__(self, attacker: Attacker, seed: int) -> None:
         self._attacker, self._seed = attacker, seed
+        self._steps: list[Any] = []
         self._model: Any = None
-        self._shares: npt.NDArray[np.float64] = np.empty(0)
+        self._shares: Floats = np.empty(0)
 
-    def fit(self, rows: Any, labels: npt.NDArray[np.int64]) -> Learner:
+    def fit(self, rows: Any, labels: Ids) -> Learner:
         """Learn; what turns words into numbers learns from these rows alone."""
-        steps: list[Any] = []
-        if rows.dtype == object:
-            steps.append(words_to_numbers(pairs=True))
-        if rows.dtype == object or hasattr(rows, "tocsr"):
-            steps += [_SparseScaling()] if rows.dtype != object else []
-            steps += [_Narrowing(self._seed), *scaling_steps()] if self._attacker != "linear" else []
-        else:
-            steps += scaling_steps()
-        _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-        self._shares = counts / labels.size
-        named = [(str(place), step) for place, step in enumerate(steps)]
-        model = optional("sklearn.pipeline").Pipeline([*named, ("model", self._classifier(rows, int(counts.min())))])
-        weights = (1 / counts.size / self._shares)[codes]
+        dense = isinstance(rows, np.ndarray) and rows.dtype != object  # else bags of words, or words as numbers
+        self._steps = [words_to_numbers(pairs=True)] if rows.dtype == object else []
+        if not dense and self._attacker != "linear":
+            self._steps.append(_Narrowing(self._seed))
+        if dense or self._attacker != "linear":
+            self._steps += scaling_steps()
         seen = rows
         if rows.dtype == object and not any(rows):  # one empty bag gets a word, so that there is something to count
             seen = rows.copy()
             seen[0] = [""]
-        self._model = quiet_fit(model, seen, labels, model__sample_weight=weights)
+        for step in self._steps:
+            seen = step.fit(seen).transform(seen)
+        _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        self._shares = counts / labels.size
+        weights = (1 / counts.size / self._shares)[codes]
+        model = _classifier(self._attacker, self._seed, texts=not dense, rarest=int(counts.min()))
+        self._model = quiet_fit(model, seen, labels, weights)
         return self
 
-    def predict(self, rows: Any) -> npt.NDArray[np.int64]:
+    def predict(self, rows: Any) -> Ids:
         """(n,) the likeliest label of each row."""
         return np.asarray(self._model.classes_[self.confidences(rows).argmax(axis=1)], dtype=np.int64)
 
-    def confidences(self, rows: Any, *, balanced: bool = False) -> npt.NDArray[np.float64]:
-        """(n, classes) how likely each label is, in ascending order of labels."""
+    def confidences(self, rows: Any, *, balanced: bool = False) -> Floats:
+        """(n, classes) probability of each label, in ascending order of labels."""
+        for step in self._steps:
+            rows = step.transform(rows)
         with _cores_for(rows):
-            result = np.asarray(self._model.predict_proba(rows), dtype=np.float64)
-        if balanced:
-            return result
-        result *= self._shares
-        return np.asarray(result / result.sum(axis=1, keepdims=True), dtype=np.float64)
+            result: Floats = np.asarray(self._model.predict_proba(rows), dtype=np.float64)
+        if not balanced:
+            result = result * self._shares
+            result /= result.sum(axis=1, keepdims=True)
+        return result
 
-    def _classifier(self, rows: Any, rarest: int) -> Any:
-        if self._attacker == "linear":
-            # weighted words are small numbers: with the usual penalty the attacker would name the majority
-            freedom = 30.0 if rows.dtype == object or hasattr(rows, "tocsr") else 1.0
-            return optional("sklearn.linear_model").LogisticRegression(C=freedom, max_iter=300)
-        if self._attacker == "boosting":
-            return optional("sklearn.ensemble").HistGradientBoostingClassifier(
-                max_iter=100, early_stopping=False, random_state=self._seed
-            )
-        return optional("sklearn.neural_network").MLPClassifier(
-            hidden_layer_sizes=(512, 512),
-            early_stopping=rarest >= _STOPPING,
-            n_iter_no_change=5,
-            max_iter=60,
-            random_state=self._seed,
-        )
+
+def _classifier(attacker: Attacker, seed: int, *, texts: bool, rarest: int) -> Any:
+    if attacker == "linear":
+        # weighted words are small numbers: with the usual penalty the attacker would name the majority
+        return optional("sklearn.linear_model").LogisticRegression(C=30.0 if texts else 1.0, max_iter=300)
+    if attacker == "boosting":
+        boosting = optional("sklearn.ensemble").HistGradientBoostingClassifier
+        return boosting(max_iter=100, early_stopping=False, random_state=seed)
+    options = {"early_stopping": rarest >= _STOPPING, "n_iter_no_change": 5, "max_iter": 60, "random_state": seed}
+    return optional("sklearn.neural_network").MLPClassifier(hidden_layer_sizes=(512, 512), **options)
 
 
 def scaling_steps() -> list[Any]:
@@ -305,61 +281,31 @@ def scaling_steps() -> list[Any]:
 class _RobustScaling:
     """Dense rows: each column around its median, in units of its spread, cut off where nearly no row is."""
 
-    def __init__(self) -> None:
-        self._middle: Any = None
-        self._spread: Any = None
-        self._directions = False
-
-    def fit(self, rows: Any, _labels: Any = None) -> _RobustScaling:
+    def fit(self, rows: Floats) -> _RobustScaling:
         low, self._middle, high = np.percentile(rows, [25, 50, 75], axis=0)
         self._spread = (high - low) / _QUARTILES
         for column in np.flatnonzero(self._spread == 0):  # most rows are alike there: how far the others are off
             distance = np.abs(rows[:, column] - self._middle[column])
             self._spread[column] = np.median(distance[distance > 0]) if distance.any() else 1.0
-        self._directions = _differ(np.abs(rows).max(axis=1))
+        lengths = np.abs(rows).max(axis=1)
+        long = lengths[lengths > 0]
+        self._directions = bool(long.size and long.max() / _FAR > np.median(long))
         return self
 
-    def transform(self, rows: Any) -> Any:
+    def transform(self, rows: Floats) -> Floats:
         with np.errstate(over="ignore"):  # infinite values are clipped, too
-            columns = np.clip((rows - self._middle) / self._spread, -_FAR, _FAR)
+            columns: Floats = np.clip((rows - self._middle) / self._spread, -_FAR, _FAR)
         return np.hstack([columns, unit_rows(rows)]) if self._directions else columns
 
 
-class _SparseScaling:
-    """Sparse rows in units of their median length, cut off far beyond; where lengths differ much, also at length 1."""
-
-    def __init__(self) -> None:
-        self._length = 1.0
-        self._directions = False
-
-    def fit(self, rows: Any, _labels: Any = None) -> _SparseScaling:
-        lengths = np.asarray(abs(rows).max(axis=1).todense()).ravel()
-        if lengths.any():
-            position = int(np.flatnonzero(lengths == np.percentile(lengths[lengths > 0], 50, method="lower"))[0])
-            self._length = float(lengths[position] * np.sqrt(((rows[position].data / lengths[position]) ** 2).sum()))
-        self._directions = _differ(lengths)
-        return self
-
-    def transform(self, rows: Any) -> Any:
-        columns = rows.copy()
-        with np.errstate(over="ignore"):
-            columns.data = np.clip(columns.data / self._length, -_FAR, _FAR)
-        return optional("scipy.sparse").hstack([columns, unit_rows(rows)]).tocsr() if self._directions else columns
-
-
-def _differ(lengths: npt.NDArray[np.float64]) -> bool:
-    long = lengths[lengths > 0]
-    return bool(long.size and long.max() / _FAR > np.median(long))
-
-
 class _Narrowing:
-    """Sparse rows to at most a hundred dense numbers; as they are where they have fewer."""
+    """Sparse rows to at most a hundred dense numbers; unchanged where they have fewer."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._reduce: Any = None
 
-    def fit(self, rows: Any, _labels: Any = None) -> _Narrowing:
+    def fit(self, rows: Any) -> _Narrowing:
         if rows.shape[1] > _DENSE < rows.shape[0]:
             svd = optional("sklearn.decomposition").TruncatedSVD
             self._reduce = svd(n_components=_DENSE, random_state=self._seed).fit(rows)
@@ -369,12 +315,12 @@ class _Narrowing:
         return rows.toarray() if self._reduce is None else self._reduce.transform(rows)
 
 
-def quiet_fit(model: Any, rows: Any, labels: Any, **options: Any) -> Any:
+def quiet_fit(model: Any, rows: Any, labels: Any, weights: Any = None) -> Any:
     """The model, trained."""
     with warnings.catch_warnings(), _cores_for(rows):
         # an attacker who stops training early is no fault of the protection
         warnings.simplefilter("ignore", optional("sklearn.exceptions").ConvergenceWarning)
-        return model.fit(rows, labels, **options)
+        return model.fit(rows, labels) if weights is None else model.fit(rows, labels, sample_weight=weights)
 
 
 def _cores_for(rows: Any) -> Any:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import pairwise
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,6 +12,8 @@ import numpy.typing as npt
 
 from dptext.attacks.base import (
     AttackScore,
+    Floats,
+    Ids,
     Learner,
     Rows,
     are_texts,
@@ -21,7 +22,6 @@ from dptext.attacks.base import (
     as_people,
     as_rows,
     as_texts,
-    lengths_of,
     optional,
     random_state,
     share_of_rows,
@@ -29,20 +29,18 @@ from dptext.attacks.base import (
     words_to_numbers,
 )
 from dptext.errors import ParameterError
-from dptext.intervals import CONFIDENCE, mean_of_people, mean_over_runs, share
+from dptext.intervals import mean_of_people, mean_over_runs, share
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 from dptext.validation import check_choice, check_int
 
-Ids: TypeAlias = npt.NDArray[np.int64]
-Floats: TypeAlias = npt.NDArray[np.float64]
 Pairs: TypeAlias = Callable[[int, int], npt.NDArray[Any]]
 """(start, stop) -> (stop - start, originals): scores of some private rows; higher means likelier."""
 
 _ENTRIES = 1 << 21  # scores in memory at a time, for each thread
 _LEAST_ROWS = 8
 _EPS = float(np.finfo(np.float64).eps)
-_LEAST = 1e-290  # products below have lost digits, or are 0
+_NEAR = 1e-12  # relative rounding of a product of rows
 
 
 def rank_scores(pairs: Pairs, true: Ids, originals: int, bits: RandomBits) -> Ids:
@@ -74,10 +72,8 @@ def similarities(
     """Scores of all pairs as a function of blocks, and (private rows, originals); see `dptext.attacks.linkage`."""
     check_choice("similarity", similarity, ("cosine", "dot", "euclidean"))
     left, right = side_by_side(original, private, names=names)
-    if hasattr(left, "tocsr") or hasattr(right, "tocsr"):
-        if similarity == "euclidean":
-            raise ParameterError("similarity must be 'cosine' or 'dot' for sparse rows, got 'euclidean'")
-        left, right = (optional("scipy.sparse").csr_matrix(entry) for entry in (left, right))
+    if similarity == "euclidean" and not isinstance(left, np.ndarray):
+        raise ParameterError("similarity must be 'cosine' or 'dot' for texts, got 'euclidean'")
     return Similarity(left, right, similarity), (right.shape[0], left.shape[0])
 
 
@@ -103,67 +99,38 @@ class Similarity:
     """Scores of private rows (right) and candidates (left): (start, stop) -> (stop - start, candidates) float64."""
 
     def __init__(self, left: Any, right: Any, similarity: str) -> None:
-        self._by_distance, self._unit = similarity != "dot", similarity == "cosine"
-        self._left, self._right = (unit_rows(left), unit_rows(right)) if self._unit else (left, right)
-        first, second = self._left, self._right
-        self._weight: Any = np.zeros((second.shape[0], 1))
-        if hasattr(first, "tocsr"):
-            self._first, self._second, self._squares = first.T.tocsr(), second, np.zeros(first.shape[0])
-            self._lengths = lengths_of(second)[:, None], lengths_of(first)
-            self._terms = int(np.diff(second.indptr).max())
-            return
-        if similarity == "euclidean":
-            centre = np.median(first, axis=0)  # distances stay, squares are smaller, and no huge row moves it
-            first, second = first - centre, second - centre
-        # candidates on one scale, and each private row on its own, which keeps its order: on one scale for
-        # both, a single huge row would push all others below the least float
-        scale = max(float(np.abs(first).max()), np.finfo(np.float64).tiny)
-        second = second / scale
-        own_scale = np.maximum(np.abs(second).max(axis=1, keepdims=True), 1.0)
-        first, self._second = np.ascontiguousarray(first / scale), np.ascontiguousarray(second / own_scale)
-        if similarity == "euclidean":  # -|a - b|^2 / 2 but for a term that every candidate of a row shares
-            self._weight = 1.0 / own_scale
-        self._first, self._squares, self._terms = first.T, (first**2).sum(axis=1), first.shape[1]
-        self._lengths = np.sqrt((self._second**2).sum(axis=1, keepdims=True)), np.sqrt(self._squares)
+        self._unit, self._by_distance = similarity == "cosine", similarity != "dot"
+        self._weight = 0.0
+        if self._unit:
+            left, right = unit_rows(left), unit_rows(right)
+        elif isinstance(left, np.ndarray):
+            if self._by_distance:  # -|a - b|^2 / 2 but for a term that every candidate of a row shares
+                centre = np.median(left, axis=0)  # squares are smaller around it, and no huge row moves it
+                left, right, self._weight = left - centre, right - centre, 0.5
+            unit = 2.0 ** np.frexp(np.abs(left).max())[1]  # exact; no square overflows
+            left, right = left / unit, right / unit
+        self._left, self._right = left, right
+        self._squares = _products(left, left)
+        self._lengths = np.sqrt(_products(right, right))[:, None]
 
     def __call__(self, start: int, stop: int) -> Floats:
-        product = self._second[start:stop] @ self._first
-        product = product.toarray() if hasattr(product, "tocsr") else product
-        product -= self._weight[start:stop] / 2 * self._squares
-        return product  # type: ignore[no-any-return]
-
-    @cached_property
-    def _kinds(self) -> Ids:
-        """(candidates,) equal numbers for equal rows."""
-        if hasattr(self._left, "tocsr"):
-            rows = self._left.sorted_indices()
-            rows.eliminate_zeros()
-            bounds = pairwise(rows.indptr)
-            keys: Iterable[Any] = ((rows.indices[a:b].tobytes(), rows.data[a:b].tobytes()) for a, b in bounds)
-        else:
-            keys = (row.tobytes() for row in self._left + 0.0)  # minus zero is zero
-        kinds: dict[Any, int] = {}
-        return np.array([kinds.setdefault(key, len(kinds)) for key in keys], dtype=np.int64)
+        product = self._right[start:stop] @ self._left.T
+        scores: Floats = product if isinstance(product, np.ndarray) else product.toarray()
+        scores -= self._weight * self._squares
+        return scores
 
     def settle(
         self, start: int, true: Ids, scores: Floats, ahead: npt.NDArray[np.bool_], tied: npt.NDArray[np.bool_]
     ) -> None:
         """Compare the true candidate with those within rounding of it by differences of rows; changes the last two."""
-        part, places = slice(start, start + true.size), (np.arange(true.size), true)
-        lengths = self._lengths[0][part] * self._lengths[1]
-        # n products and their sum are off by at most n eps |a| |b| (Higham 2002, section 3.1); the centre adds to both
-        rounding = 2 * (self._terms + 4) * _EPS * (lengths + self._weight[part] * self._squares) + _LEAST
-        close = np.abs(scores - scores[places][:, None]) <= rounding + rounding[places][:, None]
-        # rows that share no column have a product of exactly 0, unless it was too small to be another number
-        disjoint = (scores == 0) & (lengths > _LEAST)
-        close &= ~(disjoint & disjoint[places][:, None])
-        close[places] = False
+        own = np.arange(true.size)
+        true_scores = scores[own, true, None]
+        near = _NEAR * (self._lengths[start : start + true.size] * np.sqrt(self._squares) + self._squares)
+        close = np.abs(scores - true_scores) <= near + near[own, true, None]
+        if not isinstance(self._left, np.ndarray):
+            close &= (scores != 0) | (true_scores != 0)  # texts without a common word are ties
+        close[own, true] = False
         rows, columns = np.nonzero(close)
-        if not rows.size:
-            return
-        same = self._kinds[columns] == self._kinds[true[rows]]
-        ahead[rows, columns], tied[rows, columns] = False, same
-        rows, columns = rows[~same], columns[~same]
         step = max(1, _ENTRIES // self._left.shape[1])
         for first in range(0, rows.size, step):
             pair = rows[first : first + step], columns[first : first + step]
@@ -172,29 +139,24 @@ class Similarity:
 
     def _lead(self, rows: Ids, ahead: Ids, behind: Ids) -> tuple[Floats, Floats]:
         """(k,) by how much the first candidate's score lies above the second's, and how far this may be off."""
-        parts = (self._right[rows], self._left[ahead], self._left[behind])
-        # halves: the difference of two huge numbers is no infinity
-        private, one, other = ((part.toarray() if hasattr(part, "tocsr") else part) / 2 for part in parts)
-        distance = one - other
-        # |b - a'|^2 - |b - a|^2 = (a - a') . ((b - a) + (b - a'))
-        seen = (private - one) + (private - other) if self._by_distance else private
-        if self._unit:  # a row without direction is at right angles to all
-            without = ~(private.any(axis=1) & one.any(axis=1) & other.any(axis=1))
-            seen[without] = private[without]
-        distance, seen = _scaled(distance), _scaled(seen)
-        lead: Floats = (distance * seen).sum(axis=1)
+        private, one, other = self._right[rows], self._left[ahead], self._left[behind]
+        plain = _products(one - other, private)
+        if not self._by_distance:
+            return plain, np.zeros(plain.size)
+        # |b - a'|^2 - |b - a|^2 = (a - a') . ((b - a) + (b - a')), of rows that all have a length
+        seen = (private - one) + (private - other)
+        lead = _products(one - other, seen)
         if not self._unit:
             return lead, np.zeros(lead.size)
+        directed = (self._lengths[rows, 0] > 0) & (self._squares[ahead] > 0) & (self._squares[behind] > 0)
         # rows of length 1 are known to rounding only: of equal directions none is nearer
-        largest = np.abs(one - other).max(axis=1)
-        return lead, 4 * _EPS * np.sqrt((seen**2).sum(axis=1)) / np.where(largest > 0, largest, 1.0)
+        return np.where(directed, lead, plain), 4 * _EPS * np.sqrt(_products(seen, seen))
 
 
-def _scaled(rows: Floats) -> Floats:
-    """Each row divided by its largest number, so that products neither vanish nor overflow."""
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    scaled: Floats = rows / np.where(largest > 0, largest, 1.0)
-    return scaled
+def _products(first: Any, second: Any) -> Floats:
+    """(n,) scalar products of rows with rows."""
+    product = first * second if isinstance(first, np.ndarray) else first.multiply(second)
+    return np.asarray(product.sum(axis=1), dtype=np.float64).ravel()
 
 
 def linkage(
@@ -205,24 +167,22 @@ def linkage(
     similarity: str = "cosine",
     top: Sequence[int] = (1, 10),
     people: Iterable[Hashable] | None = None,
-    confidence: float = CONFIDENCE,
     seed: int | None = None,
 ) -> list[AttackScore]:
     """Link private rows to originals by their similarity.
 
     Args:
-        original: (n, d) numbers, dense or sparse; or n texts, or n bags of words (weighted by tf-idf over both sides).
+        original: (n, d) numbers; or n texts, or n bags of words (weighted by tf-idf over both sides).
         private: (m, d) of the same kind.
-        truth: (m,) the row of the original that each private row was made from; None: row i from row i.
+        truth: (m,) the index of each private row's original; None: row i comes from row i.
         similarity: ``"cosine"``, ``"dot"`` or ``"euclidean"`` (the nearer, the likelier).
-        top: how many candidates the attacker may name.
-        people: (m,) whose private row each is, for the intervals; None: everybody has one.
-        confidence: of the intervals. On output that says nothing, `AttackScore.succeeded` is a false alarm with a
-            probability of at most about (1 - confidence) / 2 for each score.
+        top: numbers of candidates that the attacker may name.
+        people: (m,) the person of each private row, for the intervals; None: every row is of another person.
         seed: of ties, which are broken at random as an attacker must.
 
     Returns:
-        How often the true one is among the first k, for each k below n, and the mean reciprocal rank.
+        The share of rows whose original is among the first k, for each k below n, and the mean reciprocal rank. On
+        output that says nothing, `AttackScore.succeeded` is a false alarm with a probability of about 2.5% per score.
 
     Raises:
         ParameterError: NaN, no row, rows of other lengths, another similarity; the argument is named.
@@ -233,16 +193,8 @@ def linkage(
     linkage (cosine): share linked at first guess 1.000 [0.292, 1.000] against 0.333 (chance)
     """
     pairs, shape = similarities(original, private, similarity=similarity)
-    return linkage_of_scores(
-        pairs,
-        shape=shape,
-        truth=truth,
-        top=top,
-        people=people,
-        confidence=confidence,
-        seed=seed,
-        attack=f"linkage ({similarity})",
-    )
+    options: dict[str, Any] = {"truth": truth, "top": top, "people": people, "seed": seed}
+    return linkage_of_scores(pairs, shape=shape, attack=f"linkage ({similarity})", **options)
 
 
 def linkage_of_scores(
@@ -252,21 +204,20 @@ def linkage_of_scores(
     truth: npt.ArrayLike | None = None,
     top: Sequence[int] = (1, 10),
     people: Iterable[Hashable] | None = None,
-    confidence: float = CONFIDENCE,
     seed: int | None = None,
     attack: str = "linkage",
 ) -> list[AttackScore]:
-    """Link private rows to originals by any score, such as a log-likelihood (`dptext.attacks.sequence_likelihoods`).
+    """Link private rows to originals by any score, such as a log-likelihood.
 
     Args:
         scores: (m private, n originals), higher means likelier, minus infinity where impossible; or a function
             (start, stop) -> the scores of these private rows.
         shape: (m, n), where the scores are a function.
-        truth, top, people, confidence, seed: as in `linkage`.
-        attack: what to call it.
+        truth, top, people, seed: as in `linkage`.
+        attack: the name of the attack.
 
     Raises:
-        ParameterError: NaN among the scores, another shape; a true original that is none.
+        ParameterError: NaN among the scores, another shape; a true original out of range.
     """
     pairs: Pairs
     if callable(scores):
@@ -276,37 +227,33 @@ def linkage_of_scores(
         if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "fiu":
             raise ParameterError(f"scores must be a matrix (private, originals) of numbers, got shape {table.shape}")
         pairs, shape = partial(_rows_between, table), (table.shape[0], table.shape[1])
-    if shape is None or min(shape) < 1:
-        raise ParameterError(f"shape must be (private rows, originals) where scores are a function, got {shape}")
+    if shape is None or shape[0] < 1 or shape[1] < 2:
+        raise ParameterError(f"shape must be (private rows, originals), of one row and two originals, got {shape}")
     rows, originals = shape
-    if originals < 2:
-        raise ParameterError(f"original must hold at least two candidates, got {originals}: nothing to choose from")
-    top = [check_int("each of top", k, minimum=1) for k in top]
     if not top:
         raise ParameterError("top must hold at least one integer, got none")
+    top = [check_int("each of top", k, minimum=1) for k in top]
     if truth is None and rows > originals:
         raise ParameterError(f"truth must be given: there are {rows:,} private rows and {originals:,} originals")
     true = np.arange(rows) if truth is None else as_ids("truth", truth, originals, rows)
     people = None if people is None else list(people)
-    bits = RandomBits(seed)
-    ranks = rank_scores(pairs, true, originals, bits)
+    ranks = rank_scores(pairs, true, originals, RandomBits(seed))
     scored = [
         AttackScore(
             attack=attack,
             measure="share linked at first guess" if k == 1 else f"share linked within {k} guesses",
-            score=share_of_rows(ranks < k, people, confidence),
+            score=share_of_rows(ranks < k, people),
             baseline=k / originals,
             baseline_name="chance",
             detail=f"{rows:,} private rows, {originals:,} originals to choose from",
         )
         for k in sorted({k for k in top if k < originals} | {1})
     ]
-    reciprocal = 1.0 / (ranks + 1)
     scored.append(
         AttackScore(
             attack=attack,
             measure="mean reciprocal rank",
-            score=mean_of_people(reciprocal, as_people(people, rows), confidence=confidence),
+            score=mean_of_people(1.0 / (ranks + 1), as_people(people, rows)),
             baseline=float((1.0 / np.arange(1, originals + 1)).sum() / originals),
             baseline_name="chance",
             detail=f"the true one stands at place {int(np.median(ranks)) + 1:,} of {originals:,} in the median",
@@ -327,27 +274,25 @@ def author_reidentification(
     *,
     attacker: Literal["centroid", "linear"] = "linear",
     top: Sequence[int] = (1, 5),
-    confidence: float = CONFIDENCE,
     seed: int | None = None,
 ) -> list[AttackScore]:
     """Name the authors of private rows from other rows of theirs.
 
     Args:
         known: (n, d) numbers, n texts or n bags of words that the attacker holds; made private in the same way or not.
-        known_authors: (n,) whose each is, at least two people.
+        known_authors: (n,) the author of each, at least two people.
         private: (m, d), m texts or m bags, none of them among the known ones.
         private_authors: (m,) the truth; each of them has a known row.
         attacker: ``"linear"`` (logistic regression) or ``"centroid"`` (the author whose mean direction is nearest).
-        top: how many people the attacker may name.
-        confidence: of the intervals, over the people of the private rows; false alarms as in `linkage`.
+        top: numbers of people that the attacker may name.
         seed: of ties and training.
 
     Returns:
-        The share of rows whose author is among the first k, for each k below the number of authors. The baseline always
-        names the authors with the most known rows.
+        The share of rows whose author is among the first k, for each k below the number of authors, with intervals over
+        the authors. The baseline always names the authors with the most known rows.
 
     Raises:
-        ParameterError: fewer than two authors, a private row of somebody unknown, NaN; the argument is named.
+        ParameterError: fewer than two authors, a private row of an unknown author, NaN; the argument is named.
         MissingExtraError: scikit-learn or scipy is not installed.
 
     >>> known, authors = ["cats and cats", "a cat", "tax law", "the tax"], ["ann", "ann", "bob", "bob"]
@@ -358,8 +303,6 @@ def author_reidentification(
     left, right = side_by_side(known, private, names=("known", "private"))
     names = list(known_authors)
     codes, people = as_codes("known_authors", names, left.shape[0])
-    if people < 2:
-        raise ParameterError(f"known_authors must be at least two people, got {people}")
     code_of = dict(zip(names, codes.tolist(), strict=True))
     authors = private_authors.tolist() if isinstance(private_authors, np.ndarray) else list(private_authors)
     if len(authors) != right.shape[0]:
@@ -377,10 +320,10 @@ def author_reidentification(
     if attacker == "centroid":
         entries = (np.ones(codes.size), (codes, np.arange(codes.size)))
         members = optional("scipy.sparse").csr_matrix(entries, shape=(people, codes.size))
-        pairs, _ = similarities(members @ unit_rows(left), right)
+        pairs = Similarity(members @ unit_rows(left), right, "cosine")
     else:
-        chances = Learner("linear", random_state(bits)).fit(left, codes).confidences(right)
-        pairs = partial(_rows_between, chances)
+        learner = Learner("linear", random_state(bits)).fit(left, codes)
+        pairs = partial(_rows_between, learner.confidences(right))
     ranks = rank_scores(pairs, true, people, bits)
     counts = np.bincount(codes, minlength=people)
     ahead = np.less.outer(counts, counts).sum(axis=1)[true]
@@ -389,7 +332,7 @@ def author_reidentification(
         AttackScore(
             attack=f"author re-identification ({attacker})",
             measure="share named at first guess" if k == 1 else f"share named within {k} guesses",
-            score=mean_of_people(ranks < k, true, confidence=confidence),
+            score=mean_of_people(ranks < k, true),
             # among the k authors with the most known rows, ties broken at random
             baseline=float(np.clip((k - ahead) / equal, 0.0, 1.0).mean()),
             baseline_name="authors with the most known rows",
@@ -423,26 +366,13 @@ def secret_ranks(
     left_out: Sequence[int] = (),
     seed: int | None = None,
 ) -> SecretRanks:
-    """The ranks of secrets among the neighbours of their names.
-
-    Args:
-        vectors: (V, d) of words.
-        names: (pairs,) the row of each name; `NO_ROW` where it has none.
-        secrets: (pairs,) the row of the secret that belongs to it; `NO_ROW`.
-        kinds: (pairs,) among the secrets of which kind an attacker chooses, such as "disease"; None: all are of one.
-        left_out: rows that are no words, such as that of ``"<unk>"``.
-        seed: of ties, which are broken at random as an attacker must.
-
-    Raises:
-        ParameterError: no pair, rows that are not there, NaN; the argument is named.
-    """
+    """The ranks of secrets among the neighbours of their names; the arguments are those of `nearest_secrets`."""
     points, name, secret = _points_and_pairs(vectors, names, secrets)
     if name.size != secret.size:
         raise ParameterError(f"secrets must be one for each of {name.size:,} names, got {secret.size:,}")
     kind = np.zeros(name.size, dtype=np.int64) if kinds is None else as_codes("kinds", kinds, name.size)[0]
     directed = np.asarray(points.any(axis=1))
-    present = (name != NO_ROW) & (secret != NO_ROW)
-    known = present & directed[name] & directed[secret]
+    known = (name != NO_ROW) & (secret != NO_ROW) & directed[name] & directed[secret]
     bits = RandomBits(seed)
     among_words, among_secrets, choices = (np.zeros(name.size, dtype=np.int64) for _ in range(3))
     out = np.array(sorted({*left_out}), dtype=np.int64)
@@ -465,8 +395,7 @@ def secret_ranks(
             cosines = points[name[rows_of_kind]] @ points[candidates].T
             ranks = rank_scores(partial(_rows_between, cosines), true, candidates.size, bits)
             among_secrets[rows_of_kind] = 1 + ranks
-    words = len(points) - 1 - out.size
-    return SecretRanks(known, among_words, among_secrets, choices, words)
+    return SecretRanks(known, among_words, among_secrets, choices, words=len(points) - 1 - out.size)
 
 
 def nearest_secrets(
@@ -478,35 +407,42 @@ def nearest_secrets(
     left_out: Sequence[int] = (),
     public: npt.ArrayLike | None = None,
     top: int = 10,
-    confidence: float = CONFIDENCE,
     seed: int | None = None,
     attack: str = "neighbours",
 ) -> list[AttackScore]:
-    """Return how often the nearest secret is the name's, and how often it is among the name's nearest words.
+    """Measure whether the secret that belongs to a name is its nearest secret, or among its nearest words.
 
-    Pairs of which a word has no vector are left out; ``detail`` says how many there are. With fewer than four pairs of
-    four different secrets no attack can be seen to succeed: `nearest_secrets_known` is the control that shows it.
+    Pairs with a word that has no vector are left out; ``detail`` counts them. With fewer than four pairs of four
+    different secrets no attack can be seen to succeed: `nearest_secrets_known` is the control that shows it.
 
     Args:
-        vectors, names, secrets, kinds, left_out, seed: as in `secret_ranks`.
+        vectors: (V, d) vectors of words.
+        names: (pairs,) the row of each name; `NO_ROW` where it has none.
+        secrets: (pairs,) the row of the secret that belongs to it; `NO_ROW`.
+        kinds: (pairs,) the kind of each secret, such as "disease", among which an attacker chooses; None: one kind.
+        left_out: rows that are no words, such as that of ``"<unk>"``.
         public: (V, d') vectors of the same words that were not learned from these texts (prior knowledge).
-        top: how many of the nearest words the attacker may name.
-        confidence: of the intervals, over pairs; false alarms as in `linkage`.
-        attack: what to call it.
+        top: number of nearest words that the attacker may name.
+        seed: of ties, which are broken at random as an attacker must.
+        attack: the name of the attack.
 
     Returns:
-        Two scores; with ``public`` a third: the bits by which secrets came nearer, the mean of log2(rank before / rank)
-        over the pairs that both know.
+        Two scores, with intervals over pairs; with ``public`` a third: the bits by which secrets came nearer, the mean
+        of log2(rank before / rank) over the pairs that both know.
 
     Raises:
-        ParameterError: as `secret_ranks`; no pair that has vectors; a kind with one secret: nothing to choose from.
+        ParameterError: no pair with two vectors, rows out of range, NaN; a kind with a single secret.
 
     >>> vectors = [[1, 0, 0], [0.9, 0.4, 0], [0, 1, 0], [0, 0.9, 0.4], [0, 0, 1], [0.4, 0, 0.9]]
     >>> print(nearest_secrets(vectors, names=[0, 2, 4], secrets=[1, 3, 5], top=1)[0])
     neighbours: nearest secret is the right one 1.000 [0.292, 1.000] against 0.333 (chance)
     """
-    kinds = None if kinds is None else list(kinds)
-    result = secret_ranks(vectors, names, secrets, kinds=kinds, left_out=left_out, seed=seed)
+    options: dict[str, Any] = {
+        "kinds": None if kinds is None else list(kinds),
+        "left_out": left_out,
+        "seed": seed,
+    }
+    result = secret_ranks(vectors, names, secrets, **options)
     known = result.known
     if not known.any():
         raise ParameterError("names and secrets must have vectors, got no pair of which both words have one")
@@ -514,8 +450,7 @@ def nearest_secrets(
     if choices.min() < 2:
         raise ParameterError("secrets must be at least two of each kind: of one there is nothing to choose from")
     top = check_int("top", top, minimum=1, maximum=max(1, result.words - 1))
-    text = f"{known.sum():,} of {known.size:,} pairs have vectors"
-    median = f"in the median the secret is word {int(np.median(result.among_words[known])):,} of {result.words:,}"
+    median = int(np.median(result.among_words[known]))
     measures = (
         ("nearest secret is the right one", result.among_secrets <= 1, float((1 / choices).mean())),
         (f"secret among {top:,} nearest words", result.among_words <= top, top / result.words),
@@ -524,31 +459,29 @@ def nearest_secrets(
         AttackScore(
             attack=attack,
             measure=measure,
-            score=replace(share(int(hits[known].sum()), int(known.sum()), confidence=confidence), of="pairs"),
+            score=replace(share(int(hits[known].sum()), int(known.sum())), of="pairs"),
             baseline=baseline,
             baseline_name="chance",
-            detail=f"{text}; {median}",
+            detail=f"{known.sum():,} of {known.size:,} pairs have vectors; in the median the secret is word {median:,} "
+            f"of {result.words:,}",
         )
         for measure, hits, baseline in measures
     ]
-    if public is None:
-        return scores
-    before = secret_ranks(public, names, secrets, kinds=kinds, left_out=left_out, seed=seed)
+    before = result if public is None else secret_ranks(public, names, secrets, **options)
     both = known & before.known
-    if both.sum() >= 2:
-        earlier = before.among_words[both]
-        bits = np.log2(earlier / result.among_words[both])
-        detail = f"{both.sum():,} pairs that public vectors know too, whose secret is word {int(np.median(earlier)):,} "
-        nearer = AttackScore(
-            attack=attack,
-            measure="bits nearer than before",
-            score=replace(mean_over_runs(bits, confidence=confidence), of="pairs"),
-            baseline=0.0,
-            baseline_name="public vectors",
-            detail=f"{detail}there in the median",
-        )
-        scores.append(nearer)
-    return scores
+    if public is None or both.sum() < 2:
+        return scores
+    earlier = before.among_words[both]
+    nearer = AttackScore(
+        attack=attack,
+        measure="bits nearer than before",
+        score=replace(mean_over_runs(np.log2(earlier / result.among_words[both])), of="pairs"),
+        baseline=0.0,
+        baseline_name="public vectors",
+        detail=f"{both.sum():,} pairs that public vectors know too, whose secret is word {int(np.median(earlier)):,} "
+        "there in the median",
+    )
+    return [*scores, nearer]
 
 
 def nearest_secrets_known(vectors: npt.ArrayLike, names: Sequence[int] | Ids, secrets: Sequence[int] | Ids) -> Floats:
@@ -567,8 +500,8 @@ def nearest_secrets_known(vectors: npt.ArrayLike, names: Sequence[int] | Ids, se
 
 def _points_and_pairs(vectors: npt.ArrayLike, names: npt.ArrayLike, secrets: npt.ArrayLike) -> tuple[Floats, Ids, Ids]:
     rows = as_rows("vectors", vectors)
-    if hasattr(rows, "tocsr") or len(rows) < 3:
-        raise ParameterError("vectors must be a dense matrix of at least three words, got something else")
+    if len(rows) < 3:
+        raise ParameterError(f"vectors must be of at least three words, got {len(rows)}")
     points = np.array(unit_rows(rows))
     name, secret = (
         as_ids(label, ids, len(points), minimum=NO_ROW) for label, ids in (("names", names), ("secrets", secrets))

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import NormalDist
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks.base import AttackScore, optional, quiet_fit
-from dptext.attacks.linkage import Pairs
+from dptext.attacks.base import AttackScore, Floats, Ids, optional, quiet_fit
 from dptext.errors import ParameterError
 from dptext.intervals import Estimate, area, share
 from dptext.privacy.randomness import RandomBits
 from dptext.validation import check_float
 
-Floats = npt.NDArray[np.float64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+_TINY = float(np.finfo(np.float32).tiny)  # a confidence so near to 0 or 1 counts as this one: log-odds of 87
+_FEW = 64  # shadows in and out from which on each text has a variance of its own (Carlini et al., section VI)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """What no membership attack on a release with Gaussian noise exceeds in expectation."""
+    """The success in expectation that no membership attack on a release with Gaussian noise exceeds."""
 
     auc: float
     accuracy: float
@@ -60,9 +61,9 @@ def sum_membership(
     Args:
         released: the noisy sum, of any shape.
         targets: one array of that shape per queried person: their contribution to the sum.
-        members: (n,) who is in the sum: the truth that the attack is measured against.
-        guess: what the attacker takes the rest of the sum for, the same for all people who are asked about; None: 0.
-        attack: its name in the result.
+        members: (n,) True for people in the sum: the truth that the attack is measured against.
+        guess: the attacker's guess of the rest of the sum, the same for all queried people; None: 0.
+        attack: the name of the attack.
 
     Raises:
         ParameterError: arrays of another shape, or not finite; as `dptext.attacks.score_membership`.
@@ -71,7 +72,7 @@ def sum_membership(
     >>> print(sum_membership(people[members].sum(axis=0), people, members).auc)
     membership in the sum: AUC 1.000 [0.832, 1.000] against 0.500 (chance)
     """
-    noisy = _finite("released", released, None)
+    noisy = _finite("released", released, np.shape(released))
     if guess is not None:
         noisy = noisy - _finite("guess", guess, noisy.shape)
     scores = []
@@ -81,157 +82,21 @@ def sum_membership(
     return score_membership(scores, members, attack=attack)
 
 
-def _finite(name: str, values: npt.ArrayLike, shape: tuple[int, ...] | None) -> Floats:
+def _finite(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
     array: Floats = np.asarray(values, dtype=np.float64)
-    if (shape is not None and array.shape != shape) or not np.isfinite(array).all():
-        expected = "finite numbers" if shape is None else f"finite numbers of the shape {shape}"
-        raise ParameterError(f"{name} must be {expected}, got something else (shape {array.shape})")
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ParameterError(f"{name} must be finite numbers of the shape {shape}, got shape {array.shape}")
     return array
-
-
-Ids: TypeAlias = npt.NDArray[np.int64]
-Channel: TypeAlias = npt.ArrayLike | Callable[[Ids], npt.ArrayLike]
-"""(inputs, outputs) P(output | input), or a function from (k,) input ids to (k, outputs)."""
-_ENTRIES = 1 << 22
-_LEAST_ROWS = 32
-_OFF = 1e-6  # a row may miss 1 by this much
-_LARGEST = 1 << 28  # entries of the table of symbols
-
-
-class ChannelRows:
-    """Rows of a channel (a function needs ``inputs``), checked when they are read."""
-
-    def __init__(self, channel: Channel, *, inputs: int | None = None, log: bool = False) -> None:
-        self._log = log
-        if callable(channel):
-            if inputs is None or inputs < 1:
-                raise ParameterError(f"channel is a function: say how many inputs it has, got {inputs}")
-            self._rows: Any = channel
-            self.inputs = inputs
-            return
-        table = np.asarray(channel)
-        if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "fiu":
-            raise ParameterError(f"channel must be a matrix (inputs, outputs) of numbers, got shape {table.shape}")
-        if inputs is not None and inputs != len(table):
-            raise ParameterError(f"channel must have one row for each of {inputs:,} inputs, got {len(table):,}")
-        self._rows = lambda ids: table[ids]
-        self.inputs = len(table)
-
-    def _read(self, ids: Ids) -> tuple[Floats, Floats]:
-        """(probabilities, what the channel gave: these, or their logarithms)."""
-        values = np.asarray(self._rows(ids), dtype=np.float64)
-        if values.ndim != 2 or len(values) != len(ids):
-            raise ParameterError(f"channel must give {len(ids):,} rows for as many inputs, got shape {values.shape}")
-        with np.errstate(over="ignore"):  # infinite values are refused below
-            rows = np.exp(values) if self._log else values
-        # NaN fails both comparisons
-        if not ((rows >= 0).all() and (np.abs(rows.sum(axis=1) - 1) <= _OFF).all()):
-            text = "exponentials" if self._log else "rows"
-            raise ParameterError(f"channel must hold distributions: {text} of at least 0 that sum to 1, got others")
-        return rows, values
-
-    def blocks(self) -> Iterator[Floats]:
-        """All rows in order."""
-        step = max(_LEAST_ROWS, _ENTRIES // self.inputs)
-        for start in range(0, self.inputs, step):
-            yield self._read(np.arange(start, min(start + step, self.inputs)))[0]
-
-    def logarithms(self, inputs: Ids, outputs: Ids) -> Floats:
-        """(inputs, outputs) ln P(output | input) of some of both, minus infinity where it cannot be."""
-        if inputs.min() < 0 or inputs.max() >= self.inputs:
-            raise ParameterError(f"original must hold ids of {self.inputs:,} inputs, got others")
-        result = np.empty((inputs.size, outputs.size))
-        step = max(_LEAST_ROWS, _ENTRIES // self.inputs)
-        for start in range(0, inputs.size, step):
-            _, values = self._read(inputs[start : start + step])
-            if outputs.min() < 0 or outputs.max() >= values.shape[1]:
-                raise ParameterError(f"private must hold ids of {values.shape[1]:,} outputs, got others")
-            with np.errstate(divide="ignore"):  # logarithms as they were given keep what lies below 1e-308
-                result[start : start + step] = values[:, outputs] if self._log else np.log(values[:, outputs])
-        return result
-
-
-def sequence_likelihoods(
-    original: Sequence[npt.ArrayLike],
-    private: Sequence[npt.ArrayLike],
-    channel: Channel,
-    *,
-    inputs: int | None = None,
-    log: bool = False,
-) -> tuple[Pairs, tuple[int, int]]:
-    """Log-likelihoods of all pairs, for `dptext.attacks.linkage_of_scores`.
-
-    Args:
-        original: n sequences of input ids.
-        private: m sequences of output ids.
-        channel: (inputs, outputs) P(output | input), or a function from (k,) input ids to (k, outputs).
-        inputs: how many inputs there are, where the channel is a function.
-        log: whether the channel holds natural logarithms.
-
-    Returns:
-        A function of blocks, and (m, n).
-
-    Raises:
-        ParameterError: an id out of range, no sequence, too many distinct symbols for a table in memory.
-
-    >>> keep = [[0.9, 0.1], [0.1, 0.9]]
-    >>> pairs, shape = sequence_likelihoods([[0, 0], [0, 1], [1]], [[0, 1]], keep)
-    >>> np.exp(pairs(0, 1)).round(2).tolist(), shape
-    ([[0.09, 0.81, 0.0]], (1, 3))
-    """
-    sides = [_sequences(name, rows) for name, rows in (("original", original), ("private", private))]
-    rows_of = ChannelRows(channel, inputs=inputs, log=log)
-    symbols = [np.unique(np.concatenate(rows)) for rows in sides]
-    if symbols[0].size * symbols[1].size > _LARGEST:
-        raise ParameterError(
-            f"original and private hold {symbols[0].size:,} and {symbols[1].size:,} distinct symbols, a table of more "
-            f"than {_LARGEST:,} pairs: attack a part of the rows"
-        )
-    table = rows_of.logarithms(symbols[0], symbols[1])
-    codes = [[np.searchsorted(names, row) for row in rows] for names, rows in zip(symbols, sides, strict=True)]
-    lengths = np.array([row.size for row in codes[0]])
-    stacked = {
-        int(length): (position, np.stack([codes[0][place] for place in position]))
-        for length in np.unique(lengths)
-        for position in [np.flatnonzero(lengths == length)]
-    }
-
-    def pairs(start: int, stop: int) -> npt.NDArray[Any]:
-        result = np.full((stop - start, lengths.size), -np.inf)
-        for place, row in enumerate(codes[1][start:stop]):
-            if row.size in stacked:
-                position, inside = stacked[row.size]
-                result[place, position] = table[inside, row].sum(axis=1)
-        return result
-
-    return pairs, (len(codes[1]), lengths.size)
-
-
-def _sequences(name: str, rows: Sequence[npt.ArrayLike]) -> list[npt.NDArray[np.int64]]:
-    result = []
-    for place, row in enumerate(rows):
-        ids = np.asarray(row)
-        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-            raise ParameterError(f"{name} must be sequences of integers, entry {place} is none")
-        result.append(ids.astype(np.int64))
-    if not result or not any(row.size for row in result):
-        raise ParameterError(f"{name} must hold at least one symbol, got none in {len(result):,} sequences")
-    return result
-
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
-_TINY = float(np.finfo(np.float32).tiny)  # a confidence so near to 0 or 1 counts as this one: log-odds of 87
-_FEW = 64  # shadows in and out from which on each text has a variance of its own (Carlini et al., section VI)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Membership:
-    """How well an attacker tells members from others.
+    """Success of a membership attack.
 
     Attributes:
         auc: the probability that a member gets a higher score than another text.
-        accuracy: the share of texts that are put on the right side.
-        at_1_percent: the share of the members found, where 1% of the others are accused.
+        accuracy: the share of texts that are classified correctly.
+        at_1_percent: the share of the members found at a false-positive rate of 1%.
         at_01_percent: the same for .1%.
     """
 
@@ -347,12 +212,9 @@ def shadow_membership(
     *,
     shadow_labels: npt.ArrayLike | None = None,
     labels: npt.ArrayLike | None = None,
-    logits: bool = False,
-    hidden: tuple[int, ...] = (64, 64),
-    epochs: int = 20,
     seed: int | None = None,
 ) -> Membership:
-    """Learn from a shadow model what the outputs for members look like, and look for it in the target's.
+    """Learn from a shadow model to recognise the outputs for members, and apply it to the target's outputs.
 
     The attack model is a network with two hidden layers of 64 and ReLU, Adam, batches of 64, 20 epochs (paper
     2107.07928, appendix C). It sees the logarithms of the probabilities, and the label where labels are given.
@@ -362,32 +224,31 @@ def shadow_membership(
         shadow_members: (m,) True if the shadow was trained on it.
         outputs: (n, classes) the target's probabilities for n texts.
         members: (n,) True if the target was trained on it: the truth that the attack is measured against.
-        shadow_labels, labels: (m,), (n,) the true classes 0 .. classes - 1, if the attacker uses them.
-        logits: the outputs are logits, not probabilities.
-        hidden, epochs, seed: of the attack model.
+        shadow_labels: (m,) the true classes 0 .. classes - 1, together with ``labels``; None: the attacker has none.
+        labels: (n,) the true classes.
+        seed: of the attack model.
 
     Raises:
         ParameterError: an argument of another shape, without numbers, without members or without non-members.
         MissingExtraError: scikit-learn is not installed.
     """
-    known = _log_probabilities("shadow_outputs", shadow_outputs, logits)
+    known, requested = _log_probabilities("shadow_outputs", shadow_outputs), _log_probabilities("outputs", outputs)
     inside = _members("shadow_members", shadow_members, len(known))
-    requested = _log_probabilities("outputs", outputs, logits)
     truth = _members("members", members, len(requested))
     if known.shape[1] != requested.shape[1]:
         raise ParameterError(
             f"shadow_outputs and outputs must have as many classes, got {known.shape[1]} and {requested.shape[1]}"
         )
-    if (shadow_labels is None) != (labels is None):
-        raise ParameterError("give both shadow_labels and labels, or none")
     if shadow_labels is not None and labels is not None:
         classes = np.eye(known.shape[1])
         known = np.hstack([known, classes[_labels("shadow_labels", shadow_labels, *known.shape)]])
         requested = np.hstack([requested, classes[_labels("labels", labels, *requested.shape)]])
+    elif shadow_labels is not None or labels is not None:
+        raise ParameterError("give both shadow_labels and labels, or none")
     network = optional("sklearn.neural_network").MLPClassifier(
-        hidden_layer_sizes=hidden,
+        hidden_layer_sizes=(64, 64),
         batch_size=min(64, len(known)),
-        max_iter=epochs,
+        max_iter=20,
         random_state=int(RandomBits(seed).integers(1)[0] >> np.uint64(32)),
     )
     scaler = optional("sklearn.preprocessing").StandardScaler()
@@ -397,16 +258,13 @@ def shadow_membership(
     return _measured("shadow model", result, truth, share(right, truth.size), "its own threshold, learnt on the shadow")
 
 
-def loss_membership(
-    outputs: npt.ArrayLike, labels: npt.ArrayLike, members: npt.ArrayLike, *, logits: bool = False
-) -> Membership:
-    """Call those texts members whose loss is small (Yeom et al. 2018).
+def loss_membership(outputs: npt.ArrayLike, labels: npt.ArrayLike, members: npt.ArrayLike) -> Membership:
+    """Take texts with a small loss for members (Yeom et al. 2018).
 
     Args:
         outputs: (n, classes) the target's probabilities.
         labels: (n,) true classes 0 .. classes - 1.
-        members: (n,) whether the target was trained on each.
-        logits: the outputs are logits, not probabilities.
+        members: (n,) True if the target was trained on it.
 
     Raises:
         ParameterError: as in `shadow_membership`.
@@ -416,8 +274,7 @@ def loss_membership(
     >>> print(loss_membership(sure + unsure, [0] * 100, members).auc)
     loss: AUC 1.000 [0.929, 1.000] against 0.500 (chance)
     """
-    confidence = _confidence("outputs", outputs, labels, logits)
-    return score_membership(confidence, members, attack="loss")
+    return score_membership(_confidence("outputs", outputs, labels), members, attack="loss")
 
 
 def likelihood_ratio_membership(
@@ -428,41 +285,37 @@ def likelihood_ratio_membership(
     members: npt.ArrayLike,
     *,
     online: bool = True,
-    logits: bool = False,
 ) -> Membership:
-    """LiRA: how likely is this confidence if the text was in, and how likely if it was out (Carlini et al. 2022)?
+    """LiRA: compare the likelihoods of the target's confidence with the text in and out of training (Carlini 2022).
 
     Confidences are scaled to log-odds, which are about normal. Online, both normals are fitted to shadows; offline only
     the one for texts that were out, and the score is how far above it the target's confidence lies. With fewer than 64
     shadows on a side one variance serves all texts.
 
     Args:
-        shadow_outputs: (shadows, n, classes) the outputs of each shadow for the n texts.
-        shadow_members: (shadows, n) which texts each shadow was trained on (see `random_halves`).
-        outputs: (n, classes) what the target says about them.
+        shadow_outputs: (shadows, n, classes) the probabilities of each shadow for the n texts.
+        shadow_members: (shadows, n) True if the shadow was trained on the text (see `random_halves`).
+        outputs: (n, classes) the target's probabilities.
         labels: (n,) true classes 0 .. classes - 1.
-        members: (n,) whether the target was trained on each.
+        members: (n,) True if the target was trained on it.
         online: use the shadows that were trained on a text, too.
-        logits: the outputs are logits, not probabilities.
 
     Raises:
         ParameterError: as in `shadow_membership`; a text that fewer than two shadows left out (online: or were
             trained on).
     """
-    requested = _confidence("outputs", outputs, labels, logits)
-    shadows = np.asarray(shadow_outputs, dtype=np.float64)
-    if shadows.ndim != 3 or shadows.shape[1] != requested.size:
+    requested = _confidence("outputs", outputs, labels)
+    shadows, inside = np.asarray(shadow_outputs, dtype=np.float64), _truths("shadow_members", shadow_members)
+    if shadows.ndim != 3 or shadows.shape[1] != requested.size or inside.shape != shadows.shape[:2]:
         raise ParameterError(
-            f"shadow_outputs must be (shadows, {requested.size:,}, classes), got shape {shadows.shape}"
+            f"shadow_outputs must be (shadows, {requested.size:,}, classes) and shadow_members (shadows, "
+            f"{requested.size:,}), got shapes {shadows.shape} and {inside.shape}"
         )
-    inside = _truths("shadow_members", shadow_members)
-    if inside.shape != shadows.shape[:2]:
-        raise ParameterError(f"shadow_members must be of shape {shadows.shape[:2]}, got {inside.shape}")
     for name, mask in (("left out", ~inside), ("were trained on", inside))[: 2 if online else 1]:
         fewest = int(mask.sum(axis=0).min())
         if fewest < 2:
             raise ParameterError(f"shadow_members must have two shadows for each text that {name} it, got {fewest}")
-    of_shadows = np.stack([_confidence("shadow_outputs", shadow, labels, logits) for shadow in shadows])
+    of_shadows = np.stack([_confidence("shadow_outputs", shadow, labels) for shadow in shadows])
     middle_out, variance_out = _normal(of_shadows, ~inside)
     off_out = (requested - middle_out) / np.sqrt(variance_out)
     if not online:
@@ -503,23 +356,18 @@ def _normal(values: Floats, mask: Mask) -> tuple[Floats, Floats]:
     return middle, np.maximum(variance, _TINY)
 
 
-def _log_probabilities(name: str, outputs: npt.ArrayLike, logits: bool) -> Floats:
+def _log_probabilities(name: str, outputs: npt.ArrayLike) -> Floats:
     values = np.asarray(outputs, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] < 2 or not len(values):
         raise ParameterError(f"{name} must be (rows, classes) with at least two classes, got shape {values.shape}")
-    if not np.isfinite(values).all():
-        raise ParameterError(f"{name} must be finite numbers, some are not")
-    if logits:
-        shifted = values - values.max(axis=1, keepdims=True)
-        return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)), dtype=np.float64)
-    if (values < 0).any() or (np.abs(values.sum(axis=1) - 1) > 1e-3).any():
-        raise ParameterError(f"the rows of {name} must be probabilities that sum to 1, some do not: logits=True?")
+    if not ((values >= 0).all() and (np.abs(values.sum(axis=1) - 1) <= 1e-3).all()):  # a NaN fails both
+        raise ParameterError(f"the rows of {name} must be probabilities that sum to 1, some are not")
     return np.asarray(np.log(np.maximum(values, _TINY)), dtype=np.float64)
 
 
-def _confidence(name: str, outputs: npt.ArrayLike, labels: npt.ArrayLike, logits: bool) -> Floats:
+def _confidence(name: str, outputs: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
     """(n,) ln(p / (1 - p)) of the true class; 1 - p is summed from the others, so it keeps its digits."""
-    logs = np.maximum(_log_probabilities(name, outputs, logits), math.log(_TINY))
+    logs = _log_probabilities(name, outputs)
     of_label = _labels("labels", labels, *logs.shape)
     rows = np.arange(len(logs))
     true = logs[rows, of_label]
@@ -528,10 +376,8 @@ def _confidence(name: str, outputs: npt.ArrayLike, labels: npt.ArrayLike, logits
     return np.asarray(true - np.log(np.maximum(others.sum(axis=1), _TINY)), dtype=np.float64)
 
 
-def _labels(name: str, labels: npt.ArrayLike, rows: int, classes: int) -> npt.NDArray[np.int64]:
+def _labels(name: str, labels: npt.ArrayLike, rows: int, classes: int) -> Ids:
     values = np.asarray(labels)
-    if values.shape != (rows,):
-        raise ParameterError(f"{name} must be one class for each of {rows:,} rows, got shape {values.shape}")
-    if values.dtype.kind not in "iub" or values.min() < 0 or values.max() >= classes:
-        raise ParameterError(f"{name} must be integers from 0 to {classes - 1}, some are not")
+    if values.shape != (rows,) or values.dtype.kind not in "iub" or values.min() < 0 or values.max() >= classes:
+        raise ParameterError(f"{name} must be one class from 0 to {classes - 1} for each of {rows:,} rows")
     return values.astype(np.int64)

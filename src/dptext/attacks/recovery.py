@@ -5,14 +5,16 @@ Derivation: docs/understand/attacks.md#attacks-recovery
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks.base import (
     AttackScore,
+    Floats,
+    Ids,
     Rows,
     are_texts,
     as_ids,
@@ -20,23 +22,23 @@ from dptext.attacks.base import (
     as_rows,
     as_texts,
     optional,
-    quiet_fit,
-    random_state,
     scaling_steps,
     share_of_rows,
     unit_rows,
     words_alone,
 )
 from dptext.attacks.linkage import rank_scores, similarities
-from dptext.attacks.membership import Channel, ChannelRows
 from dptext.errors import ParameterError
-from dptext.intervals import CONFIDENCE, Estimate, mean_of_people, share
+from dptext.intervals import Estimate, mean_of_people, share
 from dptext.privacy.guarantee import best_guesses
 from dptext.privacy.randomness import RandomBits
-from dptext.validation import check_choice, check_int
+from dptext.validation import check_int
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ids: TypeAlias = npt.NDArray[np.int64]
+Channel: TypeAlias = npt.ArrayLike | Callable[[Ids], npt.ArrayLike]
+"""(inputs, outputs) P(output | input), or a function from (k,) input ids to (k, outputs)."""
+
+_ENTRIES, _LEAST_ROWS = 1 << 22, 32  # of a channel, at a time
+_OFF = 1e-6  # a row of a channel may miss 1 by this much
 MEASURE = "share of words recovered"
 _SUMS_TO_ONE = 1e-12  # then they stay as they are, to the last bit
 _ROUNDS = 10
@@ -46,16 +48,15 @@ Space: TypeAlias = tuple[Sequence[str], npt.ArrayLike]
 """Words, most frequent first, and a (V, d) matrix, row i of which belongs to word i."""
 
 
-def expected_recovery(channel: Channel, prior: npt.ArrayLike, *, log: bool = False) -> AttackScore:
+def expected_recovery(channel: Channel, prior: npt.ArrayLike) -> AttackScore:
     """Return the exact success of the best attacker on words drawn from the prior.
 
-    It is an average over words; some are recovered far more often. And it is no bound: an attacker who knows more
-    than word frequencies (the context) does better.
+    It is an average over words; some are recovered far more often. It is no bound: an attacker who knows more than word
+    frequencies (the context) does better.
 
     Args:
         channel: (inputs, outputs) P(output | input), or a function from (k,) input ids to (k, outputs).
         prior: (inputs,) public frequencies, scaled to sum 1.
-        log: True if the channel holds natural logarithms.
 
     Raises:
         ParameterError: rows that are no distributions, frequencies that are none; the argument is named.
@@ -64,7 +65,7 @@ def expected_recovery(channel: Channel, prior: npt.ArrayLike, *, log: bool = Fal
     word recovery (Bayes-optimal): share of words recovered 0.850 [0.850, 0.850] against 0.500 (most frequent word)
     """
     frequencies = _prior(prior)
-    result = best_guesses(ChannelRows(channel, inputs=frequencies.size, log=log).blocks(), frequencies)
+    result = best_guesses(_blocks(channel, frequencies.size), frequencies)
     # a sum of n numbers below 1 is off by less than this; nothing else is uncertain
     rounding = result.joint.size * float(np.finfo(np.float64).eps)
     rate = min(result.rate, 1.0)
@@ -84,19 +85,15 @@ def bayes_recovery(
     true: npt.ArrayLike,
     observed: npt.ArrayLike,
     *,
-    log: bool = False,
     people: Iterable[Hashable] | None = None,
-    confidence: float = CONFIDENCE,
 ) -> AttackScore:
-    """Return how often the best attacker is right about outputs that were really drawn.
+    """Return the share of drawn outputs whose input the best attacker names.
 
     Args:
-        channel, prior, log: as in `expected_recovery`.
+        channel, prior: as in `expected_recovery`.
         true: (n,) ids of the inputs.
         observed: (n,) ids of the outputs, place by place.
-        people: (n,) whose word each is, because words of one author are alike; None: every word stands alone.
-        confidence: of the interval. On output that says nothing there is no false alarm: the attacker names the most
-            frequent word, as the baseline does.
+        people: (n,) the person of each word, because words of one author are alike; None: words are independent.
 
     Raises:
         ParameterError: as `expected_recovery`; ids out of range, other numbers of them.
@@ -107,15 +104,32 @@ def bayes_recovery(
     """
     frequencies = _prior(prior)
     ids = as_ids("true", true, frequencies.size)
-    result = best_guesses(ChannelRows(channel, inputs=frequencies.size, log=log).blocks(), frequencies)
+    result = best_guesses(_blocks(channel, frequencies.size), frequencies)
     out = as_ids("observed", observed, result.named.size, ids.size)
     return AttackScore(
         attack="word recovery (Bayes-optimal)",
         measure=MEASURE,
-        score=share_of_rows(result.named[out] == ids, people, confidence),
+        score=share_of_rows(result.named[out] == ids, people),
         **_blind(ids, frequencies, 1),
         detail=f"{ids.size:,} words; {result.rate:.3f} expected where words are as frequent as assumed",
     )
+
+
+def _blocks(channel: Channel, inputs: int) -> Iterator[Floats]:
+    """Yield the rows of a channel in order, checked when they are read."""
+    if not callable(channel):
+        table = np.asarray(channel, dtype=np.float64)
+        if len(table) != inputs:
+            raise ParameterError(f"channel must have one row for each of {inputs:,} inputs, got {len(table):,}")
+        channel = table.__getitem__
+    step = max(_LEAST_ROWS, _ENTRIES // inputs)
+    for start in range(0, inputs, step):
+        ids = np.arange(start, min(start + step, inputs))
+        rows = np.asarray(channel(ids), dtype=np.float64)
+        # NaN fails both comparisons
+        if rows.ndim != 2 or not ((rows >= 0).all() and (np.abs(rows.sum(axis=1) - 1) <= _OFF).all()):
+            raise ParameterError("channel must hold distributions: rows of at least 0 that sum to 1, got others")
+        yield rows
 
 
 def nearest_recovery(
@@ -126,7 +140,6 @@ def nearest_recovery(
     k: int = 1,
     prior: npt.ArrayLike | None = None,
     people: Iterable[Hashable] | None = None,
-    confidence: float = CONFIDENCE,
     seed: int | None = None,
 ) -> AttackScore:
     """Name the k words whose public vectors are nearest (Euclidean) to each private point.
@@ -138,11 +151,10 @@ def nearest_recovery(
         points: (n, d) private vectors.
         candidates: (V, d) public vectors of the words.
         true: (n,) the word that each point was made from.
-        k: how many the attacker may name.
+        k: number of words that the attacker may name.
         prior: (V,) public frequencies, for the baseline; None: all alike.
-        people, confidence: as in `bayes_recovery`.
-        seed: of ties. On output that says nothing, `AttackScore.succeeded` is a false alarm with a probability of at
-            most about (1 - confidence) / 2.
+        people: as in `bayes_recovery`.
+        seed: of ties.
 
     Raises:
         ParameterError: NaN, no row, other lengths, k out of range; the argument is named.
@@ -160,7 +172,7 @@ def nearest_recovery(
     return AttackScore(
         attack="word recovery (nearest vector)",
         measure=MEASURE if k == 1 else f"share of words among the {k} nearest",
-        score=share_of_rows(result, people, confidence),
+        score=share_of_rows(result, people),
         **_blind(ids, frequencies, k),
         detail=f"{ids.size:,} words, {words:,} to choose from",
     )
@@ -194,22 +206,20 @@ def cross_corpus_recovery(
     *,
     k: int = 5,
     anchors: int = 0,
-    confidence: float = CONFIDENCE,
     seed: int | None = None,
 ) -> AttackScore:
-    """Return how many of a victim's words an attacker recovers from their vectors with another model.
+    """Return the share of a victim's words that an attacker recovers from their vectors with another model.
 
     A word that the attacker's model does not know counts as not recovered, as in the study.
 
     Args:
         victim: (words, matrix) of the model whose vectors were sent.
         attacker: (words, matrix) of the attacker's model, of the same dimension.
-        k: how many words the attacker may name.
-        anchors: how many pairs (word, vector of the victim) the attacker knows: the most frequent words that both
+        k: number of words that the attacker may name.
+        anchors: number of pairs (word, vector of the victim) that the attacker knows: the most frequent words that both
             models have. From them, and from words that are then each other's nearest, the rotation between the spaces
             is learnt; they are left out of the score. 0: the spaces are compared as they are.
-        confidence: of the interval (words taken as independent, an approximation).
-        seed: of ties.
+        seed: of ties. The interval takes words as independent, an approximation.
 
     Raises:
         ParameterError: another shape or dimension, NaN, a word that stands twice, k out of range, more anchors than
@@ -244,7 +254,7 @@ def cross_corpus_recovery(
     return AttackScore(
         attack=f"cross-corpus recovery ({'aligned' if anchors else 'as they are'})",
         measure=f"share of words among the {k} nearest",
-        score=share(hits, total, confidence=confidence),
+        score=share(hits, total),
         baseline=requested.size / total * k / len(known),
         baseline_name="chance",
         detail=f"{detail}; {anchors:,} known pairs" if anchors else detail,
@@ -307,26 +317,21 @@ def bag_inversion(
     vectors: npt.ArrayLike,
     bags: Rows,
     *,
-    decoder: Literal["ridge", "logistic"] = "ridge",
     top: int = 10,
     people: Iterable[Hashable] | None = None,
-    confidence: float = CONFIDENCE,
-    seed: int | None = None,
 ) -> list[AttackScore]:
     """Learn on public pairs to name the words behind a vector, and try it on private vectors.
 
+    The decoder is a linear map to the chance of each word; its penalty is chosen on a fifth of the public pairs.
+
     Args:
         public_vectors: (n, d) vectors of public texts, from the same encoder *and mechanism* as the private ones.
-        public_bags: n texts or bags of words; or (n, words) counts, dense or sparse.
+        public_bags: n texts or bags of words; or (n, words) counts.
         vectors: (m, d) the private vectors.
         bags: the bags of words behind the vectors; words that no public bag holds cannot be named. Empty bags are
             left out.
-        decoder: ``"ridge"`` (a linear map to the chance of each word; its penalty chosen on a fifth of the public
-            pairs) or ``"logistic"`` (a logistic regression for every word).
-        top: how many words the attacker names for each vector.
-        people: (m,) whose vector each is; None: everybody has one.
-        confidence: of the intervals, over people; false alarms as in `dptext.attacks.attribute_inference`.
-        seed: of training.
+        top: number of words that the attacker names for each vector.
+        people: (m,) the person of each vector, for the intervals; None: every vector is of another person.
 
     Returns:
         Precision (the share of the named words that are in the bag) and recall (the share of the bag's words that
@@ -336,7 +341,6 @@ def bag_inversion(
         ParameterError: fewer than 10 public pairs, no word, NaN, rows of other lengths; the argument is named.
         MissingExtraError: scikit-learn or scipy is not installed.
     """
-    check_choice("decoder", decoder, ("ridge", "logistic"))
     learnt, private = as_rows("public_vectors", public_vectors), as_rows("vectors", vectors)
     if learnt.shape[1] != private.shape[1]:
         raise ParameterError(f"vectors must have {learnt.shape[1]} numbers each as public_vectors, got other lengths")
@@ -346,26 +350,18 @@ def bag_inversion(
     top = check_int("top", top, minimum=1, maximum=visible.shape[1] - 1)
     owners = as_people(people, len(private))
     requested = np.flatnonzero(sizes > 0)
-    bits = RandomBits(seed)
     private = private[requested]
     for step in scaling_steps():
         learnt, private = step.fit(learnt).transform(learnt), step.transform(private)
-    if decoder == "ridge":
-        chances = _ridge(learnt, visible, private, top)
-    else:
-        network = optional("sklearn.neural_network").MLPClassifier
-        # without a hidden layer it is one logistic regression a word, all trained together
-        model = network(hidden_layer_sizes=(), max_iter=200, learning_rate_init=0.01, random_state=random_state(bits))
-        chances = np.asarray(quiet_fit(model, learnt, visible.toarray().astype(np.int64)).predict_proba(private))
+    hits = _hits(_ridge(learnt, visible, private, top), top, hidden[requested])
     frequent = np.argsort(-np.asarray(visible.sum(axis=0)).ravel(), kind="stable")[:top]
-    hits = _hits(chances, top, hidden[requested])
     blind = np.asarray(hidden[requested][:, frequent].sum(axis=1), dtype=np.float64).ravel()
     detail = f"{requested.size:,} vectors, {len(learnt):,} public pairs, {visible.shape[1]:,} words, {top} named"
     return [
         AttackScore(
-            attack=f"text inversion ({decoder})",
+            attack="text inversion (ridge)",
             measure=f"{name} of {top} words",
-            score=mean_of_people(hits / of, owners[requested], confidence=confidence),
+            score=mean_of_people(hits / of, owners[requested]),
             baseline=float((blind / of).mean()),
             baseline_name="most frequent words",
             detail=detail,

@@ -24,16 +24,15 @@ from dptext.threads import for_each_block
 from dptext.validation import check_choice, check_int
 from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import directions
-from dptext.vectors.search import ExactDistances
+from dptext.vectors.search import ExactDistances, nearest_rows
 from dptext.words.mechanism import BeyondWords, Floats, Rows, ShownMechanism, UnknownWords
 
 Similarity: TypeAlias = Literal["cosine", "euclidean"]
 
 _BLOCK = 512
 _TILE = 4 * _BLOCK  # columns in a tile, which stays in the cache
-_BATCH = 256  # words whose sets are sought together
-_ENTRIES = 2**22  # distances kept meanwhile, at most: more (words on one point, say), and they are sought in two parts
-_PROBED = 8192  # rows that give the first bound
+_BATCH = 64  # words whose sets are sought together
+_PROBED = 8192  # words that give the first bound
 _CACHE_BYTES = 256 << 20
 _PAIRS = 256  # (word, block) of which distances are computed together
 _SPREAD_SAMPLE = 1024  # points from which the spread is estimated
@@ -175,34 +174,12 @@ def _profile(table: ExactDistances, similarity: Any) -> Profile:
     return Profile(ranks, cumulative.mean(axis=0), candidates=size)
 
 
-def _everything(left: Any) -> tuple[Any, Any]:
-    shape = (len(left), 1)
-    return np.full(shape, -2.0, dtype=left.dtype), np.full(shape, np.inf, dtype=left.dtype)
-
-
-def _where(mask: npt.NDArray[np.bool_]) -> Rows:
-    """`np.flatnonzero` of a contiguous mask with few true entries and a multiple of 8 of them, in half the time."""
-    words = mask.reshape(-1).view(np.uint64)
-    some = np.flatnonzero(words != 0)
-    within = np.flatnonzero(words[some].view(np.bool_))
-    result: Rows = some[within // 8] * 8 + within % 8
-    return result
-
-
-def _block_counts(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """(n, blocks) how many of each block are true; eight of them in one word, of which no sum is above 64."""
-    words = mask.view(np.uint64).reshape(len(mask), -1, _BLOCK // 8).sum(axis=2, dtype=np.uint64)
-    counts: npt.NDArray[np.int64] = words.view(np.uint8).reshape(len(mask), -1, 8).sum(axis=2, dtype=np.int64)
-    return counts
-
-
 class _Sets:
-    """The k nearest rows of each row of a table, itself among them; see the module's docstring."""
+    """The k nearest rows of each row of a table, itself among them."""
 
     def __init__(self, table: ExactDistances, size: int) -> None:
         self._table, self._size = table, size
         self._blocks = -(-len(table) // _BLOCK)
-        self._probes = table.columns(0, len(table), -(-len(table) // _PROBED))
         self._kept = KeptRows(
             len(table),
             most_bytes=_CACHE_BYTES,
@@ -229,93 +206,41 @@ class _Sets:
         return result
 
     def _is_member(self, rows: Rows, left: Any, start: int, stop: int) -> npt.NDArray[np.bool_]:
-        distance = self._squared_distances(rows, left, start, stop)
-        slots = self._kept.slots(rows)
+        distance, slots = self._squared_distances(rows, left, start, stop), self._kept.slots(rows)
         farthest, last = self._kept["farthest"][slots, None], self._kept["last"][slots, None]
-        # distances are whole numbers, so before the last row a set ends at its farthest, after it one step below
-        inside: npt.NDArray[np.bool_] = distance <= (farthest - (last < start)).astype(distance.dtype)
-        part = np.flatnonzero((last >= start) & (last < stop - 1))
-        inside[part] &= (distance[part] < farthest[part]) | (np.arange(start, stop) <= last[part])
+        inside: npt.NDArray[np.bool_] = distance < farthest
+        inside |= (distance == farthest) & (np.arange(start, stop) <= last)
         return inside
 
-    def _squared_distances(self, rows: Rows, left: Any, start: int, stop: int, room: Any = None) -> npt.NDArray[Any]:
+    def _squared_distances(self, rows: Rows, left: Any, start: int, stop: int) -> npt.NDArray[Any]:
         """(n, stop - start) squared distances in squared steps; a row's own is -1, before all others."""
-        out = None if room is None else room.reshape(rows.size, stop - start)
-        distance = self._table.squared(left, self._table.columns(start, stop), out)
-        candidates = np.flatnonzero((rows >= start) & (rows < stop))
-        distance[candidates, rows[candidates] - start] = -1.0
+        distance = self._table.squared(left, self._table.columns(start, stop))
+        own = np.flatnonzero((rows >= start) & (rows < stop))
+        distance[own, rows[own] - start] = -1.0
         return distance
 
     def _find_all(self, rows: Rows, slots: Rows) -> None:
         parts = [slice(start, start + _BATCH) for start in range(0, rows.size, _BATCH)]
         for_each_block(lambda part: self._find(rows[part], slots[part]), parts)
 
-    def _find(self, rows: Rows, slots: Rows, *, bounded: bool = True) -> None:
+    def _find(self, rows: Rows, slots: Rows) -> None:
         """Where the sets of some rows end, and how many members lie up to the end of each block."""
-        left = self._table.rows(rows)
-        low, high = self._bounds(left) if bounded else _everything(left)
-        room = np.empty((rows.size, _TILE), dtype=left.dtype)
-        below, between = np.zeros((2, rows.size, _TILE), dtype=np.bool_)
-        counts = np.empty((rows.size, self._blocks), dtype=np.int64)
-        result, entries = [], 0
-        for start in range(0, len(self._table), _TILE):
-            stop = min(start + _TILE, len(self._table))
-            width = stop - start
-            distance = self._squared_distances(rows, left, start, stop, room.reshape(-1)[: rows.size * width])
-            for mask, bound in ((below, low), (between, high)):
-                np.less_equal(distance, bound, out=mask[:, :width])
-                mask[:, width:] = False
-            between ^= below
-            blocks = slice(start // _BLOCK, -(-stop // _BLOCK))
-            counts[:, blocks] = _block_counts(below)[:, : blocks.stop - blocks.start]
-            flat = _where(between)
-            which, column = flat // _TILE, flat % _TILE
-            distances = distance.reshape(-1)[which * width + column]
-            result.append((which.astype(np.uint16), (column + start).astype(np.int32), distances))
-            entries += flat.size
-            if entries > _ENTRIES and rows.size > 1:
-                for part in (slice(rows.size // 2), slice(rows.size // 2, None)):
-                    self._find(rows[part], slots[part], bounded=bounded)
-                return
-        which, columns, distance = (np.concatenate(entry) for entry in zip(*result, strict=True))
-        order = np.argsort(which, kind="stable")  # by row; columns stay in order
-        which, columns, distance = which[order], columns[order], distance[order]
-        ends = np.searchsorted(which, np.arange(rows.size + 1))
-        target = self._size - counts.sum(axis=1)  # of those between the bounds
-        farthest, last = np.full(rows.size, -np.inf, dtype=distance.dtype), np.full(rows.size, -1)
-        sound = (target > 0) & (target <= np.diff(ends))
-        for position in np.flatnonzero(sound):
-            candidates = distance[ends[position] : ends[position + 1]]
-            farthest[position] = np.partition(candidates, target[position] - 1)[target[position] - 1]
-            ties = np.flatnonzero(candidates == farthest[position])
-            last[position] = columns[
-                ends[position] + ties[target[position] - np.count_nonzero(candidates < farthest[position]) - 1]
-            ]
-        edge = farthest[which]
-        inside = (distance < edge) | ((distance == edge) & (columns <= last[which]))
-        cells = which[inside].astype(np.int64) * self._blocks + columns[inside] // _BLOCK
-        counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
-        self._kept["sums"][slots] = np.cumsum(counts, axis=1)
-        self._kept["farthest"][slots], self._kept["last"][slots] = farthest, last
-        if not sound.all():
-            self._find(rows[~sound], slots[~sound], bounded=False)
-
-    def _bounds(self, left: Any) -> tuple[Any, Any]:
-        """(n, 1) distances each between which the set most likely ends, estimated from the probed rows."""
-        low, high = _everything(left)
-        probed = self._probes.shape[1]
-        expected = self._size * probed / len(self._table)
-        spread = 3.0 * math.sqrt(expected) + 3.0
-        ranks = [rank for rank in (math.floor(expected - spread), math.ceil(expected + spread)) if 0 <= rank < probed]
-        if ranks:
-            distance = self._table.squared(left, self._probes)
-            for rank in reversed(ranks):  # separately: two ranks in one call take numpy eight times as long
-                distance = np.partition(distance[:, : ranks[-1] + 1] if rank < ranks[-1] else distance, rank, axis=1)
-                if rank < expected:
-                    low = distance[:, rank, None]
-                else:
-                    high = distance[:, rank, None]
-        return low, high
+        left, size = self._table.rows(rows), len(self._table)
+        distance = np.empty((rows.size, size), dtype=left.dtype)
+        for start in range(0, size, _TILE):
+            stop = min(start + _TILE, size)
+            distance[:, start:stop] = self._squared_distances(rows, left, start, stop)
+        for slot, far in zip(slots, distance, strict=True):
+            # a bound from some of the words, under which the set very likely lies
+            some = far[:: -(-size // _PROBED)]
+            rank = math.ceil(self._size * some.size / size * 1.2 + 8)
+            near = np.flatnonzero(far <= np.partition(some, rank)[rank]) if rank < some.size else np.arange(size)
+            if near.size < self._size:
+                near = np.arange(size)
+            members = near[nearest_rows(far[near], self._size)]
+            self._kept["farthest"][slot] = farthest = far[members].max()
+            self._kept["last"][slot] = members[far[members] == farthest].max()
+            self._kept["sums"][slot] = np.cumsum(np.bincount(members // _BLOCK, minlength=self._blocks))
 
     def _members_at(self, rows: Rows, places: Rows) -> Rows:
         sums, slots = self._kept["sums"], self._kept.slots(rows)
