@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dptext.audits import density_loss, exact_delta, exact_loss
+from dptext.audits import exact_delta, exact_loss
 from dptext.errors import ParameterError
 
 
@@ -75,26 +75,3 @@ def test_randomised_response_has_exactly_its_epsilon_and_no_delta(epsilon):
 def test_what_is_no_table_of_distributions_is_refused(logs, message):
     with pytest.raises(ParameterError, match=message):
         exact_loss(logs, allowed=1.0)
-
-
-def test_densities_of_noise_are_audited_where_their_ratio_is_attained():
-    # L2-Laplace in three dimensions: metric DP with epsilon 2, attained on the ray through both inputs
-    inputs = np.random.default_rng(3).normal(size=(40, 3))
-    rays = (inputs[:, None] - inputs[None]).reshape(-1, 3)
-    outputs = np.concatenate([inputs, (inputs[:, None] + 9 * rays.reshape(40, 40, 3)).reshape(-1, 3)])
-    far = np.sqrt(((inputs[:, None] - inputs[None]) ** 2).sum(axis=2))
-
-    def audited(epsilon):
-        logs = -epsilon * np.sqrt(((outputs[None] - inputs[:, None]) ** 2).sum(axis=2))
-        return density_loss(logs, allowed=lambda i, others: 2.0 * far[i, others])
-
-    assert audited(2.0).excess <= 1e-12
-    assert audited(2.0).ratio == pytest.approx(1.0)
-    assert audited(3.0).ratio == pytest.approx(1.5)  # 1.5 times too little noise
-
-
-def test_densities_that_are_no_numbers_are_refused():
-    assert density_loss([[0.0, -np.inf], [0.0, 0.0]], allowed=1.0).loss == math.inf
-    for wrong in (np.nan, np.inf):
-        with pytest.raises(ParameterError, match="NaN or infinite"):
-            density_loss([[0.0, wrong], [0.0, 0.0]], allowed=1.0)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.audits import audit_vectors, distance_from
+from dptext.audits import audit_vectors
 from dptext.audits.goodness import compare_releases, compare_vectors, stated_noise
-from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import L2Laplace
 from dptext.representations.registry import RANDOMIZERS
@@ -21,33 +20,6 @@ RANDOMIZER = L2Laplace(epsilon=3.0)
 
 def built(kind):
     return kind(epsilon=3.0, **({"delta": 1e-6} if kind.name == "Gaussian" else {}))
-
-
-# -- one distribution function ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("count", [1, 3, 200])
-def test_the_bound_on_chance_holds_for_any_number_of_draws(count):
-    bits = RandomBits(1)
-    p_values = [distance_from(bits.uniform(count), lambda numbers: np.clip(numbers, 0, 1))[1] for _ in range(2_000)]
-    for error in (0.01, 0.1, 0.3):
-        assert np.mean(np.array(p_values) <= error) <= error + 4 * np.sqrt(error / 2_000)
-
-
-def test_a_distribution_with_jumps_is_compared_at_both_sides_of_each_jump():
-    draws = np.repeat([0.0, 1.0], [500, 500])
-    assert distance_from(draws, lambda numbers: np.where(numbers < 0, 0.0, np.where(numbers < 1, 0.5, 1.0))) == (0, 1)
-    distance, p_value = distance_from(
-        draws, lambda numbers: np.where(numbers < 0, 0.0, np.where(numbers < 1, 0.7, 1.0))
-    )
-    assert distance == pytest.approx(0.2)
-    assert p_value == pytest.approx(2 * np.exp(-2 * 1_000 * 0.2**2))
-
-
-def test_draws_that_are_no_numbers_are_told():
-    assert distance_from([0.1, np.nan], lambda numbers: numbers) == (1.0, 0.0)
-    with pytest.raises(ParameterError, match="draws must have shape"):
-        distance_from([], lambda numbers: numbers)
 
 
 # -- the noise of a statement -------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 
 import numpy as np
 import pytest
@@ -221,8 +220,6 @@ def test_texts_of_a_bank_are_exact_over_all_pairs_and_shown_by_draws():
     assert verdict.loss == pytest.approx(4.0, abs=1e-9)
     assert verdict.loss <= verdict.allowed
     assert verdict.draws.agree
-    visible = float(re.search(r"show at least ([\d.]+) nats", verdict.coverage)[1])
-    assert 0.8 * 4 < visible <= 4
     assert not any(text in verdict.explain() for text in bank().texts)
 
 
@@ -267,7 +264,7 @@ def test_what_is_not_for_texts_of_a_bank_is_refused(mechanism):
     for option in ({"words": ["tea"]}, {"dimension": 3}, {"labels": [1]}):
         with pytest.raises(ParameterError, match="means nothing for a mechanism of texts"):
             audit(rewriter(), **option)
-    with pytest.raises(ParameterError, match="texts= means nothing for a word mechanism"):
+    with pytest.raises(ParameterError, match="texts= means nothing for a mechanism of words"):
         audit(mechanism, texts=["tea"])
     with pytest.raises(ParameterError, match="at least two different texts"):
         audit(rewriter(), texts=["tea", "tea"])

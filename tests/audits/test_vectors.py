@@ -357,7 +357,7 @@ def test_the_judge_takes_what_it_is_given(glove):
     with pytest.raises(ParameterError, match="words= means nothing for a mechanism of vectors"):
         dptext.audit(randomizer, dimension=4, words=["the"])
     words = dptext.TEM(dptext.load_vectors(glove, limit=50), epsilon=2.0)
-    with pytest.raises(ParameterError, match="dimension=, score= means nothing for a word mechanism"):
+    with pytest.raises(ParameterError, match="dimension=, score= means nothing for a mechanism of words"):
         dptext.audit(words, dimension=4, score="learnt")
 
 

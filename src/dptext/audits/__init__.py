@@ -1,13 +1,11 @@
 """Audits of guarantees: exact losses, sampled lower bounds, canaries, and verdicts."""
 
-from dptext.audits.goodness import distance_from
 from dptext.audits.losses import (
     CanaryBound,
     ExactLoss,
     LossBound,
     canary_loss,
     clopper_pearson,
-    density_loss,
     exact_delta,
     exact_loss,
     loss_bound,
@@ -38,8 +36,6 @@ __all__ = [
     "audit_vectors",
     "canary_loss",
     "clopper_pearson",
-    "density_loss",
-    "distance_from",
     "exact_delta",
     "exact_loss",
     "judge_canaries",

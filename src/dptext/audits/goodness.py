@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext.audits.losses import Floats, call_mechanism
 from dptext.errors import ParameterError, extra
 from dptext.privacy.gaussian import gaussian_epsilon
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.threads import for_each_block
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.int64]
 Sampler: TypeAlias = Callable[[Rows, RandomBits], npt.ArrayLike]
 """((n,) numbers of inputs, bits) -> (n,) numbers of outputs, drawn independently; another number is no output."""
@@ -61,34 +61,33 @@ def compare_draws(
     closely: Sequence[int] = (),
 ) -> DrawTest:
     """Draw for every input, and compare the draws with the reported distribution."""
-    inputs = _inputs(len(log_probabilities), samples // 2, closely, bits)
+    size = len(log_probabilities)
+    inputs = _inputs(size, samples // 2, closely, bits)
     once, repeated = (_drawn(sampler, inputs, bits) for _ in range(2))
     every, draws = np.concatenate([inputs, inputs]), np.concatenate([once, repeated])
 
     def output_name(output: int) -> str:
         return f"output {output}" if outputs is None else f"the output {outputs[output]!r}"
 
-    result = _impossible(log_probabilities, every, draws, names, output_name)
-    if not result:
-        parts = np.split(
-            draws[np.argsort(every, kind="stable")],
-            np.searchsorted(np.sort(every, kind="stable"), np.arange(1, len(log_probabilities))),
-        )
-        by_row: dict[int, _Compared] = {}
+    witness = _impossible(log_probabilities, every, draws, names, output_name)
+    if not witness:
+        order = np.argsort(every, kind="stable")
+        parts = np.split(draws[order], np.searchsorted(every[order], np.arange(1, size)))
+        rows: list[Any] = [None] * size
 
         def compare(row: int) -> None:
-            by_row[row] = _compared_row(log_probabilities[row], parts[row])
+            rows[row] = _compared_row(log_probabilities[row], parts[row], output_name)
 
-        for_each_block(compare, range(len(log_probabilities)))
-        rows = [by_row[row] for row in range(len(log_probabilities))]
-        share = math.log(error / _TESTS)
-        result = _off(rows, share, names, output_name) or _repeated(rows, inputs, once, repeated, share)
-    return DrawTest(agree=not result, draws=draws.size, inputs=len(log_probabilities), error=error, witness=result)
+        for_each_block(compare, range(size))
+        log_error = math.log(error / _TESTS)
+        witness = _off(rows, log_error, names) or _repeated(rows, inputs, once, repeated, log_error)
+    return DrawTest(agree=not witness, draws=draws.size, inputs=size, error=error, witness=witness)
 
 
 def compare_releases(
     released: Release, expected: Release, parts: Sequence[str], *, copies: int, error: float, bits: RandomBits
 ) -> DrawTest:
+    """Release documents of equal parts, each twice, and compare their repeats with those of independent draws."""
     chosen = bits.below(np.full(_DOCUMENTS // 2, len(parts), dtype=np.uint64)).tolist()
     documents = [" ".join([parts[place]] * copies) for place in chosen for _ in range(2)]
     observed = _repeats(released(documents, bits))
@@ -113,22 +112,14 @@ def _repeats(private: Sequence[str]) -> dict[str, Floats]:
 
 def _inputs(count: int, draws: int, closely: Sequence[int], bits: RandomBits) -> Rows:
     """The inputs of a call, in an order that nothing follows from: two of each at least."""
-    entry = max(2, draws // count // (2 if closely else 1))
+    each = max(2, draws // count // (2 if closely else 1))
     more = draws // 2 // len(closely) if closely else 0
-    inputs = np.repeat(
-        np.append(np.arange(count), np.asarray(closely, dtype=np.int64)), [entry] * count + [more] * len(closely)
-    )
+    inputs = np.repeat([*range(count), *closely], [each] * count + [more] * len(closely)).astype(np.int64)
     return inputs[np.argsort(bits.uniform(inputs.size))]
 
 
 def _drawn(sampler: Sampler, inputs: Rows, bits: RandomBits) -> Rows:
-    try:
-        draws = np.asarray(sampler(inputs.copy(), bits))
-    except Exception as error:  # noqa: BLE001 - a mechanism may raise anything
-        raise ParameterError(
-            f"the mechanism raised {type(error).__name__}: a mechanism must return an output for every input (an error "
-            "for some inputs only is itself an infinite loss)"
-        ) from None
+    draws = call_mechanism(lambda: sampler(inputs.copy(), bits), inputs.size)
     if draws.shape != inputs.shape or draws.dtype.kind not in "iu":
         raise ParameterError(f"the mechanism returned shape {draws.shape} for {inputs.size} inputs: expected one each")
     return draws.astype(np.int64)
@@ -151,23 +142,19 @@ def _impossible(
     )
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """Draws of one input compared with its probabilities: statistics G and K, and the worst group of outputs."""
+class _ComparedRow(NamedTuple):
+    """Draws of one input compared with its probabilities."""
 
     draws: int
-    distance: float
-    freedom: int
+    distance: float  # G of equation (tail)
+    freedom: int  # K
     likeliest: int  # count of the likeliest output
     highest: float  # its probability
     equal: float  # probability that two draws are equal
-    output: int  # one of the worst group
-    size: int  # number of outputs in this group
-    count: int
-    expected: float
+    worst: str  # the group of outputs that is farthest off
 
 
-def _compared_row(logs: Floats, sample: Rows) -> _Compared:
+def _compared_row(logs: Floats, sample: Rows, output_name: Callable[[int], str]) -> _ComparedRow:
     chances = np.exp(logs)
     chances /= chances.sum()
     order = np.argsort(-chances, kind="stable")
@@ -177,17 +164,16 @@ def _compared_row(logs: Floats, sample: Rows) -> _Compared:
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(counts > 0, counts * np.log(counts / expected), 0.0)
     worst = int(np.argmax(terms - counts + expected))
-    return _Compared(
+    size = int(np.append(starts, chances.size)[worst + 1] - starts[worst])
+    text = output_name(int(order[starts[worst]])) if size == 1 else f"one of a group of {size:,} outputs"
+    return _ComparedRow(
         draws=sample.size,
-        likeliest=int((sample == order[0]).sum()),
-        highest=float(chances[order[0]]),
         distance=max(0.0, float(terms.sum())),
         freedom=starts.size - 1,
+        likeliest=int((sample == order[0]).sum()),
+        highest=float(chances[order[0]]),
         equal=float((chances**2).sum()),
-        output=int(order[starts[worst]]),
-        size=int(np.append(starts, chances.size)[worst + 1] - starts[worst]),
-        count=int(counts[worst]),
-        expected=float(expected[worst]),
+        worst=f"{text} came {counts[worst]:,} times, where {expected[worst]:,.1f} are expected",
     )
 
 
@@ -210,16 +196,13 @@ def _log_tail(distance: float, freedom: int) -> float:
     return freedom - distance + (freedom * math.log(distance / freedom) if freedom else 0.0)
 
 
-def _off(rows: Sequence[_Compared], log_error: float, names: Sequence[str], output_name: Callable[[int], str]) -> str:
+def _off(rows: Sequence[_ComparedRow], log_error: float, names: Sequence[str]) -> str:
     """Describe a group of outputs that came too often or too rarely, or a surplus of likeliest outputs, if any."""
     tails = [_log_tail(row.distance, row.freedom) for row in rows]
     place = int(np.argmin(tails))
     together = _log_tail(sum(row.distance for row in rows), sum(row.freedom for row in rows))
     if tails[place] <= log_error - math.log(len(rows)) or together <= log_error:
-        worst = rows[place]
-        text = output_name(worst.output) if worst.size == 1 else f"one of a group of {worst.size:,} outputs"
-        came = f"{text} came {worst.count:,} times, where {worst.expected:,.1f} are expected"
-        return f"under {names[place]!r} {came}"
+        return f"under {names[place]!r} {rows[place].worst}"
     draws = sum(row.draws for row in rows)
     share = sum(row.likeliest for row in rows) / draws
     mean = sum(row.draws * row.highest for row in rows) / draws
@@ -228,7 +211,7 @@ def _off(rows: Sequence[_Compared], log_error: float, names: Sequence[str], outp
     return f"the likeliest output of its input was {share:.2%} of {draws:,} draws, where {mean:.2%} are expected"
 
 
-def _repeated(rows: Sequence[_Compared], inputs: Rows, once: Rows, second: Rows, log_error: float) -> str:
+def _repeated(rows: Sequence[_ComparedRow], inputs: Rows, once: Rows, second: Rows, log_error: float) -> str:
     chances = np.array([row.equal for row in rows])
     order = np.argsort(inputs, kind="stable")
     place = np.arange(inputs.size) - np.searchsorted(inputs[order], inputs[order])
@@ -262,36 +245,7 @@ _NUMBERS = 1 << 20  # of one call
 _NUMBERS_IN_ALL = 1 << 20
 
 
-def distance_from(draws: npt.ArrayLike, cdf: Callable[[Floats], npt.ArrayLike]) -> tuple[float, float]:
-    """Compare independent draws with a known distribution function (Kolmogorov-Smirnov).
-
-    Args:
-        draws: (n,) numbers.
-        cdf: (m,) numbers -> (m,) probabilities of at most this number. It may have jumps.
-
-    Returns:
-        D, the largest distance between the share of draws up to a number and its probability, and a bound on the
-        probability that draws of this distribution are at least as far away: 2 exp(-2 n D^2) (Massart 1990), for every
-        n. A draw that is not finite gives (1, 0).
-
-    Raises:
-        ParameterError: no draws.
-    """
-    ordered = np.sort(np.asarray(draws, dtype=np.float64))
-    if ordered.ndim != 1 or ordered.size == 0:
-        raise ParameterError(f"draws must have shape (n,) with n >= 1, got {ordered.shape}")
-    if not np.isfinite(ordered).all():
-        return 1.0, 0.0
-    places, counts = np.unique(ordered, return_counts=True)
-    up_to = np.cumsum(counts) / ordered.size
-    above = np.abs(up_to - np.asarray(cdf(places)))
-    below = np.abs(up_to - counts / ordered.size - np.asarray(cdf(np.nextafter(places, -np.inf))))
-    distance = float(max(above.max(), below.max()))
-    return distance, min(1.0, 2 * math.exp(-2 * ordered.size * distance**2))
-
-
-@dataclass(frozen=True)
-class StatedNoise:
+class StatedNoise(NamedTuple):
     """The noise that a statement names."""
 
     domain: str
@@ -302,14 +256,11 @@ class StatedNoise:
 
 def stated_noise(claim: PrivacyStatement) -> StatedNoise | None:
     """Return the noise that a statement names, or None where it names none that is known here."""
-    build = _NOISES.get(claim.mechanism)
-    if build is None:
-        return None
     constants: Constants = {"delta": getattr(claim.guarantee, "delta", 0.0), **claim.parameters}
     try:
-        draw, loss = build(constants)
+        draw, loss = _NOISES[claim.mechanism](constants)
         domain, dimension = str(constants["domain"]), int(constants["dimension"])
-    except (KeyError, TypeError, ValueError):  # a statement of another origin under the same name
+    except (KeyError, TypeError, ValueError):  # no noise, or a statement of another origin under the same name
         return None
     return StatedNoise(domain, dimension, draw, loss if callable(loss) else lambda _first, _second: loss)
 
@@ -450,7 +401,7 @@ _NOISES: dict[str, Callable[[Constants], Noise]] = {
 def compare_vectors(
     draw: Draw, noise: StatedNoise, *, error: float, bits: RandomBits, scores: Sequence[tuple[Floats, Floats]] = ()
 ) -> DrawTest:
-    """Compare outputs of a mechanism with outputs of the stated noise, as the module's docstring says."""
+    """Compare outputs of a mechanism with outputs of the stated noise."""
     rows = max(4, min(_ROWS, _NUMBERS_IN_ALL // noise.dimension))
     draws = _statistics(draw, noise, rows, bits)
     expected = _statistics(noise.draw, noise, _REFERENCE * rows, bits)
@@ -466,7 +417,7 @@ def compare_vectors(
         values, reference = (value + width * bits.uniform(value.size) for value in (values, reference[few.size :]))
         if not values.size or not reference.size:
             continue
-        distance, _ = distance_from(values, partial(_share_up_to, np.sort(reference)))
+        distance = _distance(values, reference)
         by_chance = sum(math.sqrt(-log_share / (2 * value.size)) for value in (values, reference))
         if distance > by_chance:
             witness = f"{name}, {values.size:,} draws: off by {distance:.2f}, where chance explains {by_chance:.2f}"
@@ -474,8 +425,15 @@ def compare_vectors(
     return DrawTest(agree=True, draws=rows, inputs=rows, error=error, witness="")
 
 
-def _share_up_to(ordered: Floats, numbers: Floats) -> Floats:
-    return np.asarray(np.searchsorted(ordered, numbers, side="right") / ordered.size)
+def _distance(values: Floats, reference: Floats) -> float:
+    """The largest distance between the empirical distribution functions (Kolmogorov and Smirnov)."""
+    if not np.isfinite(values).all():
+        return 1.0
+    points = np.concatenate([values, reference])
+    one, other = (
+        np.searchsorted(np.sort(sample), points, side="right") / sample.size for sample in (values, reference)
+    )
+    return float(np.abs(one - other).max())
 
 
 def _statistics(draw: Draw, noise: StatedNoise, rows: int, bits: RandomBits) -> dict[str, Floats]:

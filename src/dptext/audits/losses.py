@@ -20,8 +20,9 @@ from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 from dptext.validation import check_float, check_int
 
+Floats: TypeAlias = npt.NDArray[np.float64]
 Draw: TypeAlias = Callable[[int, RandomBits], npt.NDArray[Any]]
-Score: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[np.float64]]
+Score: TypeAlias = Callable[[npt.NDArray[Any]], Floats]
 
 _THRESHOLDS = 400
 _TAIL = 50
@@ -45,9 +46,7 @@ class LossBound:
     q_high: float
 
 
-def clopper_pearson(
-    successes: npt.ArrayLike, trials: int, error: float
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def clopper_pearson(successes: npt.ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
     """(low, high) bounds on a probability; each is wrong with probability at most ``error`` (Clopper, Pearson 1934)."""
     special = extra("scipy.special", "audit", "a sampled audit")
     k = np.asarray(successes, dtype=np.float64)
@@ -72,9 +71,7 @@ def samples_needed(loss: float, *, error: float, delta: float = 0.0) -> int:
     return count
 
 
-def loss_bound(
-    first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], *, error: float, delta: float = 0.0
-) -> LossBound:
+def loss_bound(first: Floats, second: Floats, *, error: float, delta: float = 0.0) -> LossBound:
     """Return a lower bound on the loss of a pair, from scores of independent outputs of its two inputs.
 
     Args:
@@ -86,9 +83,7 @@ def loss_bound(
     The first half of each chooses the event, the second half tests it.
     """
     if len(first) != len(second) or len(first) < 8:
-        raise ParameterError(
-            f"expected equally many scores of both inputs, at least 8, got {len(first)}, {len(second)}"
-        )
+        raise ParameterError(f"expected as many scores of both inputs, at least 8, got {len(first)}, {len(second)}")
     half = len(first) // 2
     tested = len(first) - half
     candidates = [
@@ -106,6 +101,22 @@ def loss_bound(
         p_low=float(low[0]),
         q_high=float(high[1]),
     )
+
+
+def call_mechanism(draw: Callable[[], Any], count: int) -> npt.NDArray[Any]:
+    """Return (count, ...) outputs; raise if the mechanism raises, or gives another number of them."""
+    try:
+        outputs = np.asarray(draw())
+    except Exception as error:  # noqa: BLE001 - a mechanism may raise anything
+        raise ParameterError(
+            f"the mechanism raised {type(error).__name__}: a mechanism must return an output for every input (an error "
+            "for some inputs only is itself an infinite loss)"
+        ) from None
+    if outputs.ndim < 1 or len(outputs) != count:
+        raise ParameterError(
+            f"the mechanism returned shape {outputs.shape} for {count} inputs: expected ({count}, ...)"
+        )
+    return outputs
 
 
 def sampled_loss(
@@ -133,18 +144,25 @@ def sampled_loss(
     """
     samples = check_int("samples", samples, minimum=100)
     bits = RandomBits(seed)
-    draws = [_CheckedDraw(draw_first, "first"), _CheckedDraw(draw_second, "second")]
+    draws = (draw_first, draw_second)
     for draw in draws:
-        draw.check_randomness(bits)
+        once, repeated = (call_mechanism(partial(draw, 64, bits), 64) for _ in range(2))
+        # 128 equal *words* may be chance at a large epsilon; equal numbers, or one sequence twice, are not
+        is_constant = once.dtype.kind in "iub" and (once == once[0]).all()
+        if np.array_equal(once, repeated) and not is_constant:
+            raise ParameterError(
+                "the mechanism is not random: it returned the same 64 outputs twice (a constant, or a fixed seed)"
+            )
     if score is None:
-        score = learn_score(*(draw(samples, bits) for draw in draws))
-    scores = [np.concatenate([score(draw(samples, bits)) for _ in range(2)]) for draw in draws]
+        score = learn_score(*(call_mechanism(partial(draw, samples, bits), samples) for draw in draws))
+    scores = [
+        np.concatenate([score(call_mechanism(partial(draw, samples, bits), samples)) for _ in range(2)])
+        for draw in draws
+    ]
     return loss_bound(*scores, error=error, delta=delta)
 
 
-def _best_threshold(
-    one: npt.NDArray[np.float64], other: npt.NDArray[np.float64], error: float, delta: float
-) -> tuple[float, float]:
+def _best_threshold(one: Floats, other: Floats, error: float, delta: float) -> tuple[float, float]:
     """(bound, t) of the event "score >= t" that looks best on these samples."""
     ordered_one, ordered_other = np.sort(one), np.sort(other)
     # finely where few samples lie above or below: tails decide
@@ -157,11 +175,18 @@ def _best_threshold(
     _, high = clopper_pearson(_expected_above(ordered_other, thresholds), len(other), error / 2)
     with np.errstate(divide="ignore"):
         bounds = np.where(low > delta, np.log(np.maximum(low - delta, 0.0)) - np.log(high), -np.inf)
-    place = int(np.argmax(bounds))
-    return float(bounds[place]), _middle_of_gap(float(thresholds[place]), ordered_one, ordered_other)
+    best = int(np.argmax(bounds))
+    threshold = float(thresholds[best])
+    # the same event on these samples, its threshold as far from all of them as can be: new samples rarely equal it
+    values = np.unique(np.concatenate([one, other]))
+    place = int(np.searchsorted(values, threshold))
+    if 0 < place < values.size:
+        middle = float(values[place - 1] + (values[place] - values[place - 1]) / 2)
+        threshold = middle if values[place - 1] < middle <= values[place] else threshold
+    return float(bounds[best]), threshold
 
 
-def _expected_above(ordered: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+def _expected_above(ordered: Floats, thresholds: Floats) -> npt.NDArray[Any]:
     """Return how many of as many fresh samples to expect at or above each threshold."""
     counts = (len(ordered) - np.searchsorted(ordered, thresholds)).astype(np.float64)
     start = ordered[-_TAIL] if len(ordered) >= 4 * _TAIL else math.inf
@@ -172,52 +197,8 @@ def _expected_above(ordered: npt.NDArray[np.float64], thresholds: npt.NDArray[np
     return counts
 
 
-def _middle_of_gap(threshold: float, *ordered: npt.NDArray[np.float64]) -> float:
-    """The same event on these samples, its threshold as far from all of them as can be: new samples rarely equal it."""
-    padded = [np.concatenate([[-np.inf], entry, [np.inf]]) for entry in ordered]
-    places = [int(np.searchsorted(entry, threshold)) for entry in padded]  # a threshold is finite
-    below = max(float(entry[place - 1]) for entry, place in zip(padded, places, strict=True))
-    above = min(float(entry[place]) for entry, place in zip(padded, places, strict=True))
-    middle = below + (above - below) / 2
-    return middle if math.isfinite(middle) and below < middle <= above else threshold
-
-
 def _log_ratio(p_low: float, q_high: float, delta: float) -> float:
     return math.log((p_low - delta) / q_high) if p_low > delta else -math.inf
-
-
-class _CheckedDraw:
-    """A drawing function that is held to its contract."""
-
-    def __init__(self, draw: Draw, name: str) -> None:
-        self._draw, self._name = draw, name
-
-    def __call__(self, count: int, bits: RandomBits) -> npt.NDArray[Any]:
-        try:
-            outputs = np.asarray(self._draw(count, bits))
-        except Exception as error:  # noqa: BLE001 - a mechanism may raise anything
-            raise ParameterError(
-                f"the mechanism raised {type(error).__name__} for the {self._name} input: a mechanism must return an "
-                "output for every input (an error for some inputs only is itself an infinite loss)"
-            ) from None
-        if outputs.ndim < 1 or len(outputs) != count:
-            raise ParameterError(
-                f"the mechanism returned shape {outputs.shape} for {count} draws of the {self._name} input: expected "
-                f"({count}, ...)"
-            )
-        return outputs
-
-    def check_randomness(self, bits: RandomBits) -> None:
-        once, repeated = self(64, bits), self(64, bits)
-        if once.shape[1:] != repeated.shape[1:]:
-            raise ParameterError(f"the mechanism returns outputs of changing shape for the {self._name} input")
-        # 128 equal *words* may be chance at a large epsilon; equal numbers, or one sequence twice, are not
-        constant = once.dtype.kind in "iub" and (once == once[0]).all()
-        if np.array_equal(once, repeated) and not constant:
-            raise ParameterError(
-                f"the mechanism is not random for the {self._name} input: it returned the same 64 outputs twice (a "
-                "constant, or a fixed seed)"
-            )
 
 
 def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
@@ -244,17 +225,16 @@ def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
     return lambda outputs: np.asarray(best.decision_function(_flat(outputs)), dtype=np.float64)
 
 
-def _flat(outputs: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _flat(outputs: npt.NDArray[Any]) -> Floats:
     return outputs.reshape(len(outputs), -1).astype(np.float64)
 
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Allowed: TypeAlias = float | Callable[[int, slice], Floats]
 
 _ROWS = 64
 _OUTPUTS = 4096
 _IMPOSSIBLE = -1e300  # stands for ln 0: the difference of two is 0, the difference to any other is beyond _INFINITE
-_INFINITE = 1e299
+_INFINITE = 1e290
 
 
 @dataclass(frozen=True)
@@ -287,7 +267,7 @@ class ExactLoss:
 
 
 def exact_loss(log_probabilities: npt.ArrayLike, *, allowed: Allowed) -> ExactLoss:
-    """The pair of inputs with the largest loss beyond its allowance.
+    """Return the pair of inputs with the largest loss beyond its allowance.
 
     Args:
         log_probabilities: (n, outputs) natural logs, each row a distribution; -inf where an output is impossible.
@@ -296,35 +276,9 @@ def exact_loss(log_probabilities: npt.ArrayLike, *, allowed: Allowed) -> ExactLo
     Raises:
         ParameterError: fewer than two inputs; a row that is no distribution.
     """
-    return _worst_pair(_checked(log_probabilities), allowed)
-
-
-def density_loss(log_densities: npt.ArrayLike, *, allowed: Allowed) -> ExactLoss:
-    """`exact_loss` for a continuous mechanism, at outputs of your choice.
-
-    Exact at these outputs, so a lower bound on the loss over all: choose them where the ratio is attained (at the
-    inputs themselves, beyond them, far out in the tails).
-
-    Args:
-        log_densities: (n, outputs) natural logs of the density of each output under each input; -inf where it is 0.
-        allowed: as in `exact_loss`.
-
-    Raises:
-        ParameterError: fewer than two inputs, or a density that is NaN or infinite.
-
-    >>> inputs, outputs = np.array([0.0, 1.0]), np.array([-3.0, 0.5, 4.0])
-    >>> density_loss(-np.abs(outputs - inputs[:, None]), allowed=1.0).loss  # Laplace
-    1.0
-    """
-    logs = _table(log_densities)
-    if np.isnan(logs).any() or (logs > _INFINITE).any():
-        raise ParameterError("expected the logs of densities, some are NaN or infinite")
-    return _worst_pair(logs, allowed)
-
-
-def _worst_pair(logs: Floats, allowed: Allowed) -> ExactLoss:
+    logs = _checked(log_probabilities)
     size = len(logs)
-    best: list[tuple[float, float, float, int, int]] = []
+    worst: list[tuple[float, float, float, int, int]] = []  # excess, loss, allowance and inputs
     extremes: list[tuple[float, float]] = []
 
     def row(i: int) -> None:
@@ -335,18 +289,16 @@ def _worst_pair(logs: Floats, allowed: Allowed) -> ExactLoss:
             with np.errstate(divide="ignore", invalid="ignore"):
                 extremes.append((float(loss.max()), float(np.nanmax(np.where(loss > 0, loss / bound, 0.0)))))
             place = int(np.argmax(loss - bound))
-            excess, worst, limit = ((loss - bound)[place], loss[place], bound[place])
-            best.append((float(excess), float(worst), float(limit), i, start + place))
+            worst.append((float((loss - bound)[place]), float(loss[place]), float(bound[place]), i, start + place))
 
     for_each_block(row, range(size - 1))
-    _, loss, bound, i, j = max(best)
+    _, loss, bound, i, j = max(worst)
     difference = logs[i] - logs[j]
     output = int(np.argmax(np.abs(difference)))
     first, second = (i, j) if difference[output] >= 0 else (j, i)
     largest, ratio = (max(entry) for entry in zip(*extremes, strict=True))
-    loss, largest, ratio = (math.inf if value > _INFINITE / 1e9 else value for value in (loss, largest, ratio))
-    pairs = size * (size - 1) // 2
-    return ExactLoss(loss, bound, first, second, output, pairs, largest, ratio)
+    loss, largest, ratio = (math.inf if value > _INFINITE else value for value in (loss, largest, ratio))
+    return ExactLoss(loss, bound, first, second, output, size * (size - 1) // 2, largest, ratio)
 
 
 def exact_delta(log_probabilities: npt.ArrayLike, *, epsilon: float) -> tuple[float, int, int]:
@@ -382,16 +334,11 @@ def _losses(logs: Floats, i: int, others: slice) -> Floats:
     return loss
 
 
-def _table(values: npt.ArrayLike) -> Floats:
-    logs = np.array(values, dtype=np.float64)
+def _checked(log_probabilities: npt.ArrayLike) -> Floats:
+    logs = np.array(log_probabilities, dtype=np.float64)
     if logs.ndim != 2 or logs.shape[0] < 2 or logs.shape[1] < 1:
         raise ParameterError(f"expected log-probabilities of at least two inputs, shape (n, outputs), got {logs.shape}")
     logs[logs < _IMPOSSIBLE] = _IMPOSSIBLE
-    return logs
-
-
-def _checked(log_probabilities: npt.ArrayLike) -> Floats:
-    logs = _table(log_probabilities)
     with np.errstate(under="ignore"):
         totals = np.exp(logs).sum(axis=1)
     if not np.allclose(totals, 1.0, atol=1e-6):
@@ -448,7 +395,7 @@ def one_run_bound(correct: int, *, guesses: int, canaries: int, delta: float = 0
 
 def canary_loss(
     train: Callable[[npt.NDArray[np.bool_]], Any],
-    score: Callable[[Any], npt.NDArray[np.float64]],
+    score: Callable[[Any], Floats],
     *,
     canaries: int,
     guesses: int | None = None,

@@ -13,17 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.audits.goodness import Release, Rows, Sampler, compare_releases
-from dptext.audits.losses import LossBound, sampled_loss
+from dptext.audits.losses import sampled_loss
 from dptext.audits.vectors import Pair, VectorScore, audit_vectors
-from dptext.audits.verdict import (
-    Verdict,
-    add_release_draws,
-    as_approx,
-    check_claim,
-    delta_of,
-    judge_exact,
-    judge_sample,
-)
+from dptext.audits.verdict import Verdict, add_draws, as_approx, check_claim, judge_exact, judge_sample
 from dptext.display import progress_bar
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import MetricDP, Unit
@@ -42,7 +34,7 @@ _ALL_PAIRS_UP_TO = 2_000
 _CHOSEN = 600
 _RUN = 20
 _MAX_PROBABILITIES = 1 << 24  # in memory
-_MIN_TEXTS, _MIN_SAMPLES = 8, 100
+_MIN_TEXTS = 8
 _COPIES = 3
 _RELEASED = 64  # different parts in the released documents
 
@@ -69,9 +61,8 @@ def audit(
     the audited words and every output; then draws are compared with that distribution (`dptext.audits.goodness`).
     Otherwise sampled as a black box, for the pair of words with the smallest allowed loss.
 
-    Sentence replacement: exact, over every pair of the audited texts and every text of the bank; then draws are
-    compared with that distribution, and those of the two texts whose distributions differ most bound the loss from
-    below.
+    Sentence replacement: exact, over every pair of the audited texts and every text of the bank; then draws, and
+    released documents, are compared with that distribution.
 
     Randomizer of vectors (`dptext.audits.audit_vectors`): sampled, at the two most distant vectors of its domain.
 
@@ -107,45 +98,53 @@ def audit(
     >>> str(verdict.outcome), verdict.loss <= verdict.allowed
     ('exact', True)
     """
-    with progress_bar(progress, "auditing"):
-        if isinstance(mechanism, str | type):
-            raise ParameterError(f"mechanism must be an object such as TEM(...), got a {type(mechanism).__name__}")
-        sampling: dict[str, Any] = {"samples": samples, "error": error, "seed": seed}
-        word_options: dict[str, Any] = {"words": words, "distance": distance, "labels": labels}
-        text_options: dict[str, Any] = {"texts": texts}
-        vector_options: dict[str, Any] = {"dimension": dimension, "pair": pair, "score": score}
-        if not any(hasattr(mechanism, name) for name in ("vectors", "bank", "release_", "channel", "sample")):
-            raise ParameterError(
-                f"mechanism must be a word mechanism, a BankRewriter or a randomizer, got {type(mechanism).__name__}: "
-                "derive yours from ShownMechanism, WordMechanism or Randomizer (docs: A mechanism of your own)"
-            )
-        if hasattr(mechanism, "vectors"):
-            _refuse(text_options | vector_options, "a word mechanism")
-            return _audit_words(mechanism, claim, **word_options, **sampling)
-        if hasattr(mechanism, "bank"):
-            _refuse(word_options | vector_options, "a mechanism of texts")
-            return _audit_texts(mechanism, claim, **text_options, **sampling)
-        _refuse(word_options | text_options, "a mechanism of vectors")
-        sent: Any = getattr(mechanism, "release_", mechanism)  # a fitted estimator sends its release
-        channel: Any = getattr(sent, "channel", sent)
-        statement: Any = getattr(sent, "statement", None)
-        if channel is not sent and callable(channel):
-            if dimension is None:
-                raise ParameterError("dimension is required: the loss of a randomizer depends on it, e.g. dimension=64")
-            channel = channel(dimension)
-            statement = statement(dimension) if claim is None else None
-        elif dimension is not None:
-            raise ParameterError("a channel has its dimension already: leave dimension= out")
-        claim = statement if claim is None else claim
-        if claim is None or callable(claim):
-            raise ParameterError("claim is required: a channel has no statement")
-        return audit_vectors(channel, claim, pair=pair, score=score, **sampling)
-
-
-def _refuse(options: dict[str, Any], subject: str) -> None:
-    foreign = [f"{name}=" for name, value in options.items() if value is not None]
+    if isinstance(mechanism, str | type):
+        raise ParameterError(f"mechanism must be an object such as TEM(...), got a {type(mechanism).__name__}")
+    if not any(hasattr(mechanism, name) for name in ("vectors", "bank", "release_", "channel", "sample")):
+        raise ParameterError(
+            f"mechanism must be a word mechanism, a BankRewriter or a randomizer, got {type(mechanism).__name__}: "
+            "derive yours from ShownMechanism, WordMechanism or Randomizer (docs: A mechanism of your own)"
+        )
+    kind = "words" if hasattr(mechanism, "vectors") else "texts" if hasattr(mechanism, "bank") else "vectors"
+    options: dict[str, dict[str, Any]] = {
+        "words": {"words": words, "distance": distance, "labels": labels},
+        "texts": {"texts": texts},
+        "vectors": {"dimension": dimension, "pair": pair, "score": score},
+    }
+    foreign = [
+        f"{name}="
+        for other, values in options.items()
+        for name, value in values.items()
+        if other != kind and value is not None
+    ]
     if foreign:
-        raise ParameterError(f"{', '.join(foreign)} means nothing for {subject}: leave it out")
+        raise ParameterError(f"{', '.join(foreign)} means nothing for a mechanism of {kind}: leave it out")
+    audits: dict[str, Callable[..., Verdict]] = {
+        "words": _audit_words,
+        "texts": _audit_texts,
+        "vectors": _audit_randomizer,
+    }
+    with progress_bar(progress, "auditing"):
+        return audits[kind](mechanism, claim, **options[kind], samples=samples, error=error, seed=seed)
+
+
+def _audit_randomizer(
+    mechanism: Any, claim: PrivacyStatement | None, *, dimension: int | None, **options: Any
+) -> Verdict:
+    sent: Any = getattr(mechanism, "release_", mechanism)  # a fitted estimator sends its release
+    channel: Any = getattr(sent, "channel", sent)
+    statement: Any = getattr(sent, "statement", None)
+    if channel is not sent and callable(channel):
+        if dimension is None:
+            raise ParameterError("dimension is required: the loss of a randomizer depends on it, e.g. dimension=64")
+        channel = channel(dimension)
+        statement = statement(dimension) if claim is None else None
+    elif dimension is not None:
+        raise ParameterError("a channel has its dimension already: leave dimension= out")
+    claim = statement if claim is None else claim
+    if claim is None or callable(claim):
+        raise ParameterError("claim is required: a channel has no statement")
+    return audit_vectors(channel, claim, **options)
 
 
 def _audit_words(
@@ -187,21 +186,22 @@ def _audit_words(
     elif hasattr(mechanism, "probabilities"):
         shares = np.stack([np.asarray(mechanism.probabilities(word), dtype=np.float64) for word in chosen])
     else:
-        first, second = allowed.tightest_pair()
-        bound = _bound(sampler, first, second, samples=samples, error=error, seed=seed)
+        pair = allowed.tightest_pair()
+        draws = [partial(lambda row, count, bits: np.asarray(sampler(np.full(count, row), bits)), row) for row in pair]
+        bound = sampled_loss(*draws, samples=samples, error=error, seed=seed)
         return judge_sample(
             claim,
             bound,
-            allowed=float(allowed(first, slice(second, second + 1))[0]),
+            allowed=float(allowed(pair[0], slice(pair[1], pair[1] + 1))[0]),
             error=error,
-            witness=f"{chosen[first]!r} against {chosen[second]!r}, {bound.event}",
+            witness=f"{chosen[pair[0]]!r} against {chosen[pair[1]]!r}, {bound.event}",
             coverage=f"the pair of {len(chosen):,} words with the smallest allowed loss, {samples:,} samples each",
         )
-    with np.errstate(divide="ignore"):
-        logs = np.log(shares)
     coverage = f"{'all' if len(chosen) == len(vectors.words) else 'the'} pairs of {len(chosen):,} words"
     if claim.condition.has(OneGroup):
         coverage += ", counting pairs of one group"
+    with np.errstate(divide="ignore"):
+        logs = np.log(shares)
     lowercase = [word for word in chosen if word.isalpha() and word == word.lower()][:_RELEASED]
     release = _release_of(mechanism, seed) if lowercase else None
     verdict = judge_exact(
@@ -220,9 +220,7 @@ def _audit_words(
         return verdict
     share_of = {word: np.exp(logs[chosen.index(word)]) for word in lowercase}
     expected = _expected(str.split, lambda words: [share_of[word] for word in words], vectors.words)
-    copies = min(_COPIES, getattr(mechanism, "longest_document", None) or _COPIES)
-    draws = compare_releases(release, expected, lowercase, copies=copies, error=error / 2, bits=RandomBits(seed))
-    return add_release_draws(verdict, draws, error=error)
+    return _add_release(verdict, release, expected, lowercase, mechanism, error=error, bits=RandomBits(seed))
 
 
 def _audit_texts(
@@ -247,9 +245,6 @@ def _audit_texts(
         texts, names = list(texts), [f"text {number}" for number in range(1, len(texts) + 1)]
     if len(set(texts)) < 2:
         raise ParameterError(f"expected at least two different texts to compare, got {len(set(texts))}")
-    shares = np.asarray(mechanism.distributions(texts), dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        logs = np.log(shares)
     draw = _sampler_of(mechanism, texts, bank, seeded=seed is not None)
 
     def sampler(inputs: Rows, bits: RandomBits) -> Rows:
@@ -258,38 +253,44 @@ def _audit_texts(
         result[order] = draw(inputs[order], bits)
         return result
 
-    allowed = as_approx(claim).epsilon + claim.slack
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.asarray(mechanism.distributions(texts), dtype=np.float64))
     verdict = judge_exact(
         claim,
         logs,
-        allowed,
+        as_approx(claim).epsilon + claim.slack,
         names=names,
         outputs=bank_names,
         coverage=f"the pairs of {len(texts):,} public texts, {len(bank):,} outputs",
         sampler=sampler,
         samples=samples,
-        error=error / 3,
+        error=error / 2,
         seed=seed,
     )
     release = _release_of(mechanism, seed)
-    if release is not None and not verdict.refuted:
-        expected = _expected(mechanism.parts, mechanism.distributions, bank)
-        some, copies = texts[:_RELEASED], min(_COPIES, mechanism.longest_document or _COPIES)
-        draws = compare_releases(release, expected, some, copies=copies, error=error / 3, bits=bits)
-        verdict = add_release_draws(verdict, draws, error=error)
-    if verdict.refuted:
+    if release is None or verdict.refuted:
         return verdict
-    second = int(np.abs(shares - shares[0]).sum(axis=1).argmax())
-    # an output that is likely under neither text has no weight
-    ratio = np.append(np.where(np.isfinite(logs[0] - logs[second]), logs[0] - logs[second], 0.0), 0.0)
-    terms: dict[str, Any] = {"samples": max(_MIN_SAMPLES, samples // 4), "error": error / 3, "seed": seed}
-    bound = _bound(sampler, 0, second, delta=delta_of(claim), score=lambda outputs: ratio[outputs], **terms)
-    if bound.loss > allowed:
-        witness = f"{names[0]} against {names[second]}, {bound.event}"
-        coverage = "the two texts whose distributions differ most"
-        return judge_sample(claim, bound, allowed=allowed, error=error / 3, witness=witness, coverage=coverage)
-    coverage = f"{verdict.coverage}; as a black box, draws of two of them show at least {bound.loss:.3g} nats"
-    return replace(verdict, error=error, coverage=coverage)
+    expected = _expected(mechanism.parts, mechanism.distributions, bank)
+    return _add_release(verdict, release, expected, texts[:_RELEASED], mechanism, error=error, bits=bits)
+
+
+def _add_release(
+    verdict: Verdict,
+    release: Release,
+    expected: Release,
+    parts: Sequence[str],
+    mechanism: Any,
+    *,
+    error: float,
+    bits: RandomBits,
+) -> Verdict:
+    """Compare released documents of equal parts with independent draws, at half of the error."""
+    copies = min(_COPIES, getattr(mechanism, "longest_document", None) or _COPIES)
+    draws = compare_releases(release, expected, parts, copies=copies, error=error / 2, bits=bits)
+    method = f"{verdict.method}, and {draws.draws:,} documents of a release (equal parts)"
+    if draws.agree:
+        return replace(verdict, error=error, method=method)
+    return add_draws(verdict, draws, error=error, method=method)
 
 
 @dataclass(frozen=True)
@@ -374,13 +375,6 @@ def _release_of(mechanism: Any, seed: int | None) -> Release | None:
         return None
     # without a seed the mechanism draws as it does in use
     return lambda documents, bits: mechanism.replacing()(documents, RandomBits(None) if seed is None else bits)[0]
-
-
-def _bound(sampler: Sampler, first: int, second: int, **terms: Any) -> LossBound:
-    draws = [
-        partial(lambda row, count, bits: np.asarray(sampler(np.full(count, row), bits)), row) for row in (first, second)
-    ]
-    return sampled_loss(*draws, **terms)
 
 
 def _expected(

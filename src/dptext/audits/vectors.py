@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.audits.goodness import Draw, Floats, compare_vectors, lengths_of, stated_noise
-from dptext.audits.losses import learn_score, loss_bound
-from dptext.audits.verdict import Verdict, add_stated_noise, as_approx, check_claim, delta_of, judge_sample
+from dptext.audits.goodness import Draw, compare_vectors, lengths_of, stated_noise
+from dptext.audits.losses import Floats, call_mechanism, learn_score, loss_bound
+from dptext.audits.verdict import Outcome, Verdict, add_draws, as_approx, check_claim, delta_of, judge_sample
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import MetricDP, Relation
 from dptext.privacy.randomness import RandomBits
@@ -28,6 +29,7 @@ _NUMBERS_AT_ONCE = 1 << 22
 _FIRST = 64
 _CHOICE_SAMPLES = 20_000  # outputs of each vector, on which a pair and a score are chosen
 _WIDEST = 1024  # outputs of which a covariance is estimated
+_ROUNDING = 1e-6  # relative, of a loss
 _REPEATED = 40  # outputs that come again in their own call alone: by chance with probability 2^-40
 
 
@@ -122,12 +124,18 @@ def audit_vectors(
         return verdict
     expected = [_outputs(noise.draw, entry, 2 * few, bits, lambda outputs: ranking(outputs, *pair)) for entry in pair]
     compared = list(zip(scores, expected, strict=True))
-    return add_stated_noise(
+    loss = max(noise.loss(*entry) for entry in pairs.values())
+    if loss > verdict.allowed * (1 + _ROUNDING):
+        method = "exact, from the noise that the statement names"
+        return replace(verdict, outcome=Outcome.REFUTED, loss=loss, error=0.0, method=method)
+    draws = compare_vectors(draw, noise, error=error - error_of_bound, bits=bits, scores=compared)
+    return add_draws(
         verdict,
-        draws=compare_vectors(draw, noise, error=error - error_of_bound, bits=bits, scores=compared),
-        loss=max(noise.loss(*entry) for entry in pairs.values()),
-        could_show=loss_bound(*expected, error=error_of_bound, delta=delta).loss,
+        draws,
         error=error,
+        strongest=max(loss_bound(*expected, error=error_of_bound, delta=delta).loss, verdict.loss),
+        method=f"{verdict.method}; {draws.draws:,} draws compared with the noise that the statement names (length, "
+        "projection, neighbouring rows)",
     )
 
 
@@ -249,17 +257,12 @@ def _refuse_shared_noise(scores: Floats, rows_a_call: int) -> None:
 
 
 def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits) -> int:
+    """Return the number of columns of the outputs; raise if the mechanism breaks its contract."""
     widths: set[int] = set()
     for vector in (entry for pair in pairs.values() for entry in pair):
         values = np.repeat(vector[None, :], _FIRST, axis=0)
-        try:
-            once, repeated = (np.asarray(draw(values.copy(), bits), dtype=np.float64) for _ in range(2))
-        except Exception as error:  # noqa: BLE001 - a mechanism may raise anything
-            raise ParameterError(
-                f"the mechanism raised {type(error).__name__}: it must return something for every vector (an error for "
-                "some only is itself an infinite loss)"
-            ) from None
-        if once.ndim != 2 or len(once) != _FIRST:
+        once, repeated = (call_mechanism(partial(draw, values.copy(), bits), _FIRST) for _ in range(2))
+        if once.ndim != 2:
             raise ParameterError(f"the mechanism returned shape {once.shape} for {_FIRST} vectors: expected (n, k)")
         # equal rows may be chance where outputs are few, or no noise at all, which the bound will show
         if np.array_equal(once, repeated) and not (once == once[0]).all():

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, UNCOMPARED
 from dptext.validation import check_float
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 _WIDTH = 79
 _LABEL = 14
@@ -109,19 +107,15 @@ class Verdict(ReprMixin):
         return "\n".join(lines)
 
     def _headline(self) -> str:
-        match self.outcome:
-            case Outcome.REFUTED if self._draws_differ:
-                return "REFUTED: the mechanism does not draw from the distribution that it reports."
-            case Outcome.REFUTED:
-                return "REFUTED: the guarantee does not hold."
-            case Outcome.EXACT if self.draws is None:
-                return f"CONSISTENT: {UNCOMPARED}"
-            case Outcome.EXACT:
-                return "KEPT: the guarantee holds for all audited inputs, by exact computation."
-            case Outcome.CONSISTENT if self.refutable:
-                return "NOT REFUTED: no violation was found. This is evidence, not a proof."
-            case _:
-                return "NOT TESTED: the sample is too small to refute the guarantee, true or not."
+        if self.refuted:
+            failure = "the mechanism does not draw from the distribution that it reports"
+            return f"REFUTED: {failure if self._draws_differ else 'the guarantee does not hold'}."
+        if self.outcome is Outcome.EXACT:
+            kept = "KEPT: the guarantee holds for all audited inputs, by exact computation."
+            return f"CONSISTENT: {UNCOMPARED}" if self.draws is None else kept
+        if self.refutable:
+            return "NOT REFUTED: no violation was found. This is evidence, not a proof."
+        return "NOT TESTED: the sample is too small to refute the guarantee, true or not."
 
     @property
     def _draws_differ(self) -> bool:
@@ -167,18 +161,7 @@ class Verdict(ReprMixin):
         yield from ((label.lower(), text) for label, text in self._details())
 
     def plot(self, axes: Any = None, *, name: str | None = None) -> Any:
-        """Draw the allowed and the measured loss as one more row of the axes.
-
-        Args:
-            axes: Matplotlib axes, possibly with other verdicts; None: a new figure.
-            name: name of the row.
-
-        Returns:
-            The axes.
-
-        Raises:
-            MissingExtraError: matplotlib is not installed.
-        """
+        """Draw the allowed and the measured loss as one more row of the axes (extra ``report``)."""
         axes = get_axes(axes, height=2.2)
         self.draw_row(axes, name or f"worst pair,\n{self.method.partition(',')[0]}")
         legend_below(axes)
@@ -240,59 +223,52 @@ def judge_exact(
     """
     claimed = check_claim(claim).guarantee
     logs = np.asarray(log_probabilities, dtype=np.float64)
-    method = "from the distribution that the mechanism reports"
+    reported = "the distribution that the mechanism reports"
     if isinstance(claimed, PureDP | MetricDP):
         result = exact_loss(logs, allowed=allowed)
-        pair: Sequence[int] = (result.first, result.second)
+        first, second, broken = result.first, result.second, result.excess > 0
         output = f"output {result.output}" if outputs is None else f"the output {outputs[result.output]!r}"
-        verdict = Verdict(
-            outcome=Outcome.REFUTED if result.excess > 0 else Outcome.EXACT,
-            claim=claimed,
-            method=f"exact, {method}",
-            loss=result.loss,
-            allowed=result.allowed,
-            witness=f"{output} under {names[result.first]!r} against {names[result.second]!r}",
-            coverage=(
-                f"{coverage} ({result.pairs:,} pairs, every output); the largest loss of any pair is "
-                f"{result.largest:.4g}, the largest share of an allowance {result.ratio:.1%}"
-            ),
-        )
+        values: dict[str, Any] = {
+            "method": f"exact, from {reported}",
+            "loss": result.loss,
+            "allowed": result.allowed,
+            "witness": f"{output} under {names[first]!r} against {names[second]!r}",
+            "coverage": f"{coverage} ({result.pairs:,} pairs, every output); the largest loss of any pair is "
+            f"{result.largest:.4g}, the largest share of an allowance {result.ratio:.1%}",
+        }
     else:
         approx = as_approx(claim)
         delta, first, second = exact_delta(logs, epsilon=approx.epsilon + claim.slack)
-        pair = (first, second)
         broken = delta > approx.delta
-        verdict = Verdict(
-            outcome=Outcome.REFUTED if broken else Outcome.EXACT,
-            claim=claimed,
-            method=f"exact hockey-stick divergence (delta {delta:.3g}, claimed: {approx.delta:.3g}), {method}",
-            loss=math.inf if broken else approx.epsilon,
-            allowed=approx.epsilon + claim.slack,
-            delta=delta,
-            witness=f"{names[first]!r} against {names[second]!r}",
-            coverage=coverage,
-        )
+        stick = f"exact hockey-stick divergence (delta {delta:.3g}, claimed: {approx.delta:.3g})"
+        values = {
+            "method": f"{stick}, from {reported}",
+            "loss": math.inf if broken else approx.epsilon,
+            "allowed": approx.epsilon + claim.slack,
+            "delta": delta,
+            "witness": f"{names[first]!r} against {names[second]!r}",
+            "coverage": coverage,
+        }
+    verdict = Verdict(outcome=Outcome.REFUTED if broken else Outcome.EXACT, claim=claimed, **values)
     if verdict.refuted:
         return verdict
     if sampler is None:
         return replace(verdict, method=f"{verdict.method}; no draws were compared with it")
-    draws = compare_draws(
-        logs, sampler, samples=samples, error=error, bits=RandomBits(seed), names=names, outputs=outputs, closely=pair
-    )
+    options: dict[str, Any] = {"samples": samples, "error": error, "bits": RandomBits(seed), "closely": (first, second)}
+    draws = compare_draws(logs, sampler, names=names, outputs=outputs, **options)
     compared = (
         f"{draws.draws:,} draws of {draws.inputs:,} inputs (likelihood-ratio chi-square, repeats, outputs of "
         f"probability 0; false alarms at most {draws.error:.1g} in all)"
     )
-    verdict = replace(verdict, draws=draws, error=draws.error)
-    if draws.agree:
-        return replace(verdict, method=f"{verdict.method}; in agreement with {compared}")
-    method = f"{compared} against the distribution that the mechanism reports"
-    return replace(verdict, method=method, **_refuted(draws))
+    method = f"{verdict.method}; in agreement with {compared}" if draws.agree else f"{compared} against {reported}"
+    return add_draws(verdict, draws, error=error, method=method)
 
 
-def _refuted(draws: DrawTest) -> dict[str, Any]:
-    """Return the changes of a verdict by draws that differ from the distribution or noise; the loss is unknown."""
-    return {"outcome": Outcome.REFUTED, "loss": 0.0, "witness": draws.witness, "draws": draws}
+def add_draws(verdict: Verdict, draws: DrawTest, *, error: float, **changes: Any) -> Verdict:
+    """Add a comparison of draws to a verdict; ``error`` covers all of it. If the draws differ, the loss is unknown."""
+    if not draws.agree:
+        changes |= {"outcome": Outcome.REFUTED, "loss": 0.0, "witness": draws.witness}
+    return replace(verdict, draws=draws, error=error, **changes)
 
 
 def judge_sample(
@@ -311,29 +287,6 @@ def judge_sample(
         witness=witness,
         coverage=coverage,
     )
-
-
-def add_release_draws(verdict: Verdict, draws: DrawTest, *, error: float) -> Verdict:
-    """Add the comparison of released documents to an exact verdict; ``error`` covers both."""
-    method = f"{verdict.method}, and {draws.draws:,} documents of a release (equal parts)"
-    verdict = replace(verdict, error=error, method=method)
-    return verdict if draws.agree else replace(verdict, **_refuted(draws))
-
-
-def add_stated_noise(verdict: Verdict, *, draws: DrawTest, loss: float, could_show: float, error: float) -> Verdict:
-    """Add the exact loss of the stated noise, and its comparison with draws, to a verdict; ``error`` covers all."""
-    if loss > verdict.allowed * (1 + _ROUNDING):
-        method = "exact, from the noise that the statement names"
-        return replace(verdict, outcome=Outcome.REFUTED, loss=loss, error=0.0, method=method)
-    compared = "compared with the noise that the statement names (length, projection, neighbouring rows)"
-    verdict = replace(
-        verdict,
-        draws=draws,
-        error=error,
-        strongest=max(could_show, verdict.loss),
-        method=f"{verdict.method}; {draws.draws:,} draws {compared}",
-    )
-    return verdict if draws.agree else replace(verdict, **_refuted(draws))
 
 
 def judge_canaries(claim: PrivacyStatement, bound: CanaryBound, *, error: float, coverage: str) -> Verdict:
@@ -372,14 +325,16 @@ def judge_gaussian(
     allowed = _release_budget(claim, release_guarantee)
     sigma, sensitivity = check_float("sigma", sigma, above=0), check_float("sensitivity", sensitivity, above=0)
     needed = gaussian_delta(sigma, epsilon=allowed.epsilon, sensitivity=sensitivity)
-    loss = gaussian_epsilon(sigma, delta=allowed.delta, sensitivity=sensitivity)
-    method = f"exact trade-off of the stated Gaussian noise (delta {needed:.3g}, claimed: {allowed.delta:.3g})"
-    witness = (
-        f"a {claim.unit} who moves the sum by the whole sensitivity of {sensitivity:g}: noise of standard deviation "
-        f"{sigma:g} on each number"
+    return _judge_noise(
+        claim,
+        allowed,
+        gaussian_epsilon(sigma, delta=allowed.delta, sensitivity=sensitivity),
+        broken=needed > allowed.delta * (1 + 1e-9),
+        method=f"exact trade-off of the stated Gaussian noise (delta {needed:.3g}, claimed: {allowed.delta:.3g})",
+        witness=f"a {claim.unit} who moves the sum by the whole sensitivity of {sensitivity:g}: noise of standard "
+        f"deviation {sigma:g} on each number",
+        coverage=coverage,
     )
-    broken = needed > allowed.delta * (1 + 1e-9)
-    return _judge_noise(claim, allowed, loss, broken=broken, method=method, witness=witness, coverage=coverage)
 
 
 def judge_sampled_gaussian(
@@ -388,16 +343,17 @@ def judge_sampled_gaussian(
     """Judge steps of Gaussian noise on sampled sums by accounting for their epsilon again."""
     allowed = _release_budget(claim, release_guarantee)
     loss = account.epsilon(delta=allowed.delta)
-    method = (
-        f"accounting of {account.steps:,} sampled steps with the stated noise (epsilon {loss:.4g} at delta "
-        f"{allowed.delta:.3g}, claimed: {allowed.epsilon:.4g})"
+    return _judge_noise(
+        claim,
+        allowed,
+        loss,
+        broken=loss > allowed.epsilon * (1 + _ROUNDING),
+        method=f"accounting of {account.steps:,} sampled steps with the stated noise (epsilon {loss:.4g} at delta "
+        f"{allowed.delta:.3g}, claimed: {allowed.epsilon:.4g})",
+        witness=f"a {claim.unit} who is sampled in each step with probability {account.sampling_rate:g} and moves the "
+        f"sum by the clipping norm: noise of {account.noise_multiplier:g} clipping norms",
+        coverage=coverage,
     )
-    witness = (
-        f"a {claim.unit} who is sampled in each step with probability {account.sampling_rate:g} and moves the sum "
-        f"by the clipping norm: noise of {account.noise_multiplier:g} clipping norms"
-    )
-    broken = loss > allowed.epsilon * (1 + _ROUNDING)
-    return _judge_noise(claim, allowed, loss, broken=broken, method=method, witness=witness, coverage=coverage)
 
 
 def _judge_noise(claim: PrivacyStatement, allowed: ApproxDP, loss: float, *, broken: bool, **texts: Any) -> Verdict:
