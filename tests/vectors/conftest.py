@@ -8,6 +8,7 @@ import pytest
 
 import dptext
 from dptext.errors import DataError
+from dptext.io.batches import OpenedFile
 from dptext.vectors import formats
 
 
@@ -63,21 +64,21 @@ def word2vec():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Files are read in blocks of this many bytes."""
+    """Files are read in blocks of this many bytes, and in batches of 64 rows."""
     monkeypatch.setattr(formats, "_BLOCK", 4096)
+    monkeypatch.setattr(formats, "_ROWS_AT_ONCE", 64)
     return 4096
 
 
 @pytest.fixture
 def counted_blocks(monkeypatch, small_blocks):
-    """The lengths of the blocks that were asked for."""
+    """The lengths of the blocks that were read."""
     lengths = []
-    read = formats.blocks_of
+    read = OpenedFile.readinto
 
-    def counted(path):
-        for block in read(path):
-            lengths.append(len(block))
-            yield block
+    def counted(self, buffer):
+        lengths.append(read(self, buffer))
+        return lengths[-1]
 
-    monkeypatch.setattr(formats, "blocks_of", counted)
+    monkeypatch.setattr(OpenedFile, "readinto", counted)
     return lengths

@@ -100,8 +100,7 @@ def test_a_line_without_an_end_is_not_read_into_memory(refused, file, monkeypatc
     monkeypatch.setattr(module, "_LONGEST_LINE", 1 << 20)
     refused(
         file("secret " + "7.25 " * 500_000),
-        "vectors.txt: expected a word and its numbers on each line, got a line of more than 1 MiB; is this a file of "
-        "vectors?",
+        "vectors.txt: expected lines of at most 1,048,576 bytes, got a longer one",
     )
 
 
@@ -219,7 +218,7 @@ BEYOND = (
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.bin"])
-@pytest.mark.parametrize("header", ["2 0", "2 " + "9" * 30, "9" * 5000 + " 2"])
+@pytest.mark.parametrize("header", ["2 0", "2 " + "9" * 30, "9" * 40 + " 2"])
 def test_a_header_beyond_reason_is_refused(refused, file, name, header):
     refused(file(header + "\nsecret 7.25 1\n", name), name + BEYOND)
 

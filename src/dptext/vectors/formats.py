@@ -7,15 +7,16 @@ order of the rows), statements, and ``config.json``.
 from __future__ import annotations
 
 import io
+import itertools
+import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +31,14 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.text.tokens import UNKNOWN
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors, check_shape, select_words
 
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18  # bytes that are read at once
+_ROWS_AT_ONCE = 1024
 _LARGEST_DIMENSION = 1_000_000
+_LONGEST_LINE, _LONGEST_HEADER, _LONGEST_WORD = 1 << 25, 64, 1 << 16
 _HEADER = re.compile(rb"[0-9]+ [0-9]+")
 _DIGITS = 15
+_BOM = b"\xef\xbb\xbf"
+_TEXT = frozenset(b"0123456789+-.eE \r\n")
 _PACKED = (".gz", ".zst", ".xz")
 _PICKLES = (".kv", ".model", ".pkl", ".pickle", ".joblib")
 _INSTEAD_OF_PICKLE = (
@@ -45,40 +50,36 @@ _FOREIGN = (
     (b"\x1f\x8b", "gzip", "let its name end in .gz"),
     (b"\x28\xb5\x2f\xfd", "Zstandard", "let its name end in .zst"),
     (b"PK\x03\x04", "a zip archive", "unpack it and give the file of vectors in it"),
-    (b"\x93NUMPY", "a numpy array without words", "give a pair (words, matrix)"),
-    (b"PAR1\x15", "parquet", "read it and give a pair (words, matrix)"),
     *((b"\x80" + bytes([protocol]), "a pickle", _INSTEAD_OF_PICKLE) for protocol in range(2, 6)),
 )
 
 
-def format_suffix(path: Path) -> str:
-    """Return the suffix of the format in lower case, without a suffix of compression."""
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    if suffixes and suffixes[-1] in _PACKED:
-        suffixes.pop()
-    suffix = suffixes[-1] if suffixes else ""
+def _suffixes(path: Path) -> tuple[str, str]:
+    """Return the suffixes of the format and of the compression, in lower case."""
+    suffixes = ["", *(suffix.lower() for suffix in path.suffixes[-2:])]
+    packing = suffixes.pop() if suffixes[-1] in _PACKED else ""
+    return suffixes[-1], packing
+
+
+def rows_of_file(path: Path) -> RowStream:
+    """Yield the rows of a file of vectors: word2vec's binary format if its name ends in .bin, otherwise text."""
+    suffix, packing = _suffixes(path)
     if suffix in _PICKLES:
         raise ParameterError(f"{path.name}: expected a file of vectors, got a pickle; {_INSTEAD_OF_PICKLE}")
-    return suffix
-
-
-def blocks_of(path: Path) -> Iterator[bytes]:
-    """Yield the unpacked bytes of a file; its suffix tells the compression."""
-    packing = path.suffix.lower()
-    with io.BufferedReader(OpenedFile(path, packing if packing in _PACKED else "")) as file:
-        block = _next_block(file)
-        for magic, content, instead in _FOREIGN:
-            if block.startswith(magic):
-                raise DataError(f"{path.name}: expected a file of vectors, got {content}; {instead}")
-        while block:
-            yield block
-            block = _next_block(file)
-
-
-def _next_block(file: IO[bytes]) -> bytes:
-    with suppress(EOFError):
-        return file.read(_BLOCK)
-    raise DataError(f"{file.name}: the compressed data is broken or ends early; copy the file again")
+    raw = OpenedFile(path, packing)
+    raw.longest_line = math.inf if suffix == ".bin" else _LONGEST_LINE
+    is_broken = False
+    with io.BufferedReader(raw, _BLOCK) as file:
+        try:
+            start = file.peek()
+            for magic, content, instead in _FOREIGN:
+                if start.startswith(magic):
+                    raise DataError(f"{path.name}: expected a file of vectors, got {content}; {instead}")
+            yield from (_binary_rows if suffix == ".bin" else _text_rows)(file, path.name)
+        except EOFError:
+            is_broken = True
+    if is_broken:
+        raise DataError(f"{path.name}: the compressed data is broken or ends early; copy the file again")
 
 
 def _header(line: bytes, name: str) -> tuple[int, int]:
@@ -92,111 +93,61 @@ def _header(line: bytes, name: str) -> tuple[int, int]:
     return rows, dimension
 
 
-def _check_row_count(promised: int | None, count: int, name: str, *, at_end: bool) -> None:
-    if promised is not None and (count > promised or (at_end and count < promised)):
-        held = "the file holds more" if count > promised else f"the file ends after row {count:,} (was it cut?)"
-        raise DataError(f"{name}: expected {promised:,} rows, as the header says, {held}; get the file again")
+def _wrong_row_count(promised: int, count: int, name: str) -> DataError:
+    held = "the file holds more" if count > promised else f"the file ends after row {count:,} (was it cut?)"
+    return DataError(f"{name}: expected {promised:,} rows, as the header says, {held}; get the file again")
 
 
-def check_words(words: Sequence[str]) -> list[bytes]:
-    """Return the words in UTF-8; raise if one cannot stand before a space."""
-    for row, word in enumerate(words):
-        if not word or "\0" in word or any(map(str.isspace, word)):
-            raise DataError(f"row {row}: word2vec cannot hold an empty word, white space or NUL; save to a folder")
-    return encoded_words(words)
-
-
-def encoded_words(words: Sequence[str]) -> list[bytes]:
-    """Return the words in UTF-8."""
-    for row, word in enumerate(words):
-        if any("\ud800" <= character <= "\udfff" for character in word):
-            raise DataError(f"row {row}: the word holds half a surrogate pair, which is no text; leave it out")
-    return [word.encode() for word in words]
-
-
-_LONGEST_LINE = 1 << 25
-_BOM = b"\xef\xbb\xbf"
-_LINES_AT_ONCE = 256
-
-
-def text_rows(path: Path) -> RowStream:
-    """Yield the rows of a text file, numbered by their lines."""
+def _text_rows(file: io.BufferedReader[OpenedFile], name: str) -> RowStream:
+    """Yield the rows of a text file, numbered by their lines; only a line feed ends a line."""
+    if b"\0" in file.peek():
+        raise DataError(
+            f"{name}: expected text, got binary data; if it is word2vec's binary format, let its name end in .bin"
+        )
     promised = dimension = None
-    result = before = 0
-    for lines in _line_blocks(path):
-        numbers = [number for number, line in enumerate(lines, before + 1) if line]
-        if numbers[:1] == [1] and _HEADER.fullmatch(lines[0]):
-            promised, dimension = _header(lines[0], path.name)
-            del numbers[0]
-        filled = [lines[number - before - 1] for number in numbers]
-        before += len(lines)
+    count = 0
+    for first in itertools.count(1, _ROWS_AT_ONCE):
+        lines = [line.rstrip() for line in itertools.islice(file, _ROWS_AT_ONCE)]
+        if not lines:
+            break
+        if first == 1:
+            lines[0] = lines[0].removeprefix(_BOM)
+            if _HEADER.fullmatch(lines[0]):
+                promised, dimension = _header(lines[0], name)
+                lines[0] = b""
+        numbers = [number for number, line in enumerate(lines, first) if line]
+        filled = [line for line in lines if line]
         if not filled:
             continue
         if dimension is None:
-            dimension = _leading_dimension(filled[0], f"{path.name}, line {numbers[0]}")
-        words, matrix = _parsed(filled, numbers, dimension, path.name)
-        result += len(filled)
-        _check_row_count(promised, result, path.name, at_end=False)
+            dimension = _leading_dimension(filled[0], f"{name}, line {numbers[0]}")
+        words, matrix = _parsed(filled, numbers, dimension, name)
+        count += len(filled)
+        if promised is not None and count > promised:
+            raise _wrong_row_count(promised, count, name)
         yield SourceRows(numbers, words, matrix)
-    _check_row_count(promised, result, path.name, at_end=True)
-    if not result:
-        raise DataError(f"{path.name} holds no vectors: expected a word and its numbers on each line")
-
-
-def write_text(vectors: WordVectors, stream: HashedFile) -> None:
-    """Write word2vec's text format; nine digits give back every float32."""
-    words = check_words(vectors.words)
-    stream.write(b"%d %d\n" % (len(vectors), vectors.dimension))
-    row_of = (b" ".join([b"%s", *[b"%.9g"] * vectors.dimension]) + b"\n").__mod__
-    for start in range(0, len(words), _LINES_AT_ONCE):
-        stop = start + _LINES_AT_ONCE
-        rows = zip(words[start:stop], vectors.matrix[start:stop].tolist(), strict=True)
-        stream.write(b"".join(row_of((word, *numbers)) for word, numbers in rows))
-
-
-def _line_blocks(path: Path) -> Iterator[list[bytes]]:
-    """Yield blocks of lines without their ends; only a line feed ends a line."""
-    rest = b""
-    first = True
-    for block in blocks_of(path):
-        if first and b"\x00" in block:
-            raise DataError(
-                f"{path.name}: expected text, got binary data; if it is word2vec's binary format, let its name end "
-                "in .bin"
-            )
-        data = (rest + block).removeprefix(_BOM) if first else rest + block
-        *lines, rest = data.split(b"\n")
-        first = False
-        if len(rest) > _LONGEST_LINE:
-            raise DataError(
-                f"{path.name}: expected a word and its numbers on each line, got a line of more than "
-                f"{_LONGEST_LINE >> 20} MiB; is this a file of vectors?"
-            )
-        yield [line.rstrip() for line in lines]
-    yield [rest.rstrip()]
+    if promised is not None and count < promised:
+        raise _wrong_row_count(promised, count, name)
+    if not count:
+        raise DataError(f"{name} holds no vectors: expected a word and its numbers on each line")
 
 
 def _parsed(lines: list[bytes], numbers: Sequence[int], dimension: int, name: str) -> tuple[Sequence[str], Floats]:
     parts = [line.partition(b" ") for line in lines]
-    matrix = _matrix([rest for _, _, rest in parts], dimension)
-    heads = [head for head, _, _ in parts]
+    heads, matrix = [head for head, _, _ in parts], _matrix([rest for _, _, rest in parts], dimension)
     if matrix is None:
         heads, matrix = _parsed_singly(lines, numbers, dimension, name)
-    words: list[str] = []
-    with suppress(UnicodeDecodeError):  # such an error holds the word: none must be chained
-        words = [head.decode() for head in heads]
-    if not words:
-        wrong = next(number for number, head in zip(numbers, heads, strict=True) if _decoded(head) is None)
+    words = [_decoded(head) for head in heads]
+    if None in words:
         raise DataError(
-            f"{name}, line {wrong}: expected UTF-8; convert the file (iconv -c drops invalid bytes), or, if it is "
-            "word2vec's binary format, let its name end in .bin"
+            f"{name}, line {numbers[words.index(None)]}: expected UTF-8; convert the file (iconv -c drops invalid "
+            "bytes), or, if it is word2vec's binary format, let its name end in .bin"
         )
-    return words, matrix
+    return words, matrix  # type: ignore[return-value]
 
 
 def _parsed_singly(lines: list[bytes], numbers: Sequence[int], dimension: int, name: str) -> tuple[list[bytes], Floats]:
-    heads = []
-    rows = []
+    heads, rows = [], []
     for number, line in zip(numbers, lines, strict=True):
         fields = line.split(b" ")
         first = 1
@@ -227,7 +178,7 @@ def _matrix(rows: list[bytes], dimension: int) -> Floats | None:
 
 def _leading_dimension(line: bytes, place: str) -> int:
     """Return how many numbers end the first row: its word may look like a number itself, but stands first."""
-    count = sum(1 for _ in takewhile(_is_number, reversed(line.split(b" ")[1:])))
+    count = sum(1 for _ in itertools.takewhile(_is_number, reversed(line.split(b" ")[1:])))
     if not 1 <= count <= _LARGEST_DIMENSION:
         raise DataError(
             f"{place}: expected a word and 1 to {_LARGEST_DIMENSION:,} numbers, each after one space, got {count:,}"
@@ -242,88 +193,94 @@ def _is_number(field: bytes) -> bool:
     return False
 
 
-_LONGEST_HEADER = 64
-_LONGEST_WORD = 1 << 16
-_TEXT = frozenset(b"0123456789+-.eE \r\n")
-_ROWS_WRITTEN = 1024
+def _decoded(head: bytes) -> str | None:
+    with suppress(UnicodeDecodeError):  # such an error holds the word: none must be chained
+        return head.decode()
+    return None
 
 
-def binary_rows(path: Path) -> RowStream:
+def _binary_rows(file: io.BufferedReader[OpenedFile], name: str) -> RowStream:
     """Yield the rows of a file in word2vec's binary format, numbered from 1."""
-    blocks, data = blocks_of(path), b""
-    while b"\n" not in data and len(data) < _LONGEST_HEADER and (more := next(blocks, b"")):
-        data += more
-    line, end, data = data.partition(b"\n")
-    if not end or not _HEADER.fullmatch(line.rstrip()):
+    line = file.readline(_LONGEST_HEADER)
+    if not line.endswith(b"\n") or not _HEADER.fullmatch(line.rstrip()):
         raise DataError(
-            f'{path.name}: expected word2vec\'s binary format, which begins with a line "rows dimension", got none; if '
-            "it is text, let its name end in .txt or .vec"
+            f'{name}: expected word2vec\'s binary format, which begins with a line "rows dimension", got none; if it '
+            "is text, let its name end in .txt or .vec"
         )
-    promised, dimension = _header(line.rstrip(), path.name)
-    result = 0
-    while result < promised:
-        heads, matrix, used = _whole_rows(data, dimension, promised - result)
-        if heads:
-            if not result and _TEXT.issuperset(matrix[0].astype("<f4").tobytes()):
-                raise DataError(  # digits read as float32 are finite and small: nothing else would tell
-                    f"{path.name}: expected word2vec's binary format, got text; let its name end in .txt or .vec"
-                )
-            yield SourceRows(range(result + 1, result + len(heads) + 1), [_decoded(head) for head in heads], matrix)
-            result += len(heads)
-            data = data[used:]
-            continue
-        if len(data) > _LONGEST_WORD and b" " not in data[:_LONGEST_WORD]:
-            raise DataError(
-                f"{path.name}, row {result + 1}: expected a word, a space and {dimension} float32 numbers, got no "
-                "space; is the header right?"
-            )
-        more = next(blocks, b"")
-        if not more:
-            _check_row_count(promised, result, path.name, at_end=True)
-        data += more
+    promised, dimension = _header(line.rstrip(), name)
     if not promised:
-        raise DataError(f"{path.name} holds no vectors: its header says so")
-    while data:
-        _check_row_count(promised, result + bool(data.strip()), path.name, at_end=False)
-        data = next(blocks, b"")
+        raise DataError(f"{name} holds no vectors: its header says so")
+    for start in range(0, promised, _ROWS_AT_ONCE):
+        words, numbers = [], []
+        for row in range(start, min(start + _ROWS_AT_ONCE, promised)):
+            head = _word_before_space(file, f"{name}, row {row + 1}", dimension)
+            data = file.read(4 * dimension)
+            if len(data) < 4 * dimension:
+                break
+            words.append(_decoded(head))
+            numbers.append(data)
+        if start == 0 and numbers and _TEXT.issuperset(numbers[0]):
+            raise DataError(  # digits read as float32 are finite and small: nothing else would tell
+                f"{name}: expected word2vec's binary format, got text; let its name end in .txt or .vec"
+            )
+        matrix = np.frombuffer(b"".join(numbers), dtype="<f4").reshape(len(numbers), dimension)
+        stop = start + len(numbers)
+        yield SourceRows(range(start + 1, stop + 1), words, matrix.astype(np.float32, copy=False))
+        if stop < min(start + _ROWS_AT_ONCE, promised):
+            raise _wrong_row_count(promised, stop, name)
+    while rest := file.read(_BLOCK):
+        if rest.strip():
+            raise _wrong_row_count(promised, promised + 1, name)
+
+
+def _word_before_space(file: io.BufferedReader[OpenedFile], place: str, dimension: int) -> bytes:
+    head = bytearray()
+    while (byte := file.read(1)) not in (b" ", b""):
+        head += byte
+        if len(head) > _LONGEST_WORD:
+            raise DataError(
+                f"{place}: expected a word, a space and {dimension} float32 numbers, got no space; is the header right?"
+            )
+    return bytes(head).lstrip(b"\n")  # the line feed of the row before
+
+
+def check_words(words: Sequence[str]) -> list[bytes]:
+    """Return the words in UTF-8; raise if one cannot stand before a space."""
+    for row, word in enumerate(words):
+        if not word or "\0" in word or any(map(str.isspace, word)):
+            raise DataError(f"row {row}: word2vec cannot hold an empty word, white space or NUL; save to a folder")
+    return encoded_words(words)
+
+
+def encoded_words(words: Sequence[str]) -> list[bytes]:
+    """Return the words in UTF-8."""
+    for row, word in enumerate(words):
+        if any("\ud800" <= character <= "\udfff" for character in word):
+            raise DataError(f"row {row}: the word holds half a surrogate pair, which is no text; leave it out")
+    return [word.encode() for word in words]
+
+
+def write_text(vectors: WordVectors, stream: HashedFile) -> None:
+    """Write word2vec's text format; nine digits give back every float32."""
+    row_of = (b" ".join([b"%s", *[b"%.9g"] * vectors.dimension]) + b"\n").__mod__
+    _write(vectors, stream, lambda word, row: row_of((word, *row.tolist())))
 
 
 def write_binary(vectors: WordVectors, stream: HashedFile) -> None:
     """Write word2vec's binary format."""
+    _write(vectors, stream, lambda word, row: b"%s %s\n" % (word, row.tobytes()))
+
+
+def _write(vectors: WordVectors, stream: HashedFile, row_of: Callable[[bytes, Any], bytes]) -> None:
     words = check_words(vectors.words)
     stream.write(b"%d %d\n" % (len(vectors), vectors.dimension))
-    for start in range(0, len(words), _ROWS_WRITTEN):
-        rows = vectors.matrix[start : start + _ROWS_WRITTEN].astype("<f4")
-        pairs = zip(words[start : start + _ROWS_WRITTEN], rows, strict=True)
-        stream.write(b"".join(b"%s %s\n" % (word, row.tobytes()) for word, row in pairs))
-
-
-def _whole_rows(data: bytes, dimension: int, upper: int) -> tuple[list[bytes], Floats, int]:
-    heads: list[bytes] = []
-    numbers: list[bytes] = []
-    start = 0
-    while len(heads) < upper:
-        space = data.find(b" ", start, start + _LONGEST_WORD)
-        end = space + 1 + 4 * dimension
-        if space < 0 or end > len(data):
-            break
-        heads.append(data[start:space])
-        numbers.append(data[space + 1 : end])
-        start = end
-    matrix = np.frombuffer(b"".join(numbers), dtype="<f4").reshape(len(numbers), dimension)
-    return heads, matrix.astype(np.float32, copy=False), start
-
-
-def _decoded(head: bytes) -> str | None:
-    try:
-        return head.lstrip(b"\n").decode()  # the line feed of the row before
-    except UnicodeDecodeError:
-        return None
+    for start in range(0, len(words), _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        stream.write(b"".join(map(row_of, words[part], vectors.matrix[part].astype("<f4"))))
 
 
 _WORDS, _TENSORS, _PRIVACY = "words.txt", "vectors.safetensors", "privacy.json"
 _TENSOR = "vectors"
-_ROWS_AT_ONCE = 4096
 FOLDER = SavedFolder(
     format="dptext-vectors",
     version=2,
@@ -550,9 +507,8 @@ def _load(source: Source, limit: int | None) -> WordVectors:
             raise ParameterError(f"expected a known name ({', '.join(KNOWN_VECTORS)}) or a file, got {source!r}")
         if exists and path.is_dir():
             return load_folder(path, limit=limit, source=name)
-        binary = format_suffix(path) == ".bin"
-        place = f"{name}, {'row' if binary else 'line'}"
-        return select_words((binary_rows if binary else text_rows)(path), place=place, source=name, limit=limit)
+        place = f"{name}, {'row' if _suffixes(path)[0] == '.bin' else 'line'}"
+        return select_words(rows_of_file(path), place=place, source=name, limit=limit)
     if isinstance(source, WordVectors):
         vectors = _words_of_pair(source.words, source.matrix, limit=limit, source=source.source)
         # fewer words of protected vectors are post-processing of them

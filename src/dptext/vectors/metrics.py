@@ -268,16 +268,6 @@ def refute_metric(
     return len(names) * (len(names) - 1) * (len(names) - 2), hashlib.sha256(between.tobytes()).hexdigest()
 
 
-def _ask(function: Distance, rows: Floats, block: Floats) -> Floats:
-    result = np.asarray(function(rows, block), dtype=np.float64)
-    if result.shape != (len(rows), len(block)):
-        raise ParameterError(
-            f"the metric must give one distance for each of {len(rows)} x {len(block)} pairs of rows, got an array of "
-            f"shape {result.shape}: metric(rows (n, d), matrix (m, d)) -> (n, m)"
-        )
-    return result
-
-
 Kind: TypeAlias = Literal["manhattan", "chebyshev"]
 
 _TILE = 4096
