@@ -233,19 +233,6 @@ def test_it_holds_for_mechanisms_that_hide_any_two_texts_and_is_attained(mu, eps
         assert worst > amplified_by_dropout(epsilon, mu) * 1.001
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.5, 4.0])
-@pytest.mark.parametrize("count", [1, 2])
-def test_one_word_under_any_mask_needs_a_mechanism_that_hides_any_two_texts(epsilon, count):
-    rng = np.random.default_rng(2)
-    masks = list(fixed_number(3, count))
-    bound = amplified_by_dropout(epsilon, count / 3, masks="dependent")
-    worst = 0.0
-    for _ in range(50):
-        chances = SMALL * np.exp(epsilon * rng.integers(0, 2, size=27))
-        worst = max(worst, *(loss(dict(zip(texts(3), chances, strict=True)), *pair, masks) for pair in pairs(3, 1)))
-    assert worst <= bound + 1e-9
-
-
 @pytest.mark.parametrize("mu", [0.1, 0.9])
 @pytest.mark.parametrize("changed", [1, 2, 3])
 def test_it_holds_for_one_word_where_masks_are_independent_and_is_attained(mu, changed):
@@ -281,8 +268,6 @@ def test_a_fixed_number_of_masks_breaks_it_for_one_word():
     claimed = amplified_by_dropout(epsilon, 0.5, base="one word")
     assert claimed == pytest.approx(1.008, abs=5e-4)
     assert loss(mechanism, ("a", "b"), ("b", "b"), list(independent(2, 0.5))) <= claimed
-    with pytest.raises(RefusedError, match="mask each word independently"):
-        amplified_by_dropout(epsilon, 0.5, base="one word", masks="dependent")
 
 
 def test_nothing_is_taken_off_for_a_word_more_or_where_the_mask_is_shown():
@@ -316,17 +301,11 @@ def test_the_ends_and_large_numbers():
         ({"mu": math.nan}, "mu must be a number from 0 to 1, got"),
         ({"words": 0}, "words must be an integer"),
         ({"base": "document"}, "base must be"),
-        ({"masks": "fixed"}, "masks must be"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ParameterError, match=message):
         amplified_by_dropout(**{"epsilon": 1.0, "mu": 0.5, **arguments})
-
-
-def test_several_words_under_dependent_masks_are_refused():
-    with pytest.raises(RefusedError, match="mask each word independently"):
-        amplified_by_dropout(1.0, 0.5, words=2, masks="dependent")
 
 
 # -- statements ------------------------------------------------------------------------------------------------------
@@ -356,8 +335,6 @@ def test_a_statement_for_texts_becomes_one_for_words():
     two = apply_word_dropout(stated(), 0.5, words=2)
     assert two.guarantee.epsilon > text.guarantee.epsilon
     assert "differ in 2 words" in two.neighbours
-    fixed = apply_word_dropout(stated(), 0.5, masks="dependent")
-    assert "a coin of its own" not in fixed.assumptions[-1]
     words = apply_word_dropout(stated(unit=Unit.WORD), 0.5, words=2)
     assert words.guarantee.epsilon == pytest.approx(2 * amplified_by_dropout(8.5, 0.5, base="one word"))
 
@@ -413,8 +390,6 @@ def test_conditions_of_a_trained_encoder_stay():
 def test_statements_of_another_kind_are_refused(changes):
     with pytest.raises(RefusedError):
         apply_word_dropout(stated(**changes), 0.5)
-    with pytest.raises(RefusedError):
-        apply_word_dropout(stated(unit=Unit.WORD), 0.5, masks="dependent")
 
 
 def test_words_that_are_nearly_always_masked_round_up():

@@ -249,10 +249,6 @@ def test_an_unknown_field_is_refused_by_name():
     assert_refused(json.dumps(plain() | {"epsilon_total": 1.0}), "epsilon_total")
 
 
-def test_a_field_whose_name_breaks_the_line_is_still_refused_on_one_line():
-    assert_refused(json.dumps(plain() | {"epsilon\ntotal": 1.0}))
-
-
 WRONG_TYPES = [
     *((name, 5) for name in ("unit", "relation", "condition", "trust", "mechanism")),
     *((name, 5) for name in ("data_sha256", "release_id", "supersedes", "software")),

@@ -50,22 +50,10 @@ def warn_of_delta(delta: float, *, public_users: int | None = None) -> None:
 DEFAULT_FLOOR = 0.05
 """Default for the smallest allowed epsilon of a level.
 
-At delta 1e-6 a level needs `BudgetLevel.users_to_match_noise` users who all say exactly the same before they reach one
-standard deviation of the noise, in the one direction they agree on: 70 at epsilon 0.05, and about 4 / epsilon below 1.
-For smaller values, leave those users out instead, which reveals nothing about them.
+At delta 1e-6, 70 users of epsilon 0.05 who all say exactly the same (about 4 / epsilon below 1) reach one standard
+deviation of the noise. For smaller values, leave those users out instead, which reveals nothing about them.
 """
 _DIGITS = 6  # of sigma and of the clipping norms, as printed and as used
-
-
-@dataclass(frozen=True)
-class BudgetLevel:
-    """One row of the table of a `PersonalBudgets`."""
-
-    level: str
-    epsilon: float
-    clipping_norm: float
-    substitution_epsilon: float
-    users_to_match_noise: int
 
 
 @dataclass(frozen=True, init=False)
@@ -124,9 +112,10 @@ class PersonalBudgets:
         floor = check_float("floor", floor, minimum=0)
         if not fields:
             raise ParameterError('levels must hold at least one, such as {"standard": 8.0}, got none')
-        checked: dict[str, float] = {}
-        for place, (name, epsilon) in enumerate(fields.items(), start=1):
-            checked[name] = _check_level(f"level {place} of {len(fields)}", name, epsilon, delta, floor)
+        checked: dict[str, float] = {
+            name: _check_level(f"level {place} of {len(fields)}", name, epsilon, floor)
+            for place, (name, epsilon) in enumerate(fields.items(), start=1)
+        }
         if default is None:
             default = min(checked, key=checked.__getitem__)
         if not isinstance(default, str) or default not in checked:
@@ -205,31 +194,19 @@ class PersonalBudgets:
         """Return the guarantee for every user: the guarantee of the largest budget."""
         return self.guarantee(max(self.levels, key=self.levels.__getitem__), relation=relation)
 
-    def rows(self) -> tuple[BudgetLevel, ...]:
-        """Return the table of the levels, in their order."""
-        return tuple(
-            BudgetLevel(
-                level=name,
-                epsilon=epsilon,
-                clipping_norm=self._norms[name],
-                substitution_epsilon=self.guarantee(name, relation=Relation.SUBSTITUTION).epsilon,
-                users_to_match_noise=math.ceil(self.sigma / self._norms[name]),
-            )
-            for name, epsilon in self.levels.items()
-        )
-
     def table(self) -> str:
-        """Return the table as text, one line per level."""
-        head = ("level", "epsilon", "clipping norm", "epsilon under substitution", "users to match the noise")
-        cells = [head]
-        for row in self.rows():
-            epsilon, substituted = at_most(row.epsilon, 4), at_most(row.substitution_epsilon, 4)
-            cells.append((row.level, epsilon, f"{row.clipping_norm:g}", substituted, f"{row.users_to_match_noise:,}"))
+        """Return the levels as text: epsilon, clipping norm, epsilon under substitution, and how many users who all
+        say the same reach one standard deviation of the noise."""
+        cells = [("level", "epsilon", "clipping norm", "epsilon under substitution", "users to match the noise")]
+        for name, epsilon in self.levels.items():
+            norm, substituted = self._norms[name], self.guarantee(name, relation=Relation.SUBSTITUTION).epsilon
+            matching = math.ceil(self.sigma / norm)
+            cells.append((name, at_most(epsilon, 4), f"{norm:g}", at_most(substituted, 4), f"{matching:,}"))
         width, *others = (max(map(len, column)) for column in zip(*cells, strict=True))
         return "\n".join("  ".join([first.ljust(width), *map(str.rjust, rest, others)]) for first, *rest in cells)
 
 
-def _check_level(place: str, name: Any, epsilon: Any, delta: float, floor: float) -> float:
+def _check_level(place: str, name: Any, epsilon: Any, floor: float) -> float:
     """Return the epsilon of a level. Messages give its position, because the name could be a user id."""
     if not isinstance(name, str) or not name or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise ParameterError(f"the name of {place} must be text")
@@ -237,10 +214,8 @@ def _check_level(place: str, name: Any, epsilon: Any, delta: float, floor: float
         raise ParameterError(f"{place} must be one number, its epsilon: all levels share one delta, given as delta=")
     value = check_float(f"the epsilon of {place}", epsilon, above=0)
     if value < floor:
-        crowd = gaussian_sigma(epsilon=value, delta=delta, sensitivity=1.0)
         raise ParameterError(
-            f"the epsilon of {place} is {value:g}, below the floor of {floor:g}: its share of the release would be "
-            f"too small to pay ({crowd:,.0f} users who all say the same would just match the noise); raise it, or "
-            "leave those users out (dptext.PersonalBudgets takes a lower floor=)"
+            f"the epsilon of {place} is {value:g}, below the floor of {floor:g}: its share of the release would drown "
+            "in the noise; raise it, or leave those users out (dptext.PersonalBudgets takes a lower floor=)"
         )
     return value

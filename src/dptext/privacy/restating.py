@@ -41,19 +41,15 @@ from dptext.privacy.wording import OF_A_CLAIM
 from dptext.validation import check_choice, check_float, check_int
 
 _MOST_TEXTS = 10**6
-BETWEEN_REDACTED = " (between texts once they are redacted)"
-"""Added to the name of a metric: it is another distance. Of several releases the largest counts."""
+_BETWEEN_REDACTED = " (between texts once they are redacted)"  # added to a metric: it is another distance
 
 
 def restated(
     statement: PrivacyStatement, guarantee: Guarantee, *requirements: Requirement, **changes: Any
 ) -> PrivacyStatement:
     """The statement with another guarantee, for the pairs of its condition that fulfil the requirements as well."""
-    parameters = {
-        name: value
-        for name, value in changes.pop("parameters", statement.parameters).items()
-        if name not in OF_THE_GUARANTEE
-    }
+    given = changes.pop("parameters", statement.parameters)
+    parameters = {name: value for name, value in given.items() if name not in OF_THE_GUARANTEE}
     condition = statement.condition.and_(*requirements)
     return dataclasses.replace(statement, guarantee=guarantee, condition=condition, parameters=parameters, **changes)
 
@@ -133,7 +129,7 @@ def after_redaction(statement: PrivacyStatement, **changes: Any) -> PrivacyState
         wrapped = (AfterRedaction("unit"), *wrapped)
     guarantee = statement.guarantee
     if isinstance(guarantee, MetricDP):
-        guarantee = dataclasses.replace(guarantee, metric=f"{guarantee.metric}{BETWEEN_REDACTED}")
+        guarantee = dataclasses.replace(guarantee, metric=f"{guarantee.metric}{_BETWEEN_REDACTED}")
     changed = Condition(requirements=wrapped, about=condition.about, note=condition.note)
     return dataclasses.replace(statement, guarantee=guarantee, condition=changed, **changes)
 
@@ -155,25 +151,16 @@ def without_claim(parameters: dict[str, Parameter]) -> dict[str, Parameter]:
 
 
 Base = Literal["any two texts", "one word"]
-Masks = Literal["independent", "dependent"]
 
 
-def amplified_by_dropout(
-    epsilon: float, mu: float, *, words: int = 1, base: Base = "any two texts", masks: Masks = "independent"
-) -> float:
-    """Return the epsilon for a change of some words, each of which was masked with probability ``mu`` before.
+def amplified_by_dropout(epsilon: float, mu: float, *, words: int = 1, base: Base = "any two texts") -> float:
+    """Return the epsilon for a change of some words, each masked independently with probability ``mu`` before.
 
     ``epsilon`` is the epsilon of the mechanism for the pairs of ``base``; the mask token counts as a word.
     """
     epsilon, mu = check_float("epsilon", epsilon, minimum=0, infinite=True), check_float("mu", mu, minimum=0, maximum=1)
     words = check_int("words", words, minimum=1)
     check_choice("base", base, get_args(Base))
-    check_choice("masks", masks, get_args(Masks))
-    if masks == "dependent" and (base == "one word" or words > 1):
-        raise RefusedError(
-            "dependent masks (such as a fixed number of them) have this epsilon only for a change of one word and an "
-            "epsilon that holds for any two texts: mask each word independently"
-        )
     visible = 1 - mu
     if base == "any two texts" and words > 1 and mu not in (0, 1):
         visible = -math.expm1(words * math.log(mu))
@@ -185,9 +172,7 @@ def amplified_by_dropout(
     return product_upwards(words, lowered) if base == "one word" else lowered
 
 
-def apply_word_dropout(
-    statement: PrivacyStatement, mu: float, *, words: int = 1, masks: Masks = "independent"
-) -> PrivacyStatement:
+def apply_word_dropout(statement: PrivacyStatement, mu: float, *, words: int = 1) -> PrivacyStatement:
     """Restate the statement of a mechanism for the words of a text that were masked before (`amplified_by_dropout`).
 
     The guarantee must hold between a text with a word masked and the same text with the word shown, so not one for
@@ -210,12 +195,12 @@ def apply_word_dropout(
     base: Base = "any two texts" if statement.unit is Unit.DOCUMENT else "one word"
     claimed = statement.claimed_epsilon
     if claimed is not None:
-        claimed = amplified_by_dropout(claimed, mu, words=words, base=base, masks=masks)
+        claimed = amplified_by_dropout(claimed, mu, words=words, base=base)
     parameters = dict(statement.parameters)
     if "claim_is" in parameters:  # which pair of texts would show it depends on what encodes them
         parameters |= {"claim_is": "open", "witness": None, "witness_loss": None}
         parameters["holds_for"] = "words of a text of which each may be masked"
-    lowered = amplified_by_dropout(guarantee.epsilon + statement.slack, mu, words=words, base=base, masks=masks)
+    lowered = amplified_by_dropout(guarantee.epsilon + statement.slack, mu, words=words, base=base)
     return restated(
         statement,
         PureDP(lowered),
@@ -226,9 +211,8 @@ def apply_word_dropout(
         parameters={**parameters, "word_dropout": float(mu), "words_changed": words},
         assumptions=(
             *statement.assumptions,
-            f"before it was encoded, every word was replaced by a mask token with a chance of at least {mu:g}, "
-            f"{'by a coin of its own, ' if masks == 'independent' else ''}without a look at any word, and which words "
-            "were masked is not shown",
+            f"before it was encoded, every word was replaced by a mask token with a chance of at least {mu:g}, by a "
+            "coin of its own, without a look at any word, and which words were masked is not shown",
         ),
     )
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from types import MappingProxyType
@@ -43,8 +43,6 @@ TAKEN_FOR_GRANTED = (
     "the adversary sees the output only, not the running time or memory of the machine that made it",
 )
 """Assumptions of every release."""
-
-
 OF_SUBSTITUTION = ("epsilon_under_substitution", "delta_under_substitution")
 """Parameters with the exact guarantee under substitution."""
 OF_THE_GUARANTEE = (*OF_SUBSTITUTION, RELINKING)
@@ -103,9 +101,9 @@ class PrivacyStatement(ReprMixin):
         check_amount(self, "slack", infinite=False)
         if self.claimed_epsilon is not None:
             check_amount(self, "claimed_epsilon")
-        for entry in fields(self):
-            if expected := _expected_field(entry.name, getattr(self, entry.name)):
-                raise ParameterError(f"{entry.name} must be {expected}")
+        for name, (is_valid, expected) in _FIELDS.items():
+            if not is_valid(getattr(self, name)):
+                raise ParameterError(f"{name} must be {expected}")
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
         for name in ("assumptions", "exposed"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
@@ -262,18 +260,15 @@ class PrivacyStatement(ReprMixin):
                 "read it with the dptext version that its field 'software' names"
             )
         names = {field.name for field in fields(cls)}
-        missing, unknown = sorted(names - data.keys()), sorted(data.keys() - names)
-        if missing or unknown:
-            label = f"lacks {', '.join(missing)}" if missing else f"has unknown fields {', '.join(map(repr, unknown))}"
-            raise DataError(f"the privacy statement {label}: it is not one that dptext wrote")
-        for name in ("assumptions", "exposed"):
-            if not isinstance(data[name], list):
-                raise DataError(f"a field of the privacy statement has a wrong value: {name} must be a list")
+        if wrong := sorted(names ^ data.keys()):
+            raise DataError(
+                f"the privacy statement lacks fields or has unknown ones ({', '.join(map(repr, wrong))}): dptext did not "
+                "write it"
+            )
         data["claimed_epsilon"] = _read(data["claimed_epsilon"])
         try:
-            if not isinstance(data["guarantee"], dict):
+            if not isinstance(encoded := data["guarantee"], dict):
                 raise ParameterError("guarantee must be an object with its kind and its numbers")
-            encoded = data["guarantee"]
             numbers = {key: _read(value) if key in _MAY_BE_INFINITE else value for key, value in encoded.items()}
             data["guarantee"] = guarantee_from_dict(numbers)
             condition = dict(data["condition"]) if isinstance(data["condition"], Mapping) else {}
@@ -317,35 +312,36 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LARGEST = 2**1000  # of a parameter: what reads it may need a float
 
 
-def _expected_field(name: str, value: Any) -> str:
-    """Return what a field must be, if it is something else, or an empty string."""
-    match name:
-        case "guarantee":
-            valid, expected = isinstance(value, get_args(Guarantee)), "a guarantee such as PureDP"
-        case "mechanism":
-            valid, expected = isinstance(value, str), "text"
-        case "parameters":
-            expected = "a mapping from names to text, finite numbers, true, false or none"
-            valid = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-            valid = valid and all(
-                isinstance(entry, str | None)
-                or (isinstance(entry, float) and math.isfinite(entry))
-                or (isinstance(entry, int) and abs(entry) <= _LARGEST)
-                for entry in value.values()
-            )
-        case "assumptions" | "exposed":
-            valid = isinstance(value, tuple | list) and all(isinstance(entry, str) for entry in value)
-            expected = "a sequence of sentences"
-        case "seeded":
-            valid, expected = isinstance(value, bool), "true or false"
-        case "data_sha256":
-            valid = value is None or (isinstance(value, str) and _SHA256.fullmatch(value) is not None)
-            expected = "64 hexadecimal digits in lower case, or none"
-        case "release_id" | "supersedes" | "software":
-            valid, expected = isinstance(value, str | None), "text or none"
-        case _:
-            return ""
-    return "" if valid else expected
+def _are_parameters(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str)
+        and (
+            isinstance(entry, str | None)
+            or (isinstance(entry, float) and math.isfinite(entry))
+            or (isinstance(entry, int) and abs(entry) <= _LARGEST)
+        )
+        for name, entry in value.items()
+    )
+
+
+def _are_sentences(value: Any) -> bool:
+    return isinstance(value, tuple | list) and all(isinstance(entry, str) for entry in value)
+
+
+_TEXT_OR_NONE = (lambda value: isinstance(value, str | None), "text or none")
+_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "guarantee": (lambda value: isinstance(value, get_args(Guarantee)), "a guarantee such as PureDP"),
+    "mechanism": (lambda value: isinstance(value, str), "text"),
+    "parameters": (_are_parameters, "a mapping from names to text, finite numbers, true, false or none"),
+    "assumptions": (_are_sentences, "a sequence of sentences"),
+    "exposed": (_are_sentences, "a sequence of sentences"),
+    "seeded": (lambda value: isinstance(value, bool), "true or false"),
+    "data_sha256": (
+        lambda value: value is None or (isinstance(value, str) and _SHA256.fullmatch(value) is not None),
+        "64 hexadecimal digits in lower case, or none",
+    ),
+    **dict.fromkeys(("release_id", "supersedes", "software"), _TEXT_OR_NONE),
+}
 
 
 def _no_constant(name: str) -> None:
