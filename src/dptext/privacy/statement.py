@@ -260,10 +260,9 @@ class PrivacyStatement(ReprMixin):
                 "read it with the dptext version that its field 'software' names"
             )
         names = {field.name for field in fields(cls)}
-        if wrong := sorted(names ^ data.keys()):
+        if wrong := sorted(map(repr, names ^ data.keys())):
             raise DataError(
-                f"the privacy statement lacks fields or has unknown ones ({', '.join(map(repr, wrong))}): dptext did not "
-                "write it"
+                f"the privacy statement lacks fields or has unknown ones ({', '.join(wrong)}): dptext did not write it"
             )
         data["claimed_epsilon"] = _read(data["claimed_epsilon"])
         try:
