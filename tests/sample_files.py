@@ -85,7 +85,7 @@ def read(path, **options):
 
 
 def rows_and_rejects(path, **options):
-    """The texts that could be read, and the rest as (file, first, last, reason)."""
+    """The texts that could be read, and the rest as (file, row, reason)."""
     reader = read_documents(path, on_error="skip", **options)
     results = [document.text for document in reader]
-    return results, [(reject.file, reject.first, reject.last, reject.reason) for reject in reader.rejects]
+    return results, [(reject.file, reject.row, reject.reason) for reject in reader.rejects]

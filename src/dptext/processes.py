@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dptext.errors import ParameterError, StorageError
-from dptext.io.atomic import atomic_file, scratch_folder
+from dptext.io.atomic import hashed_file, scratch_folder
 from dptext.threads import available_cores, use_cores
 from dptext.validation import check_int
 
@@ -63,7 +63,7 @@ def save_shared(thing: object, folder: Path) -> Path:
     path = folder / f"dptext-{digest.hexdigest()[:32]}.tables"
     if path.exists():
         return path
-    with atomic_file(path) as out:
+    with hashed_file(path) as out:
         out.write(head)
         for (start, _), array in zip(places, arrays, strict=True):
             out.write(bytes(start - out.tell()))

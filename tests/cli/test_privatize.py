@@ -116,7 +116,7 @@ def test_bad_rows_are_told_and_listed(work, privatize):
     assert code == 0
     assert "Skipped 1 unreadable rows; they are listed in out.jsonl.rejects.jsonl" in err
     assert json.loads(out)["skipped"] == 1
-    assert [row["first"] for row in read("out.jsonl.rejects.jsonl")] == [7]
+    assert [row["row"] for row in read("out.jsonl.rejects.jsonl")] == [7]
     assert MARKER not in err + (work / "out.jsonl.rejects.jsonl").read_text()
 
 

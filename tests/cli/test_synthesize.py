@@ -317,7 +317,7 @@ def test_rows_that_are_left_out_are_counted_and_listed_for_the_owner(synthesize,
     code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5", "--on-error", "skip")
     assert code == 0
     assert "Skipped 1 unreadable rows; they are listed in made.jsonl.rejects.jsonl" in err
-    assert json.loads(Path("made.jsonl.rejects.jsonl").read_text())["first"] == 301
+    assert json.loads(Path("made.jsonl.rejects.jsonl").read_text())["row"] == 301
 
 
 def test_a_run_that_goes_on_says_that_nothing_is_read_again(synthesize):

@@ -15,7 +15,6 @@ import pytest
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.artifacts import digest_of_parts, file_digest, folder_digest
 from dptext.io.atomic import (
-    atomic_file,
     atomic_folder,
     check_new_folder,
     check_released,
@@ -103,7 +102,7 @@ def test_a_file_is_replaced_when_the_block_ends(tmp_path, name, old):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, DataError, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))])
 def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(out, error):
     out.write_bytes(b"old")
-    with pytest.raises((KeyboardInterrupt, DataError, StorageError)), atomic_file(out) as stream:
+    with pytest.raises((KeyboardInterrupt, DataError, StorageError)), hashed_file(out) as stream:
         stream.write(b"half")
         raise error
     with pytest.raises((KeyboardInterrupt, DataError, StorageError)), atomic_folder(out.with_name("folder")) as part:
@@ -158,7 +157,7 @@ if step == "publishing":
 if step == "mode":
     atomic.set_default_mode = kill
 if step in ("writing", "publishing", "mode"):
-    with atomic.atomic_file(out) as stream:
+    with atomic.hashed_file(out) as stream:
         stream.write(b"new")
         stream.flush()
         if step == "writing":

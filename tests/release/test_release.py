@@ -362,7 +362,7 @@ def test_rejects_of_different_kinds_leave_in_blocks_of_their_own(work, monkeypat
             assert len(block.rejects) <= 8
     assert (reader.count, reader.skipped, len(reader.rejects)) == (1, 100, 10)
     released = release(on_error="skip")
-    listed = [json.loads(line)["first"] for line in rejects_path(Path("out.txt")).read_text().splitlines()]
+    listed = [json.loads(line)["row"] for line in rejects_path(Path("out.txt")).read_text().splitlines()]
     assert (released.documents, released.skipped, listed) == (1, 100, list(range(1, 101)))
 
 

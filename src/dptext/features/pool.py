@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dptext import validation
 from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.io.atomic import atomic_file
+from dptext.io.atomic import hashed_file
 from dptext.io.documents import Document, OnError, PathLike, check_one_column, find_files, is_missing, read_documents
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.statement import Parameter
@@ -259,7 +259,7 @@ class PoolCache:
         content = _header(shape) + np.ascontiguousarray(vectors, dtype=np.float32).tobytes()
         with suppress(StorageError, OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with atomic_file(self._place(key), owner_only=True) as file:
+            with hashed_file(self._place(key), owner_only=True) as file:
                 file.write(content)
                 file.write(hashlib.sha256(key.encode() + content).digest())
             return self.get(key, shape)

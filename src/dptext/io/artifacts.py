@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import io
 import json
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +22,7 @@ from safetensors.numpy import save
 
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import HashedFile, atomic_folder, check_new_folder, check_released
+from dptext.io.batches import open_stored
 from dptext.privacy.statement import PrivacyStatement, each_once
 from dptext.validation import check_path
 
@@ -229,21 +227,6 @@ def file_digest(path: str | os.PathLike[str]) -> str:
         raise
     except OSError as error:
         raise StorageError.of("read", path, error) from None
-
-
-def open_stored(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """Open a regular file for reading; `StorageError` for a pipe or device, which may never end."""
-    try:
-        # a pipe without a writer opens immediately, and is refused below
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except OSError as error:
-        raise StorageError.of("read", path, error) from None
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return os.fdopen(descriptor, "rb")
-    os.close(descriptor)
-    problem = os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else "expected a file, got a pipe or a device"
-    raise StorageError(f"cannot read {os.fspath(path)!r}: {problem}")
 
 
 def read_stored(path: str | os.PathLike[str]) -> bytes:

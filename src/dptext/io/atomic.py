@@ -68,33 +68,33 @@ def check_folder_around(target: Path, *, is_made: bool = False) -> None:
     folder = target.absolute().parent
     while is_made and not os.path.lexists(folder):
         folder = folder.parent
+    problem = None
     if not os.path.lexists(folder):
-        raise StorageError(f"cannot write {str(target)!r}: its folder does not exist; create it first")
-    if not folder.is_dir():
-        raise StorageError(f"cannot write {str(target)!r}: {str(folder)!r} is not a folder")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise StorageError(f"cannot write {str(target)!r}: its folder is read-only")
+        problem = "its folder does not exist; create it first"
+    elif not folder.is_dir():
+        problem = f"{str(folder)!r} is not a folder"
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        problem = "its folder is read-only"
+    if problem is not None:
+        raise StorageError(f"cannot write {str(target)!r}: {problem}")
 
 
 def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bool], holds: str) -> Path:
     """Return the resolved path of a new folder; only one that ``is_ours`` accepts may be replaced."""
-    try:
+    with _storage_errors(named):
         target = named.parent.resolve() / named.name if named.name not in ("", "..") else named.resolve()
         _restore(target)
         exists = os.path.lexists(target)
         is_own = exists and target.is_dir() and is_ours(target)
-    except OSError as error:
-        raise _storage_error(named, error) from None
+    problem = None
     if exists and not replace:
-        raise ParameterError(
-            f"{str(named)!r} is there already: choose another name, or replace it (--force, replace=True)"
-        )
-    if target.is_symlink():
-        raise ParameterError(f"{str(named)!r} is a link: name the folder itself, or another one")
-    if exists and not is_own:
-        raise ParameterError(
-            f"{str(named)!r} holds something besides {holds}, and replacing it would delete that: choose another name"
-        )
+        problem = "is there already: choose another name, or replace it (--force, replace=True)"
+    elif target.is_symlink():
+        problem = "is a link: name the folder itself, or another one"
+    elif exists and not is_own:
+        problem = f"holds something besides {holds}, and replacing it would delete that: choose another name"
+    if problem is not None:
+        raise ParameterError(f"{str(named)!r} {problem}")
     check_folder_around(target)
     return target
 
@@ -113,10 +113,17 @@ _KINDS = {stat.S_IFREG: "a file", stat.S_IFLNK: "a link", stat.S_IFDIR: "a folde
 
 def _kind_at(target: Path) -> str | None:
     """The kind of file with this name, if there is one."""
-    try:
+    with _storage_errors(target), suppress(FileNotFoundError, NotADirectoryError):
         return _KINDS.get(stat.S_IFMT(target.lstat().st_mode), "a device")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    return None
+
+
+@contextmanager
+def _storage_errors(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except DptextError:
+        raise
     except OSError as error:
         raise StorageError.of("write", target, error) from None
 
@@ -136,20 +143,14 @@ def open_own(path: Path) -> IO[bytes]:
     if stat.S_ISREG(path.lstat().st_mode):  # before it is opened: opening alone can affect a device
         stream = os.fdopen(os.open(path, os.O_RDWR | _NO_FOLLOW), "r+b")
         status = os.fstat(stream.fileno())
-        is_of_root = getattr(os, "geteuid", lambda: 1)() or status.st_uid == 0
-        if status.st_nlink == 1 and is_of_root and _is_made_private(stream):
-            return stream
+        is_own = getattr(os, "geteuid", lambda: 1)() or status.st_uid == 0  # of others, fchmod fails
+        with suppress(PermissionError):
+            if status.st_nlink == 1 and is_own:
+                if hasattr(os, "fchmod"):
+                    os.fchmod(stream.fileno(), 0o600)
+                return stream
         stream.close()
     raise StorageError(f"cannot write {str(path)!r}: it is not a file that dptext made; move it away")
-
-
-def _is_made_private(stream: IO[bytes]) -> bool:
-    """Take the rights of others; False if the file belongs to another user."""
-    with suppress(PermissionError):
-        if hasattr(os, "fchmod"):
-            os.fchmod(stream.fileno(), 0o600)
-        return True
-    return False
 
 
 def lock(descriptor: int) -> bool | None:
@@ -184,10 +185,8 @@ def open_locked(path: Path) -> IO[bytes] | None:
 def file_lock(target: Path) -> Iterator[None]:
     """Lock ``.OUT.lock`` while an output is made; `StorageError` if another process is making it."""
     path = sibling(target, "lock")
-    try:
+    with _storage_errors(target):
         stream = open_locked(path)
-    except OSError as error:
-        raise _storage_error(target, error) from None
     if stream is None:
         raise StorageError(f"another process is writing {str(target)!r}: wait for it, or stop it")
     with stream:
@@ -196,10 +195,6 @@ def file_lock(target: Path) -> Iterator[None]:
         finally:
             with suppress(OSError):  # Windows does not remove an open file
                 path.unlink()
-
-
-def _storage_error(target: Path, error: OSError) -> OSError:
-    return error if isinstance(error, DptextError) else StorageError.of("write", target, error)
 
 
 # -- files ----------------------------------------------------------------------------------------------------
@@ -215,7 +210,7 @@ class HashedFile:
         self._digest = hashlib.sha256()
         self._count = 0
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         self._digest.update(data)
         self._count += len(data)
         return self._stream.write(data)
@@ -235,31 +230,22 @@ class HashedFile:
 
 @contextmanager
 def hashed_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> Iterator[HashedFile]:
-    """`atomic_file` with the digest of its bytes."""
-    with atomic_file(path, owner_only=owner_only) as stream:
-        yield HashedFile(stream)
-
-
-@contextmanager
-def atomic_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> Iterator[IO[bytes]]:
     """Write a file completely or not at all; with ``owner_only`` its mode stays 0600."""
     target = Path(path)
-    try:
-        kind = _kind_at(target)
-        if kind not in (None, "a file"):
-            raise StorageError(f"cannot write {str(target)!r}: it is {kind}, not a regular file; move it away")
+    kind = _kind_at(target)
+    if kind not in (None, "a file"):
+        raise StorageError(f"cannot write {str(target)!r}: it is {kind}, not a regular file; move it away")
+    with _storage_errors(target):
         descriptor, name = tempfile.mkstemp(**_temporary_name(target))
         part = Path(name)
         try:
             with os.fdopen(descriptor, "r+b") as stream:
-                yield stream
+                yield HashedFile(stream)
                 stream.flush()
                 os.fsync(descriptor)
             publish(part, target, owner_only=owner_only)
         finally:
             part.unlink(missing_ok=True)
-    except OSError as error:
-        raise _storage_error(target, error) from None
 
 
 def _temporary_name(target: Path) -> dict[str, Any]:
@@ -268,22 +254,10 @@ def _temporary_name(target: Path) -> dict[str, Any]:
 
 def publish(part: Path, target: Path, *, owner_only: bool = False) -> None:
     """Rename a finished file (mode 0600) to its target first, then give it the mode of a new file there."""
-    with _noted(part, target):
-        part.replace(target)
-        if not owner_only:
-            set_default_mode(target)
-        sync_folder(target)
-
-
-@contextmanager
-def _noted(part: Path, target: Path) -> Iterator[None]:
-    """Note in an error after the rename that the output is in place."""
-    try:
-        yield
-    except BaseException as error:
-        if not os.path.lexists(part):
-            error.add_note(f"{target} is in place, whole")
-        raise
+    part.replace(target)
+    if not owner_only:
+        set_default_mode(target)
+    sync_folder(target)
 
 
 def set_default_mode(path: Path) -> None:
@@ -311,7 +285,7 @@ def sync_folder(path: Path) -> None:
 @contextmanager
 def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
     """Write a folder completely or not at all; a replaced one comes back after a failure or a kill."""
-    try:
+    with _storage_errors(target):
         _restore(target)
         part = Path(tempfile.mkdtemp(**_temporary_name(target)))
         try:
@@ -321,25 +295,18 @@ def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
                     os.fsync(stream.fileno())
             sync_folder(part / "files")
             if replace and target.is_dir():
-                target.rename(_replaced(target))
-            with _noted(part, target):
-                part.rename(target)
-                set_default_mode(target)
-                sync_folder(target)
+                target.rename(sibling(target, "replaced"))
+            part.rename(target)
+            set_default_mode(target)
+            sync_folder(target)
         finally:
             shutil.rmtree(part, ignore_errors=True)
             _restore(target)
-    except OSError as error:
-        raise _storage_error(target, error) from None
-
-
-def _replaced(target: Path) -> Path:
-    return sibling(target, "replaced")
 
 
 def _restore(target: Path) -> None:
     """Bring a replaced folder back if there is no new one, else delete it."""
-    replaced = _replaced(target)
+    replaced = sibling(target, "replaced")
     if not replaced.is_dir() or replaced.is_symlink():  # dptext makes no links
         return
     if os.path.lexists(target):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import io
@@ -9,6 +10,7 @@ import lzma
 import math
 import os
 import re
+import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +22,6 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 
 from dptext.errors import DataError, StorageError
-from dptext.io.atomic import HashedFile
 from dptext.validation import format_names
 
 BATCH_ROWS = 1 << 16
@@ -42,16 +43,11 @@ Columns: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """Rows ``first`` to ``last`` of a file that could not be read, and why; never their content."""
+    """A row of a file that could not be read, and why; never its content."""
 
     file: str
-    first: int
-    last: int
+    row: int
     reason: str
-
-    @property
-    def count(self) -> int:
-        return self.last - self.first + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +87,13 @@ def as_lists(columns: Columns) -> Mapping[str, Sequence[Any]]:
         column = columns.column(name)
         if pyarrow.types.is_timestamp(column.type) and column.type.unit == "ns":
             column = column.cast(pyarrow.string())  # Python's own times end at microseconds
-        values = None
         with suppress(UnicodeDecodeError, ValueError, OverflowError, pyarrow.ArrowException):
-            values = column.to_pylist()
-        if values is None:
+            lists[name] = column.to_pylist()
+        if name not in lists:
             raise DataError(
                 f"the kept {name!r} holds values that cannot be read (text that is not UTF-8, or times out of range): "
                 "convert the column, or do not keep it"
             )
-        lists[name] = values
     return lists
 
 
@@ -127,7 +121,7 @@ def row_batches(
     characters = 0
     for row in rows:
         if isinstance(row, Reject):
-            add_reject(rejects, row)
+            rejects.append(row)
             if len(rejects) >= BATCH_REJECTS:
                 yield Batch([], {name: [] for name in names}, tuple(rejects))
                 rejects = []
@@ -147,25 +141,6 @@ def row_batches(
 def text_batches(texts: Iterable[str | None]) -> Iterator[Batch]:
     """Texts without other columns, in batches."""
     return row_batches((text, ()) for text in texts)
-
-
-def merge_rejects(rejects: Iterable[Reject]) -> Iterator[Reject]:
-    """Rejects in order, consecutive rows with one reason merged."""
-    run: list[Reject] = []
-    for reject in rejects:
-        add_reject(run, reject)
-        yield from run[:-1]
-        del run[:-1]
-    yield from run
-
-
-def add_reject(rejects: list[Reject], reject: Reject) -> None:
-    """Append a reject to a list, or merge it with the last one."""
-    last = rejects[-1] if rejects else None
-    if last is not None and (reject.file, reject.reason, reject.first) == (last.file, last.reason, last.last + 1):
-        rejects[-1] = Reject(last.file, last.first, reject.last, last.reason)
-    else:
-        rejects.append(reject)
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -191,6 +166,28 @@ def display_name(path: Path) -> str:
     return path.name if path.name.isprintable() else repr(path.name)[1:-1]
 
 
+def open_stored(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """Open a regular file for reading; `StorageError` for a pipe or device, which may never end."""
+    try:
+        # a pipe without a writer opens immediately, and is refused below
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise StorageError.of("read", path, error) from None
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    problem = os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else "expected a file, got a pipe or a device"
+    raise StorageError(f"cannot read {os.fspath(path)!r}: {problem}")
+
+
+def standard_input() -> IO[bytes]:
+    """The bytes of standard input; `StorageError` if it is closed."""
+    if sys.stdin is None:
+        raise StorageError("cannot read standard input: it is closed")
+    return sys.stdin.buffer
+
+
 class OpenedFile(io.RawIOBase):
     """The decompressed bytes of a file or of standard input; raises EOFError for broken compressed data."""
 
@@ -202,8 +199,10 @@ class OpenedFile(io.RawIOBase):
         try:
             self._file: IO[bytes] = path.open("rb") if self._is_own else standard_input()
             self.size = os.fstat(self._file.fileno()).st_size if self._is_own else 0
+        except StorageError:
+            raise
         except OSError as error:
-            raise error if isinstance(error, StorageError) else StorageError.of("open", path, error) from None
+            raise StorageError.of("open", path, error) from None
         self._stream: Any = self._file
         if compression == ".gz":
             self._stream = gzip.GzipFile(fileobj=self._file)
@@ -250,24 +249,8 @@ class OpenedFile(io.RawIOBase):
         return len(data)
 
 
-def standard_input() -> IO[bytes]:
-    """The bytes of standard input; `StorageError` if it is closed."""
-    if sys.stdin is None:
-        raise StorageError("cannot read standard input: it is closed")
-    return sys.stdin.buffer
-
-
-def compress(source: IO[bytes], out: HashedFile) -> None:
-    """Copy bytes as one .gz member without name and time: equal bytes give an equal result."""
-    compressor = zlib.compressobj(wbits=31)
-    while data := source.read(1 << 20):
-        out.write(compressor.compress(data))
-    out.write(compressor.flush())
-
-
 # -- column names in errors -----------------------------------------------------------------------------------
 
-_MAX_NAMES = 20
 _NAME = re.compile(r"[^\W\d][\w.:/()#%-]*( [\w.:/()#%-]+){0,3}")
 _NUMBERED = re.compile(r"_?(c|col|column|f|feature|field|v|var|x)_?[0-9]{1,4}", re.IGNORECASE)
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_]+")
@@ -289,13 +272,10 @@ def describe_columns(
 ) -> str:
     """Describe the present columns in an error about a missing one; never show values."""
     count = f"none among its {len(names)}"
-    places = [name for name in names if isinstance(name, int) and not isinstance(name, bool)]
-    if places and len(places) == len(names):  # of a table that was read without a header
-        return f"{count}: {', '.join(map(str, places[:_MAX_NAMES]))}"
     if names and not sure and may_be_values(names, required=required):
         return f"{count} (not shown: they may be values; a file begins with a line of names)"
     present = [str(name) for name in names if _could_be_name(name)]
-    return f"{count}: {format_names(present, near=missing, maximum=_MAX_NAMES)}" if present else count
+    return f"{count}: {format_names(present, near=missing)}" if present else count
 
 
 def may_be_values(names: Sequence[object], *, required: Sequence[object] = ()) -> bool:
@@ -309,5 +289,5 @@ def _could_be_name(name: object) -> bool:
 
 def _is_usual(name: str) -> bool:
     """True if all words are usual in column names: ``review_text``, ``userId``, ``col_3``."""
-    words = [word.casefold() for word in _WORD.findall(name)]
-    return _NUMBERED.fullmatch(name) is not None or (bool(words) and set(words) <= set(_USUAL_WORDS.split()))
+    words = {word.casefold() for word in _WORD.findall(name)}
+    return _NUMBERED.fullmatch(name) is not None or (bool(words) and words <= set(_USUAL_WORDS.split()))

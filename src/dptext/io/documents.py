@@ -17,14 +17,14 @@ import numpy as np
 
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import HashedFile, open_new, scratch_folder
-from dptext.io.batches import STANDARD, Batch, Columns, Reject, add_reject, as_lists, is_pipe
+from dptext.io.batches import STANDARD, Batch, Columns, Reject, as_lists, is_pipe
 from dptext.io.formats import Reading, Source, file_format, written_format
 from dptext.privacy.guarantee import canonical_id
 from dptext.validation import check_choice
 
 OnError: TypeAlias = Literal["fail", "skip"]
 PathLike: TypeAlias = str | os.PathLike[str]
-_REJECTS_KEPT = 1000
+_REJECTS_KEPT = 1000  # so that memory does not grow with the input
 _OWN = (".privacy.json", ".rejects.jsonl", ".answers.jsonl")
 
 
@@ -138,7 +138,7 @@ def read_documents(
     check_choice("on_error", on_error, get_args(OnError))
     check_kept_columns(text, keep)
     columns = tuple(dict.fromkeys(name for name in (user, label, *keep) if name is not None))
-    reading = Reading(text, columns, on_error == "skip", _canonical_encoding(encoding), _validate_separator(separator))
+    reading = _reading(text, columns, encoding, separator, skip=on_error == "skip")
     opens = []
     for name in [source] if isinstance(source, str | os.PathLike) else source:
         path, announced = Path(name), file_format(Path(f"x{suffix}" if suffix else name))
@@ -151,25 +151,23 @@ def read_documents(
             raise ParameterError(
                 f"{announced.kind.removeprefix('.')} cannot be read from {kind}: name a file, or pipe .jsonl"
             )
-
         opens.append((path, partial(announced.format.source, path, announced.compression, reading)))
     return DocumentReader(opens, user=user, label=label, keep=tuple(keep))
 
 
-def _canonical_encoding(encoding: str | None) -> str | None:
+def _reading(
+    text: str, columns: tuple[str, ...], encoding: str | None, separator: str | None, *, skip: bool = False
+) -> Reading:
     try:
         "".encode(encoding or "utf-8")  # refuses codecs of bytes
-        return None if encoding is None else codecs.lookup(encoding).name
+        name = None if encoding is None else codecs.lookup(encoding).name
     except (LookupError, TypeError, ValueError):
         raise ParameterError(
             f"encoding must be a text encoding of Python ('utf-8', 'windows-1252', 'utf-16-le'), got {encoding!r}"
         ) from None
-
-
-def _validate_separator(separator: str | None) -> str | None:
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         raise ParameterError(f"separator must be one character (',', ';' or a tab), got {separator!r}")
-    return separator
+    return Reading(text, columns, skip, name, separator)
 
 
 def first_rows(
@@ -183,8 +181,7 @@ def first_rows(
     """The rows of files with all their columns, for a look at them; pipes and rows that cannot be read are left out."""
     if only is not None and not only:
         return
-    columns = () if only is None else tuple(only)
-    reading = Reading("", columns, False, _canonical_encoding(encoding), _validate_separator(separator))
+    reading = _reading("", tuple(only or ()), encoding, separator)
     for path in map(Path, paths):
         announced = file_format(Path(f"x{suffix}" if suffix else path))
         if not is_pipe(path):
@@ -215,18 +212,17 @@ class DocumentReader(Iterator[Document]):
         self._current: Source | None = None
         self._done = 0
         self._turns: list[Source | Callable[[], Source]] = []  # open, or to be opened
-        self._names: list[str] = []
-        sizes = []
+        sources = []
         for path, opened in files:
             source = opened()  # every file is opened once before anything is read
-            sizes.append(source.size)
-            self._names.append(source.name)
+            sources.append(source)
             if len(files) == 1 or not path.is_file():
                 self._turns.append(source)  # a pipe can be opened once only
             else:
                 source.close()  # a folder may hold more files than a process may open
                 self._turns.append(opened)
-        self.size = 0 if 0 in sizes else sum(sizes)
+        self._names = ", ".join(source.name for source in sources[:3]) or "nothing"
+        self.size = sum(source.size for source in sources) if all(source.size for source in sources) else 0
         self._documents: Iterator[Document] | None = None
 
     @property
@@ -251,7 +247,8 @@ class DocumentReader(Iterator[Document]):
             for turn in self._turns:
                 self._current = turn() if callable(turn) else turn
                 for batch in self._current.batches(by_rows):
-                    self._remember(batch.rejects)
+                    self.skipped += len(batch.rejects)
+                    self.rejects += batch.rejects[: _REJECTS_KEPT - len(self.rejects)]
                     self.count += len(batch.texts)
                     for watcher in self._watchers:
                         watcher(batch)
@@ -262,18 +259,11 @@ class DocumentReader(Iterator[Document]):
             self.close()
         if self.count == 0 and self.rejects:
             first = self.rejects[0]
-            raise DataError(f"no row could be read; the first is {first.file}, row {first.first}: {first.reason}")
+            raise DataError(f"no row could be read; the first is {first.file}, row {first.row}: {first.reason}")
         if self.count == 0:
-            names = ", ".join(self._names[:3]) or "nothing"
-            raise NoDocumentsError(f"{names} holds no documents: expected at least one row")
+            raise NoDocumentsError(f"{self._names} holds no documents: expected at least one row")
         for callback in self._at_end:
             callback()
-
-    def _remember(self, rejects: Sequence[Reject]) -> None:
-        self.skipped += sum(reject.count for reject in rejects)
-        for reject in rejects:
-            if len(self.rejects) < _REJECTS_KEPT:  # memory must not grow with the input
-                add_reject(self.rejects, reject)
 
     def __next__(self) -> Document:
         if self._documents is None:
@@ -366,15 +356,15 @@ def find_files(sources: Iterable[str | os.PathLike[str]], *, any_format: bool = 
 
 
 def _below(folder: Path) -> list[Path]:
-    def refuse(error: OSError) -> None:
+    def fail(error: OSError) -> None:
         raise StorageError.of("read", folder, error) from None
 
-    every = [Path(place, name) for place, _, names in os.walk(folder, onerror=refuse) for name in names]
+    every = [Path(place, name) for place, _, names in os.walk(folder, onerror=fail) for name in names]
     visible = [file for file in every if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
-    files = list(filter(_is_input, visible))
+    files = sorted(filter(_is_input, visible))
     if not files:
         raise DataError(f"the folder {str(folder)!r} holds no file of a known format: name a file")
-    return sorted(files)
+    return files
 
 
 def _matching(pattern: str, any_format: bool) -> list[tuple[Path, Path]]:

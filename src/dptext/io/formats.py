@@ -5,18 +5,19 @@ from __future__ import annotations
 import codecs
 import csv
 import datetime
+import gzip
 import io
 import json
-import os
+import shutil
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from dptext.errors import DataError, ParameterError, StorageError, extra
+from dptext.errors import DataError, ParameterError, extra
 from dptext.io.atomic import HashedFile
 from dptext.io.batches import (
     Batch,
@@ -24,9 +25,7 @@ from dptext.io.batches import (
     OpenedFile,
     Reject,
     as_lists,
-    compress,
     describe_columns,
-    display_name,
     has_lone_surrogate,
     row_batches,
 )
@@ -48,10 +47,6 @@ class Reading:
     skip: bool = False
     encoding: str | None = None
     separator: str | None = None
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        return (self.text, *self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +163,13 @@ def _read_json_list(buffer: str, lines: io.TextIOWrapper) -> Iterator[Row]:
 def _json_row(value: Any, source: str) -> Row:
     if not isinstance(value, dict):
         return BadRow("expected a JSON object, got another JSON value")
-    if "\\u" in source and _holds_surrogate(value):
-        return BadRow("the row holds half a surrogate pair, which is no text; repair it")
+    if "\\u" in source:
+        is_text = False
+        with suppress(RecursionError):
+            is_text = not has_lone_surrogate(json.dumps(value, ensure_ascii=False))
+        if not is_text:
+            return BadRow("the row holds half a surrogate pair, which is no text; repair it")
     return value
-
-
-def _holds_surrogate(row: dict[str, Any]) -> bool:
-    with suppress(RecursionError):
-        return has_lone_surrogate(json.dumps(row, ensure_ascii=False))
-    return True
 
 
 def _read_tsv(lines: io.TextIOWrapper, reading: Reading, required: Names) -> Iterator[Row]:
@@ -228,13 +221,9 @@ def _sniffed_separator(line: str, required: Names) -> str:
     for separator in f",{_SEPARATORS}":
         with suppress(csv.Error, StopIteration):
             fields[separator] = next(csv.reader([line], delimiter=separator))
-    if required:
-        for separator, names in fields.items():
-            if set(required) <= set(names):
-                return separator
-    if len(fields.get(",", ())) == 1:
-        return next((separator for separator, names in fields.items() if len(names) > 1), ",")
-    return ","
+    complete = (separator for separator, names in fields.items() if required and set(required) <= set(names))
+    several = (separator for separator, names in fields.items() if len(names) > 1)
+    return next(complete, None) or next(several, ",")
 
 
 def _validate_header(header: list[str], required: Names, name: str) -> list[str]:
@@ -259,10 +248,10 @@ def _fields(header: list[str], row: list[str], where: str = "") -> Row:
     return BadRow(f"expected {len(header)} columns as in the header, got {len(row)}{where}; {_CUT}")
 
 
-class _LineSource:
+class _RowSource:
     """A file of rows in batches; the header and the first row are read, and validated, when it is opened."""
 
-    def __init__(self, file: Any, rows: Iterator[tuple[int, Row]], reading: Reading) -> None:
+    def __init__(self, file: OpenedFile, rows: Iterator[tuple[int, Row]], reading: Reading) -> None:
         self._file, self._reading = file, reading
         self.size, self.name = file.size, file.name
         usable = self._usable_rows(rows)
@@ -274,7 +263,7 @@ class _LineSource:
 
     @property
     def position(self) -> int:
-        return int(self._file.position)
+        return self._file.position
 
     def close(self) -> None:
         self._file.close()
@@ -295,13 +284,13 @@ class _LineSource:
                     pass
             if not self._reading.skip:
                 raise DataError(f"{self.name}, row {number}: {self._problem(row, to_owner=True)}")
-            yield Reject(self.name, number, number, self._problem(row))
+            yield Reject(self.name, number, self._problem(row))
 
     def _problem(self, row: Row, *, to_owner: bool = False) -> str:
         """Why a row cannot be used; only ``to_owner`` names its columns, since rejects may be handed on."""
         if isinstance(row, BadRow):
             return row.reason
-        for column in self._reading.required:
+        for column in (self._reading.text, *self._reading.columns):
             if column not in row:
                 present = describe_columns(column, list(row), sure=True) if to_owner else "none"
                 return f"expected a column {column!r}, the row has {present}; name the right column or repair the row"
@@ -312,74 +301,44 @@ class _LineSource:
 # -- sheets ---------------------------------------------------------------------------------------------------
 
 
-class _Sheet:
-    """The one sheet of a workbook that holds something, row by row; the first row holds the column names."""
-
-    position = 0
-
-    def __init__(self, path: Path) -> None:
-        self.name = display_name(path)
-        openpyxl = extra("openpyxl", "excel", self.name)
-        try:
-            self._file = path.open("rb")
-        except OSError as error:
-            raise StorageError.of("open", path, error) from None
-        self.size = os.fstat(self._file.fileno()).st_size
-
-        def filled() -> list[Any]:
-            self._book = openpyxl.load_workbook(self._file, read_only=True, data_only=True)
-            for sheet in self._book.worksheets:
-                sheet.reset_dimensions()  # the size that a file states may be wrong
-            return [sheet for sheet in self._book.worksheets if next(_filled_rows(sheet), None)]
-
-        try:
-            sheets = self._guarded(filled)
-            if len(sheets) > 1:
-                raise DataError(
-                    f"{self.name}: expected one sheet with rows, {len(sheets)} hold some: save the one with the texts "
-                    "as a file of its own"
-                )
-            self._filled = _filled_rows(sheets[0]) if sheets else iter(())
-            _, header = self._guarded(lambda: next(self._filled, (0, ())))
-            while header and header[-1] is None:
-                header = header[:-1]
-            if not all(isinstance(name, str) and name for name in header):
-                raise DataError(
-                    f"{self.name}: expected the names of the columns in the first row, got something else there"
-                )
-            self.header = list(header)
-        except DataError:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _guarded(self, read: Callable[[], Any]) -> Any:
-        """What openpyxl reads: its errors may hold a value, its warnings are about parts that are not read."""
-        with suppress(Exception), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return read()
-        raise DataError(f"{self.name} is not an .xlsx file, or was cut or damaged; copy the file again")
-
-    def rows(self) -> Iterator[tuple[int, Row]]:
-        width = len(self.header)
-        while True:
-            number, values = self._guarded(lambda: next(self._filled, (0, ())))
-            if not number:
-                return
-            if any(value is not None for value in values[width:]):
-                problem = f"expected {width} columns as in the first row, got a value beyond them"
-                yield number, BadRow(f"{problem}; name the column or remove the value")
-            else:
-                padded = (*values[:width], *[None] * (width - len(values)))
-                yield number, dict(zip(self.header, map(_plain, padded), strict=True))
+def _read_sheet(path: Path, name: str) -> list[tuple[int, Values]]:
+    """The numbered rows that hold something, of the one sheet of a workbook that has some."""
+    openpyxl = extra("openpyxl", "excel", name)
+    sheets = None
+    # errors of openpyxl may hold a value, its warnings are about parts that are not read
+    with path.open("rb") as file, warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore")
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # the size that a file states may be wrong
+        rows = [list(enumerate(sheet.iter_rows(values_only=True), 1)) for sheet in book.worksheets]
+        filled = [[(n, row) for n, row in sheet if any(value is not None for value in row)] for sheet in rows]
+        sheets = [sheet for sheet in filled if sheet]
+    if sheets is None:
+        raise DataError(f"{name} is not an .xlsx file, or was cut or damaged; copy the file again")
+    if len(sheets) > 1:
+        raise DataError(
+            f"{name}: expected one sheet with rows, {len(sheets)} hold some: save the one with the texts alone"
+        )
+    return sheets[0] if sheets else []
 
 
-def _filled_rows(sheet: Any) -> Iterator[tuple[int, Values]]:
-    for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
-        if any(value is not None for value in values):
-            yield number, values
+def _sheet_rows(path: Path, name: str, required: Names) -> Iterator[tuple[int, Row]]:
+    """Rows by the names in the first row; its empty last cells are no columns."""
+    (_, first), *rows = _read_sheet(path, name) or [(0, ())]
+    header = list(first)
+    while header and header[-1] is None:
+        header.pop()
+    if not all(isinstance(column, str) and column for column in header):
+        raise DataError(f"{name}: expected the names of the columns in the first row, got something else there")
+    width = len(_validate_header(header, required if header else (), name))
+    for number, values in rows:
+        if any(value is not None for value in values[width:]):
+            problem = f"expected {width} columns as in the first row, got a value beyond them"
+            yield number, BadRow(f"{problem}; name the column or remove the value")
+        else:
+            padded = (*values[:width], *[None] * (width - len(values)))
+            yield number, dict(zip(header, map(_plain, padded), strict=True))
 
 
 def _plain(value: Any) -> Any:
@@ -441,14 +400,30 @@ def _csv_lines(_names: Names, rows: Iterator[Values], _number: int) -> Iterator[
 # -- the formats ----------------------------------------------------------------------------------------------
 
 
-def _good_rows(rows: Iterable[Row], reading: Reading) -> Iterator[dict[str, Any]]:
-    for row in rows:
-        if not isinstance(row, BadRow):
-            yield {name: row[name] for name in reading.columns if name in row} if reading.columns else row
+class _RowFormat:
+    """A format that is read row by row."""
+
+    has_columns = True
+
+    def _open(
+        self, path: Path, compression: str, reading: Reading, required: Names
+    ) -> tuple[OpenedFile, Iterator[tuple[int, Row]]]:
+        raise NotImplementedError
+
+    def source(self, path: Path, compression: str, reading: Reading, /) -> Source:
+        return _RowSource(*self._open(path, compression, reading, (reading.text, *reading.columns)), reading)
+
+    def rows(self, path: Path, compression: str, reading: Reading, /) -> Iterator[dict[str, Any]]:
+        """The rows that can be read, with all columns unless some are named."""
+        file, rows = self._open(path, compression, reading, () if self.has_columns else ("text",))
+        with closing(file):
+            for _, row in rows:
+                if not isinstance(row, BadRow):
+                    yield {name: row[name] for name in reading.columns if name in row} if reading.columns else row
 
 
 @dataclass(frozen=True)
-class _LineFormat:
+class _LineFormat(_RowFormat):
     """A format of lines, which may be compressed and piped: the bytes of its batches are the file."""
 
     suffixes: Names
@@ -462,13 +437,11 @@ class _LineFormat:
     def is_written(self) -> bool:
         return self.write is not None
 
-    def source(self, path: Path, compression: str, reading: Reading, /) -> Source:
+    def _open(
+        self, path: Path, compression: str, reading: Reading, required: Names
+    ) -> tuple[OpenedFile, Iterator[tuple[int, Row]]]:
         file = OpenedFile(path, compression)
-        return _LineSource(file, enumerate(self._rows_of(file, reading, reading.required), 1), reading)
-
-    def rows(self, path: Path, compression: str, reading: Reading, /) -> Iterator[dict[str, Any]]:
-        with closing(OpenedFile(path, compression)) as file:
-            yield from _good_rows(self._rows_of(file, reading, () if self.has_columns else ("text",)), reading)
+        return file, enumerate(self._rows_of(file, reading, required), 1)
 
     def _rows_of(self, file: OpenedFile, reading: Reading, required: Names) -> Iterator[Row]:
         encoding = reading.encoding
@@ -502,8 +475,9 @@ class _LineFormat:
         raise DataError(f"row {number} holds half a surrogate pair, which is no text")
 
     def finish(self, batches: Path, _ends: Sequence[int], out: HashedFile, /) -> None:
-        with batches.open("rb") as stream:  # as one member of .gz: one per batch would show where it ended
-            compress(stream, out)
+        """Compress as one member without name and time: one per batch would show where it ended."""
+        with batches.open("rb") as stream, gzip.GzipFile("", "wb", 6, out, mtime=0) as packed:
+            shutil.copyfileobj(stream, packed, 1 << 20)
 
 
 class _ParquetFormat:
@@ -513,7 +487,7 @@ class _ParquetFormat:
     def source(self, path: Path, _compression: str, reading: Reading, /) -> Source:
         from dptext.io.parquet import ParquetSource
 
-        return ParquetSource(path, text=reading.text, columns=reading.columns, skip=reading.skip)
+        return ParquetSource(path, reading.text, reading.columns)
 
     def rows(self, path: Path, _compression: str, reading: Reading, /) -> Iterator[dict[str, Any]]:
         from dptext.io.parquet import parquet_rows
@@ -531,25 +505,17 @@ class _ParquetFormat:
         assemble(batches, ends, out)
 
 
-class _SheetFormat:
+class _SheetFormat(_RowFormat):
     """A sheet of Excel: only read, since writing would lose everything besides its values."""
 
     suffixes = (".xlsx",)
-    has_columns, is_lines, is_written = True, False, False
+    is_lines = is_written = False
 
-    def source(self, path: Path, _compression: str, reading: Reading, /) -> Source:
-        sheet = _Sheet(path)
-        try:
-            if sheet.header:
-                _validate_header(sheet.header, reading.required, sheet.name)
-        except DataError:
-            sheet.close()
-            raise
-        return _LineSource(sheet, sheet.rows(), reading)
-
-    def rows(self, path: Path, _compression: str, reading: Reading, /) -> Iterator[dict[str, Any]]:
-        with closing(_Sheet(path)) as sheet:
-            yield from _good_rows((row for _, row in sheet.rows()), reading)
+    def _open(
+        self, path: Path, compression: str, _reading: Reading, required: Names
+    ) -> tuple[OpenedFile, Iterator[tuple[int, Row]]]:
+        file = OpenedFile(path, compression)
+        return file, _sheet_rows(path, file.name, required)
 
     def encode(self, *_: Any) -> bytes:
         raise NotImplementedError
@@ -571,14 +537,12 @@ FORMATS = {kind.suffixes[0]: kind for kind in _ALL}
 
 _BY_SUFFIX = {suffix: name for name, kind in FORMATS.items() for suffix in kind.suffixes}
 _COMPRESSIONS = (".gz", ".zst", ".xz")
-_WRITTEN = "", ".gz"
 SUFFIXES = (*_COMPRESSIONS, *FORMATS, *(suffix for suffix in _BY_SUFFIX if suffix not in FORMATS))
 """All known endings of names, compressions first."""
 
 _PLAIN = ", ".join(name for name, kind in FORMATS.items() if kind.is_lines)
 _OTHERS = ", ".join(name for name, kind in FORMATS.items() if not kind.is_lines)
-_MAY_BE = f"{', '.join(_COMPRESSIONS[:-1])} or {_COMPRESSIONS[-1]}"
-NAMES_OF_FORMATS = f"{_PLAIN}, each may be {_MAY_BE}; {_OTHERS}"
+NAMES_OF_FORMATS = f"{_PLAIN}, each may be {', '.join(_COMPRESSIONS[:-1])} or {_COMPRESSIONS[-1]}; {_OTHERS}"
 """How names end, for the help of commands."""
 
 
@@ -599,19 +563,7 @@ class FileFormat:
 
     @property
     def is_written(self) -> bool:
-        return self.format.is_written and self.compression in _WRITTEN
-
-
-def written_format(path: Path) -> FileFormat:
-    """The format that the name of an output announces; `ParameterError` if it is not written."""
-    announced = file_format(path)
-    if not announced.is_written:
-        written = ", ".join(name for name, kind in FORMATS.items() if kind.is_written)
-        raise ParameterError(
-            f"{announced.kind}{announced.compression} files are only read: end OUT in {written} (or .jsonl.gz, "
-            f".csv.gz, .txt.gz), got {path.name!r}"
-        )
-    return announced
+        return self.format.is_written and self.compression in ("", ".gz")
 
 
 def announced_by(path: Path) -> FileFormat:
@@ -626,8 +578,17 @@ def file_format(path: Path) -> FileFormat:
     """The format that a file name announces; `ParameterError` for an unknown one."""
     announced = announced_by(path)
     if announced.kind not in FORMATS or (announced.compression and not announced.format.is_lines):
+        raise ParameterError(f"expected a file name that ends in {NAMES_OF_FORMATS}, got {path.name!r}")
+    return announced
+
+
+def written_format(path: Path) -> FileFormat:
+    """The format that the name of an output announces; `ParameterError` if it is not written."""
+    announced = file_format(path)
+    if not announced.is_written:
+        written = ", ".join(name for name, kind in FORMATS.items() if kind.is_written)
         raise ParameterError(
-            f"expected a file name that ends in {_PLAIN} (each may have {_MAY_BE} added) or {_OTHERS}, got "
-            f"{path.name!r}"
+            f"{announced.kind}{announced.compression} files are only read: end OUT in {written} (or .jsonl.gz, "
+            f".csv.gz, .txt.gz), got {path.name!r}"
         )
     return announced

@@ -6,10 +6,11 @@ Nothing that runs on a device imports this module.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,23 +20,23 @@ import pyarrow.parquet as pq
 
 from dptext.errors import DataError, DptextError, StorageError
 from dptext.io.batches import (
-    BATCH_REJECTS,
     Batch,
     Columns,
-    Reject,
-    add_reject,
     as_lists,
     batch_limits,
     describe_columns,
     display_name,
     has_lone_surrogate,
+    open_stored,
     unknown_type,
 )
 
+Result = TypeVar("Result")
 _ROWS_AT_A_TIME = 1024
 _ROW_GROUP = 1 << 16
 _BUFFER = 1 << 20
-_INSTEAD = "write .jsonl, or keep another column"
+_REMEDY = "convert the column, or do not keep it"
+_MIXED = f"holds values of several types, which parquet cannot: {_REMEDY}"
 
 
 # -- in -------------------------------------------------------------------------------------------------------
@@ -44,8 +45,8 @@ _INSTEAD = "write .jsonl, or keep another column"
 class ParquetSource:
     """A parquet file in batches."""
 
-    def __init__(self, path: Path, *, text: str, columns: tuple[str, ...], skip: bool) -> None:
-        self._text, self._columns, self._skip = text, columns, skip
+    def __init__(self, path: Path, text: str, columns: tuple[str, ...]) -> None:
+        self._text, self._columns = text, columns
         self.name = display_name(path)
         self._file = _open(path)
         self.size = path.stat().st_size
@@ -74,96 +75,72 @@ class ParquetSource:
 
     def batches(self, by_rows: int | None) -> Iterator[Batch]:
         max_rows, max_characters = batch_limits(by_rows)
-        tables: list[Any] = []
         texts: list[str | None] = []
-        rejects: list[Reject] = []
+        tables: list[Any] = []
         characters = 0
-        for part, table, bad in self._parts():
+        for part, table in self._parts():
             texts += part
-            if part or not tables:
-                tables.append(table)
-            for reject in bad:
-                add_reject(rejects, reject)
-            if len(rejects) >= BATCH_REJECTS:
-                yield Batch([], table.slice(0, 0), tuple(rejects))
-                rejects = []
+            tables.append(table)
             characters += sum(len(text) for text in part if text is not None)
             if characters >= max_characters or len(texts) >= max_rows:
-                yield Batch(texts, pa.concat_tables(tables), tuple(rejects))
-                tables, texts, rejects, characters = [], [], [], 0
-        if texts or rejects:
-            yield Batch(texts, pa.concat_tables(tables), tuple(rejects))
+                yield Batch(texts, pa.concat_tables(tables))
+                texts, tables, characters = [], [], 0
+        if texts:
+            yield Batch(texts, pa.concat_tables(tables))
 
-    def _parts(self) -> Iterator[tuple[list[str | None], Any, list[Reject]]]:
+    def _parts(self) -> Iterator[tuple[list[str | None], Any]]:
+        """Texts and kept columns of consecutive rows."""
         columns = _top_level(self._file, [self._text, *self._columns])
         for group in range(self._file.num_row_groups):
             last = self._done + self._file.metadata.row_group(group).num_rows
             batches = self._file.iter_batches(_ROWS_AT_A_TIME, row_groups=[group], columns=columns)
+            damage = f"{self.name}, rows {self._done + 1} to {last}: the row group is damaged; copy the file again"
             while self._done < last:
-                part = None
-                try:
-                    part = self._checked(next(batches).slice(0, last - self._done))
-                except (pa.ArrowException, OSError, UnicodeDecodeError, StopIteration) as error:
-                    if isinstance(error, DptextError):
-                        raise
-                    unreadable = _unreadable(self.name, error)
-                    if unreadable is not None:
-                        raise unreadable from None
-                if part is None:
-                    raise DataError(
-                        f"{self.name}, rows {self._done + 1} to {last}: the row group is damaged; copy the file again"
-                    )
-                self._done += len(part[0]) + len(part[2])
-                yield part
+                batch = _guarded(partial(next, batches, None), self.name, damage)
+                if batch is None:
+                    raise DataError(damage)
+                batch = batch.slice(0, last - self._done)
+                texts = self._strings(batch.column(batch.schema.get_field_index(self._text)))
+                self._done += len(texts)
+                yield texts, pa.Table.from_batches([batch]).select(list(self._columns)).replace_schema_metadata(None)
 
-    def _checked(self, batch: Any) -> tuple[list[str | None], Any, list[Reject]]:
-        """Texts and kept columns; rows whose text is not UTF-8 (parquet does not check) are rejected."""
-        kept = pa.Table.from_batches([batch]).select(list(self._columns)).replace_schema_metadata(None)
-        column = batch.column(batch.schema.get_field_index(self._text))
-        with suppress(UnicodeDecodeError):  # such an error holds the text
-            return column.to_pylist(), kept, []
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        texts: list[str | None] = []
-        rejects: list[Reject] = []
-        rows: list[int] = []
-        for row, value in enumerate(column.cast(pa.large_binary()).to_pylist()):
-            with suppress(UnicodeDecodeError):
-                texts.append(None if value is None else value.decode("utf-8"))
-                rows.append(row)
-                continue
-            number = self._done + 1 + row
-            reason = f"expected UTF-8 in {self._text!r}, it is not; convert the column"
-            if not self._skip:
-                raise DataError(f"{self.name}, row {number}: {reason}")
-            rejects.append(Reject(self.name, number, number, reason))
-        return texts, kept.take(pa.array(rows, type=pa.int64())), rejects
+    def _strings(self, column: Any) -> list[str | None]:
+        with suppress(UnicodeDecodeError):  # parquet does not check; such an error holds the text
+            texts: list[str | None] = column.to_pylist()
+            return texts
+        plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        values = enumerate(plain.cast(pa.large_binary()).to_pylist(), self._done + 1)
+        row = next(row for row, value in values if value and value.decode("utf-8", "ignore").encode() != value)
+        raise DataError(f"{self.name}, row {row}: expected UTF-8 in {self._text!r}, it is not; convert the column")
+
+
+def _guarded(read: Callable[[], Result], name: str, damage: str) -> Result:
+    """Read through pyarrow, whose errors may quote values; an OSError without a number is damage of the file."""
+    try:
+        return read()
+    except DptextError:
+        raise
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        number = getattr(error, "errno", None)
+    if number is not None:
+        raise StorageError(f"cannot read {name!r}: {os.strerror(number)}")
+    raise DataError(damage)
 
 
 def _open(path: Path) -> Any:
-    try:
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise StorageError.of("open", path, error) from None
-    try:
+    open_stored(path).close()
+
+    def opened() -> Any:
         # no buffers ahead of the reader, so that memory does not grow with a row group
         file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
         _ = file.schema_arrow.names
         groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
-        if min(groups, default=0) >= 0 and sum(groups) == file.metadata.num_rows:
-            return file
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # such an error may hold a name
-        unreadable = _unreadable(display_name(path), error)
-        if unreadable is not None:
-            raise unreadable from None
-    raise DataError(f"{display_name(path)} is not a parquet file, or was cut or damaged; copy the file again")
+        if min(groups, default=0) < 0 or sum(groups) != file.metadata.num_rows:
+            raise pa.ArrowInvalid
+        return file
 
-
-def _unreadable(name: str, error: BaseException) -> StorageError | None:
-    """The error where the system cannot read; for a damaged file pyarrow raises an OSError without a number."""
-    number = getattr(error, "errno", None)
-    return None if number is None else StorageError(f"cannot read {name!r}: {os.strerror(number)}")
+    name = display_name(path)
+    return _guarded(opened, name, f"{name} is not a parquet file, or was cut or damaged; copy the file again")
 
 
 def _top_level(file: Any, columns: list[str]) -> list[str] | None:
@@ -195,41 +172,27 @@ def vector_batches(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
         return
     visible, width = display_name(path), None
     problem = f"{visible}: expected a column {name!r} of vectors of one length; is it one that dptext encode wrote?"
+    damage = f"{visible} was cut or damaged, or a vector is missing; copy the file again"
     with closing(_open(path)) as file:
-        if not _holds_vectors(file.schema_arrow, name):
+        # lists of a fixed size, as dptext writes them, or not, as Spark does
+        kinds = [field.type for field in file.schema_arrow if field.name == name]
+        is_list = len(kinds) == 1 and isinstance(kinds[0], pa.FixedSizeListType | pa.ListType)
+        if not is_list or not pa.types.is_floating(kinds[0].value_type):
             raise DataError(problem)
         batches = file.iter_batches(_ROWS_AT_A_TIME, columns=[name])
-        while True:
-            column = None
-            with suppress(pa.ArrowException, OSError):
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                column = batch.column(0)
-            if column is None or column.null_count:
-                raise DataError(f"{visible} was cut or damaged, or a vector is missing; copy the file again")
-            vectors = _as_matrix(column)
-            if vectors is None or vectors.shape[1] != (width or vectors.shape[1]):
+        while (batch := _guarded(partial(next, batches, None), visible, damage)) is not None:
+            column = batch.column(0)
+            if column.null_count:
+                raise DataError(damage)
+            numbers = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float32)
+            if pa.types.is_fixed_size_list(column.type):
+                lengths = np.full(len(column), column.type.list_size)
+            else:
+                lengths = np.diff(column.offsets.to_numpy())
+            width = int(lengths[0]) if width is None else width
+            if (lengths != width).any():
                 raise DataError(problem)
-            width = vectors.shape[1]
-            yield vectors
-
-
-def _holds_vectors(schema: Any, name: str) -> bool:
-    """True for one such column, of lists of a fixed size (as dptext writes) or not (as Spark does)."""
-    if schema.names.count(name) != 1:
-        return False
-    kind = schema.field(name).type
-    return isinstance(kind, pa.FixedSizeListType | pa.ListType) and bool(pa.types.is_floating(kind.value_type))
-
-
-def _as_matrix(column: Any) -> npt.NDArray[np.float32] | None:
-    """The vectors of a batch; None if their lengths differ."""
-    numbers = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float32)
-    if pa.types.is_fixed_size_list(column.type):
-        return numbers.reshape(len(column), column.type.list_size)
-    lengths = np.diff(column.offsets.to_numpy())
-    return None if (lengths != lengths[:1]).any() else numbers.reshape(len(column), int(lengths[0]))
+            yield numbers.reshape(len(column), width)
 
 
 # -- kept columns ---------------------------------------------------------------------------------------------
@@ -237,14 +200,11 @@ def _as_matrix(column: Any) -> npt.NDArray[np.float32] | None:
 
 def rebuilt_column(column: Any, name: str, *, ordered: bool = True) -> Any:
     """A column made anew from its values: no metadata, unused dictionary entries, hidden values or shared buffers."""
-    result = None
     with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):  # their words may quote a value
         whole = pa.table([column], names=[""]).combine_chunks().column(0)
         kind = _values_type(whole.type, ordered)
-        result = pa.chunked_array([_rebuilt(chunk, kind) for chunk in whole.chunks], type=kind)
-    if result is None:
-        raise unknown_type(name, str(column.type).partition("<")[0].partition("[")[0])
-    return result
+        return pa.chunked_array([_rebuilt(chunk, kind) for chunk in whole.chunks], type=kind)
+    raise unknown_type(name, str(column.type).partition("<")[0].partition("[")[0])
 
 
 def _values_type(kind: Any, ordered: bool = True, *, decoded: bool = False) -> Any:
@@ -312,24 +272,19 @@ def _copied(array: Any) -> Any:
 def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Sequence[str], row: int) -> Any:
     """A pyarrow table of texts and the kept columns; errors count rows from ``row``."""
     for number, text in enumerate(texts, row):
-        if text is not None and not text.isascii() and has_lone_surrogate(text):
+        if text is not None and has_lone_surrogate(text):
             raise DataError(f"row {number} holds half a surrogate pair, which is no text")
     small = sum(0 if text is None else 4 * len(text) for text in texts) < 1 << 31
-    array = pa.array(texts, type=pa.string() if small else pa.large_string())
-    return _add_kept(name, array, columns, keep, row, instead=_INSTEAD)
+    return _add_kept(name, pa.array(texts, type=pa.string() if small else pa.large_string()), columns, keep, row)
 
 
-def as_vectors(
-    name: str, vectors: npt.NDArray[np.float32], columns: Columns, keep: Sequence[str], row: int, *, instead: str
-) -> Any:
+def as_vectors(name: str, vectors: npt.NDArray[np.float32], columns: Columns, keep: Sequence[str], row: int) -> Any:
     """A pyarrow table of vectors (n, k), as lists of a fixed size, and the kept columns; see `as_table`."""
     numbers = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
-    array = pa.FixedSizeListArray.from_arrays(numbers, vectors.shape[1])
-    return _add_kept(name, array, columns, keep, row, instead=instead)
+    return _add_kept(name, pa.FixedSizeListArray.from_arrays(numbers, vectors.shape[1]), columns, keep, row)
 
 
-def _add_kept(name: str, array: Any, columns: Columns, keep: Sequence[str], row: int, *, instead: str) -> Any:
-    where = f"rows {row} to {row + len(array) - 1}"
+def _add_kept(name: str, array: Any, columns: Columns, keep: Sequence[str], row: int) -> Any:
     values = [array]
     names = columns if isinstance(columns, Mapping) else columns.column_names
     for column in keep:
@@ -338,7 +293,7 @@ def _add_kept(name: str, array: Any, columns: Columns, keep: Sequence[str], row:
         if not isinstance(columns, Mapping):
             values.append(rebuilt_column(columns.column(column), column, ordered=False))
             continue
-        problem = f"holds values of several types, which parquet cannot: {instead}"
+        problem = _MIXED
         try:
             values.append(pa.array(columns[column]))
             continue
@@ -346,19 +301,18 @@ def _add_kept(name: str, array: Any, columns: Columns, keep: Sequence[str], row:
             pass
         except UnicodeEncodeError:
             problem = "holds half a surrogate pair, which is no text"
-        raise DataError(f"{where}: the kept {column!r} {problem}")
+        raise DataError(f"rows {row} to {row + len(array) - 1}: the kept {column!r} {problem}")
     return pa.table(values, names=[name, *keep])
 
 
-def segment(table: Any, row: int, *, instead: str = _INSTEAD) -> bytes:
+def segment(table: Any, row: int) -> bytes:
     """A table as bytes, for `assemble`; ``row`` is its first, for errors."""
     content = _as_bytes(table)
     if content is not None:
         return content
     wrong = next((name for name in table.column_names if _as_bytes(table.select([name])) is None), None)
-    raise DataError(
-        f"rows {row} to {row + table.num_rows - 1}: parquet has no type for the values of the kept {wrong!r}: {instead}"
-    )
+    rows = f"rows {row} to {row + table.num_rows - 1}"
+    raise DataError(f"{rows}: parquet has no type for the values of the kept {wrong!r}: {_REMEDY}")
 
 
 def _as_bytes(table: Any) -> bytes | None:
@@ -370,7 +324,7 @@ def _as_bytes(table: Any) -> bytes | None:
     return None
 
 
-def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int = _ROW_GROUP, instead: str = _INSTEAD) -> None:
+def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int = _ROW_GROUP) -> None:
     """Write one parquet file from the segments in ``spool`` that end at ``ends``, ``rows`` per row group."""
 
     def segments() -> Iterator[Any]:
@@ -379,7 +333,6 @@ def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int = _ROW_GRO
                 stream.seek(start)
                 yield pa.BufferReader(stream.read(end - start))
 
-    done = False
     with suppress(pa.ArrowException):
         schemas = [pq.read_schema(source).remove_metadata() for source in segments()]
         schema = pa.unify_schemas(schemas, promote_options="permissive")
@@ -394,6 +347,5 @@ def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int = _ROW_GRO
                     waiting = waiting.slice(rows)
             if waiting.num_rows:
                 writer.write_table(waiting.combine_chunks())
-        done = True
-    if not done:
-        raise DataError(f"a kept column holds values of several types, which parquet cannot: {instead}")
+        return
+    raise DataError(f"a kept column {_MIXED}")

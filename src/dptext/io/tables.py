@@ -238,47 +238,21 @@ def _polars_series(polars: Any, column: Any, name: str) -> Any:
     """A polars Series of the values of another."""
     import pyarrow
 
+    dtype, extension = column.dtype, getattr(polars, "BaseExtension", ())
+    storage = dtype.ext_storage() if isinstance(dtype, extension) else dtype  # an extension has a name, and metadata
     # not in Arrow: 128-bit integers
     with suppress(TypeError, pyarrow.ArrowException, polars.exceptions.PolarsError, polars.exceptions.PanicException):
-        _used_dtype(polars, column.dtype, set())  # before the export: of an Object, polars would give the addresses
-        array = _rebuilt_arrow(column.to_arrow(compat_level=polars.CompatLevel.oldest()), name)
-        result = polars.from_arrow(array)
-        if result.dtype == column.dtype and "Enum" not in str(column.dtype):
+        if dtype == polars.Object:
+            raise TypeError  # polars would give the addresses of its values
+        result = polars.from_arrow(_rebuilt_arrow(column.to_arrow(compat_level=polars.CompatLevel.oldest()), name))
+        if isinstance(dtype, polars.Enum):
+            used = set(result.to_list())
+            return result.cast(polars.Enum([entry for entry in dtype.categories if entry in used]))
+        if isinstance(dtype, polars.Categorical):
+            return result.cast(polars.Categorical())  # without the name of the categories
+        if result.dtype == storage:
             return result
-        return result.cast(_used_dtype(polars, column.dtype, set(_strings(result.to_list()))))
-    raise unknown_type(name, column.dtype.base_type().__name__)
-
-
-def _used_dtype(polars: Any, dtype: Any, used: set[str]) -> Any:
-    """The type with those entries of enumerations that the column uses; `TypeError` for an unknown type."""
-    if isinstance(dtype, polars.Enum):
-        return polars.Enum([entry for entry in dtype.categories if entry in used])
-    if isinstance(dtype, polars.Categorical):
-        return polars.Categorical()  # without the name of the categories
-    if isinstance(dtype, polars.List):
-        return polars.List(_used_dtype(polars, dtype.inner, used))
-    if isinstance(dtype, polars.Array):
-        return polars.Array(_used_dtype(polars, dtype.inner, used), dtype.size)
-    if isinstance(dtype, polars.Struct):
-        return polars.Struct({field.name: _used_dtype(polars, field.dtype, used) for field in dtype.fields})
-    extension: Any = getattr(polars, "BaseExtension", ())
-    if isinstance(dtype, extension):  # it has a name, and metadata
-        return _used_dtype(polars, dtype.ext_storage(), used)
-    if (
-        dtype.is_numeric()
-        or dtype.is_temporal()
-        or dtype in (polars.Boolean, polars.String, polars.Binary, polars.Null)
-    ):
-        return dtype
-    raise TypeError
-
-
-def _strings(value: Any) -> Iterable[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _strings(item)
+    raise unknown_type(name, dtype.base_type().__name__)
 
 
 # -- pyarrow and datasets -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import IO, Any, Self
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
 from dptext.io.artifacts import file_digest
 from dptext.io.atomic import HashedFile, open_locked, open_own, publish, set_default_mode, sibling
-from dptext.io.batches import Reject, merge_rejects
+from dptext.io.batches import Reject
 from dptext.privacy.randomness import NoiseKey
 
 _VERSION = 3
@@ -228,9 +228,10 @@ class Job:
         self.parts.append(part)
 
     def rejects(self) -> Iterator[Reject]:
-        """Yield the rejected rows of all parts in order; consecutive rows with the same reason are one entry."""
+        """Yield the rejected rows of all parts in order."""
         with self._errors():
-            yield from merge_rejects(reject for line in self._lines() for reject in self._rejects_of(line))
+            for line in self._lines():
+                yield from self._rejects_of(line)
 
     def remember(self, statement: str, *, digest: str | None = None) -> None:
         """Store the statement and the digest of the output, for a resumed run to publish unchanged."""

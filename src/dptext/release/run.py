@@ -300,7 +300,7 @@ def release_file(
             released = Release(
                 statement=PrivacyStatement.from_json(str(job.statement)),
                 documents=job.rows,
-                skipped=sum(reject.count for reject in job.rejects()),
+                skipped=sum(1 for _ in job.rejects()),
                 resumed=resumed,
                 tally=_tally(job),
                 people=people,

@@ -78,7 +78,6 @@ _WITHIN = {
 VECTOR = "vector"
 """The column of the private vectors."""
 _ROW_GROUP, _NUMBERS_PER_GROUP = 1 << 16, 1 << 22  # row groups of a file: at most this many rows, and 16 MiB
-_INSTEAD = "convert the column, or do not keep it"
 
 
 # -- encoders in folders -------------------------------------------------------------------------------------------
@@ -527,15 +526,15 @@ class _EncodingRun:
 
         for place, block in blocks:
             vectors = self._encode(place, block)
-            table = as_vectors(VECTOR, vectors, block.columns, self._keep, row, instead=_INSTEAD)
-            yield Piece(place, segment(table, row, instead=_INSTEAD), len(vectors), block.rejects)
+            table = as_vectors(VECTOR, vectors, block.columns, self._keep, row)
+            yield Piece(place, segment(table, row), len(vectors), block.rejects)
             row += len(vectors)
 
     def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:
         from dptext.io.parquet import assemble
 
         rows = min(_ROW_GROUP, max(1, _NUMBERS_PER_GROUP // self._width))
-        assemble(blocks, ends, out, rows=rows, instead=_INSTEAD)
+        assemble(blocks, ends, out, rows=rows)
 
     def statement_before(self) -> PrivacyStatement:
         return self._statement
