@@ -165,8 +165,8 @@ def test_bad_rows_are_refused_by_their_place_or_left_out_and_listed(kind):
     assert (release.documents, release.skipped) == (27, 3)
     assert [row["n"] for row in kind.rows()] == [n for n in range(30) if n not in (3, 17, 29)]
     listed = rejects_path(Path(kind.out)).read_text()
-    places = [(row["file"], row["first"], row["last"]) for row in map(json.loads, listed.splitlines())]
-    assert places == [("in.jsonl", n, n) for n in (4, 18, 30)]
+    places = [(row["file"], row["row"]) for row in map(json.loads, listed.splitlines())]
+    assert places == [("in.jsonl", n) for n in (4, 18, 30)]
     assert MARKER not in listed
     assert any("rows" in entry and "missing" in entry for entry in release.statement.exposed)
 

@@ -794,7 +794,7 @@ def with_holes(path):
     ("spoil", "message"),
     [
         (lambda path: path.write_text("name,text\n" * 1000), "is no ledger, or a damaged one"),
-        (lambda path: path.write_bytes(b""), "is no ledger .it is empty: if its creation was interrupted"),
+        (lambda path: path.write_bytes(b""), "is no ledger: make one with"),
         (another_version, "is a ledger of version 99, this dptext reads version 2"),
         (another_database, "is no ledger: make one with"),
         (without_its_head, "is no ledger, or a damaged one"),
@@ -874,12 +874,11 @@ def test_a_stuck_process_is_waited_for_and_then_named(make, begin):
     stuck = sqlite3.connect(ledger.path, isolation_level=None)
     stuck.execute(begin)
     try:
-        with pytest.raises(StorageError, match=r"another process holds the ledger .* for \S+ seconds: wait") as caught:
+        with pytest.raises(StorageError, match="another process holds the ledger .*: wait for it"):
             reserve(hasty, "a", PureDP(1), ["x"])
-        assert "for 600 seconds" not in str(caught.value)  # what it was, not what was allowed
         waiting = threading.Thread(target=lambda: reserve(ledger, "b", PureDP(1), ["x"]))
         waiting.start()
-        waiting.join(1.5)  # longer than SQLite waits in one go
+        waiting.join(1.5)
         assert waiting.is_alive()
         stuck.execute("ROLLBACK")
         waiting.join()
@@ -916,7 +915,6 @@ def test_every_statement_waits_for_the_locks_of_others(make, monkeypatch):
             with take():
                 return super().executemany(*arguments)
 
-    monkeypatch.setattr(ledger_store, "_SECONDS_BETWEEN_SIGNALS", 0.001)
     monkeypatch.setattr(ledger_store, "Connection", Disturbed)
     ledger = Ledger(path)
     for name in ("a", "b"):
@@ -1003,16 +1001,10 @@ def test_a_half_made_ledger_is_taken_away(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
-def test_ctrl_c_is_heard_inside_a_long_statement(make, monkeypatch):
+def test_ctrl_c_is_heard_inside_a_long_statement(make):
     ledger = make(epsilon=5)
     endless = "WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-    hear = ledger_store._hear_signals
-
-    def pressed():
-        os.kill(os.getpid(), signal.SIGINT)  # when the statement has run for a while
-        return hear()
-
-    monkeypatch.setattr(ledger_store, "_hear_signals", pressed)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is deaf to it
     try:
         with pytest.raises(KeyboardInterrupt), ledger_store.opened(ledger.path, 1.0) as connection:

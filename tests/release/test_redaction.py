@@ -177,7 +177,7 @@ def test_marks_are_no_words_and_no_text_can_hold_one():
 def test_a_mechanism_of_sentences_sees_the_placeholder_and_shows_none():
     bank = dptext.TextBank(["tea cup", "tax law", "law"], encoder="words", cache=False)
     redacted = dptext.Redacted(dptext.BankRewriter(bank, epsilon=2.0, unit="document"))
-    assert redacted.seen_by_mechanism("on 3 May") == "on <date>"
+    assert redacted.redact("on 3 May") == "on <date>"
     release = dptext.privatize([TEXT], redacted)
     assert release.texts[0] in bank.texts
     assert not any("placeholder" in entry for entry in release.statement.exposed)
@@ -225,7 +225,7 @@ def test_words_before_and_after_are_paired_through_the_redaction():
     texts = [TEXT, "tea, tea-cup-tax", "", "cup", "tax 7 cup!"]
     aligner = Aligner(redacted.mechanism)
     for original, private in zip(texts, dptext.privatize(texts, redacted).texts, strict=True):
-        seen = redacted.seen_by_mechanism(original)
+        seen = redacted.redaction.applied(original, mark)
         rows, observed = aligner.pairs(seen, private)
         assert len(rows) == len(observed)
         assert layout_of_release(seen) == layout_of_private(private)

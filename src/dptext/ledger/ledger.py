@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from unicodedata import normalize
 
@@ -76,7 +75,7 @@ class Summary:
     highest: Balance | None
 
 
-_PATIENCE = 600.0
+_PATIENCE = 60.0
 _RELEASE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 
 
@@ -100,7 +99,7 @@ class Ledger(ReprMixin):
     def __init__(self, path: str | PathLike[str], *, patience: float = _PATIENCE) -> None:
         self.path = Path(path)
         self._patience = patience
-        with self._read() as connection:
+        with self._transaction() as connection:
             self.limits = self._head(connection)[2]
 
     @classmethod
@@ -158,7 +157,7 @@ class Ledger(ReprMixin):
             unit, relation, mechanism: only with a guarantee; a statement contains them.
 
         Returns:
-            A reservation, to be settled or voided.
+            A reservation: settle it when the output is in place, or use it in a ``with`` block.
 
         Raises:
             RefusedError: a unit would be overspent; the guarantee does not add to earlier ones, has no price or used a
@@ -172,7 +171,7 @@ class Ledger(ReprMixin):
             raise ParameterError("release_id must be 1 to 100 of the letters A-Z a-z 0-9 . _ : - and was not")
         price(guarantee, 1)
         with store.opened(self.path, self._patience) as connection:
-            with store.reading(connection):
+            with store.transaction(connection):
                 secret, _, limits = self._head(connection)
                 limits.check(guarantee)
                 ceiling = limits.ceiling(terms.currency)
@@ -184,7 +183,7 @@ class Ledger(ReprMixin):
             counted = by != TEXT and terms.unit is Unit.DOCUMENT and not isinstance(guarantee, MetricDP)
             most_texts = promise.condition.most_texts if isinstance(promise, PrivacyStatement) else None
             documents = store.gather(connection, _hashed(keys, secret, by), counted=counted, maximum=most_texts)
-            with store.writing(connection):
+            with store.transaction(connection, writes=True):
                 resumed = self._check_release(connection, release_id, terms)
                 (units,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
                 if resumed is None:
@@ -203,7 +202,7 @@ class Ledger(ReprMixin):
                         f"the release {release_id} is reserved for other rows or another guarantee; void it, or take a "
                         "new name"
                     )
-        return Reservation(self, release_id, units=units, documents=documents, resumed=resumed is not None)
+        return Reservation(self, release_id, units, documents, resumed is not None)
 
     def settle(self, release_id: str) -> None:
         """Mark a release as released; call it once the whole output is in place. Settling twice changes nothing.
@@ -212,7 +211,7 @@ class Ledger(ReprMixin):
             ParameterError: the ledger has no such release.
             StorageError, DataError: the file failed; the release is still pending.
         """
-        with self._write() as connection:
+        with self._transaction(writes=True) as connection:
             self._state(connection, release_id)
             connection.execute("UPDATE release SET state = ? WHERE id = ?", (RELEASED, release_id))
 
@@ -226,7 +225,7 @@ class Ledger(ReprMixin):
             ParameterError: the ledger has no such release.
             StorageError, DataError: the file failed; nothing was changed.
         """
-        with self._write() as connection:
+        with self._transaction(writes=True) as connection:
             if self._state(connection, release_id) != PENDING:
                 raise RefusedError(
                     f"the release {release_id} is out and cannot be voided: its readers have seen the output"
@@ -237,13 +236,13 @@ class Ledger(ReprMixin):
 
     def state(self, release_id: str) -> str | None:
         """Return ``pending``, ``released``, or None if the ledger has no such release."""
-        with self._read() as connection:
+        with self._transaction() as connection:
             row = connection.execute("SELECT state FROM release WHERE id = ?", (release_id,)).fetchone()
             return None if row is None else str(row[0])
 
     def pending(self, *, besides: str = "") -> list[str]:
         """Return the ids of all pending releases but one: reserved, and neither settled nor voided."""
-        with self._read() as connection:
+        with self._transaction() as connection:
             rows = connection.execute("SELECT id FROM release WHERE state = ? AND id <> ?", (PENDING, besides))
             return [str(release_id) for (release_id,) in rows]
 
@@ -260,17 +259,17 @@ class Ledger(ReprMixin):
 
     def terms(self) -> Terms | None:
         """Return what all releases share, which the first one fixes; None before it."""
-        with self._read() as connection:
+        with self._transaction() as connection:
             return self._terms(connection)
 
     def releases(self) -> list[ChargedRelease]:
         """Return all releases in the order of their reservation."""
-        with self._read() as connection:
+        with self._transaction() as connection:
             return self._releases(connection)
 
     def summary(self) -> Summary:
         """Return the totals. It reads every charge: some seconds for ten million units."""
-        with self._read() as connection:
+        with self._transaction() as connection:
             _, created, limits = self._head(connection)
             releases = self._releases(connection)
             self._set_prices(connection)
@@ -294,7 +293,7 @@ class Ledger(ReprMixin):
 
     def left(self, value: str) -> Balance:
         """Return the balance of one unit, given its text or its value in the ledger's column."""
-        with self._read() as connection:
+        with self._transaction() as connection:
             secret, _, limits = self._head(connection)
             terms = self._terms(connection)
             if terms is None:
@@ -311,13 +310,8 @@ class Ledger(ReprMixin):
     # -- inside a transaction ---------------------------------------------------------------------------------
 
     @contextmanager
-    def _read(self) -> Iterator[store.Connection]:
-        with store.opened(self.path, self._patience) as connection, store.reading(connection):
-            yield connection
-
-    @contextmanager
-    def _write(self) -> Iterator[store.Connection]:
-        with store.opened(self.path, self._patience) as connection, store.writing(connection):
+    def _transaction(self, *, writes: bool = False) -> Iterator[store.Connection]:
+        with store.opened(self.path, self._patience) as connection, store.transaction(connection, writes=writes):
             yield connection
 
     def _head(self, connection: store.Connection) -> tuple[bytes, str, Limits]:
@@ -386,33 +380,35 @@ class Ledger(ReprMixin):
         yield "limits", str(self.limits)
 
 
+@dataclass(frozen=True)
 class Reservation:
-    """A release that is charged but not settled."""
+    """A release that is charged but not settled; a ``with`` block settles it unless it fails."""
 
-    def __init__(self, ledger: Ledger, release_id: str, *, units: int, documents: int, resumed: bool) -> None:
-        self._ledger = ledger
-        self.release_id, self.units, self.documents, self.resumed = release_id, units, documents, resumed
+    ledger: Ledger
+    release_id: str
+    units: int
+    documents: int
+    resumed: bool
 
     def settle(self) -> None:
         """See `Ledger.settle`."""
-        self._ledger.settle(self.release_id)
+        self.ledger.settle(self.release_id)
 
     def void(self) -> None:
         """See `Ledger.void`."""
-        self._ledger.void(self.release_id)
+        self.ledger.void(self.release_id)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            with suppress(DptextError):  # the first error matters more
-                if self._ledger.state(self.release_id) == PENDING:
-                    error.add_note(self._ledger.pending_advice([self.release_id]))
-        elif self._ledger.state(self.release_id) == PENDING:  # the block may have voided it
-            self.settle()
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is None:
+            if self.ledger.state(self.release_id) == PENDING:  # the block may have voided it
+                self.settle()
+            return
+        with suppress(DptextError):  # the first error matters more
+            if self.ledger.state(self.release_id) == PENDING:
+                error.add_note(self.ledger.pending_advice([self.release_id]))
 
 
 def _described(

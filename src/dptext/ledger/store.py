@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass
@@ -260,30 +259,7 @@ FROM standing WHERE spent + cost > :cost OR delta_spent + delta > :delta OR rele
 
 _CACHE_KIB = 65_536  # bounds the memory of the page cache, and of the sort before it spills to a temporary file
 _STEPS_BETWEEN_SIGNALS = 1_000_000
-_SECONDS_BETWEEN_SIGNALS = 0.5  # of waiting for a lock: SQLite would wait without hearing Ctrl-C
-
-
-class Connection(sqlite3.Connection):
-    """A connection on which every statement waits for the locks of other processes, and hears Ctrl-C meanwhile."""
-
-    path: Path
-    patience: float  # for how many seconds a statement waits
-
-    def execute(self, *arguments: Any) -> sqlite3.Cursor:
-        """As in `sqlite3.Connection`; raises a StorageError if the lock was not free within ``patience``."""
-        start = time.monotonic()
-        while True:
-            try:
-                return super().execute(*arguments)
-            except sqlite3.OperationalError as error:
-                waited = time.monotonic() - start
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                    raise
-            if waited >= self.patience:
-                raise StorageError(
-                    f"another process holds the ledger {str(self.path)!r}, and did so for {waited:.1f} seconds: wait "
-                    "for it, or end it if it is stuck; nothing was changed"
-                )
+Connection = sqlite3.Connection
 
 
 def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
@@ -321,32 +297,31 @@ def opened(path: Path, patience: float) -> Iterator[Connection]:
     if path.is_dir():
         raise StorageError(f"{str(path)!r} is a folder: name the ledger in it")
     with _connected(path, patience) as connection:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if application != _APPLICATION:
+            raise DataError(f"{path.name} is no ledger: make one with: dptext ledger create FILE --epsilon 10")
+        if version != SCHEMA_VERSION:
+            raise DataError(
+                f"{path.name} is a ledger of version {version}, this dptext reads version {SCHEMA_VERSION}: "
+                "use the dptext that wrote it"
+            )
         yield connection
 
 
 @contextmanager
-def reading(connection: Connection) -> Iterator[None]:
-    """A transaction that sees one state of the ledger; raises a DataError if the file is not a ledger."""
-    connection.execute("BEGIN")
-    try:
-        _check_kind(connection)  # the first read takes the lock
-        yield
-    finally:
-        _roll_back(connection)
-
-
-@contextmanager
-def writing(connection: Connection) -> Iterator[None]:
-    """A transaction that is on disk as a whole when the block ends, or changes nothing."""
+def transaction(connection: Connection, *, writes: bool = False) -> Iterator[None]:
+    """See one state of the ledger; what is written is on disk as a whole when the block ends, or changes nothing."""
     # Exclusive and not immediate: a large reservation outgrows the cache and has to write into the file before it
     # commits, which readers could then still hold up in the middle.
-    connection.execute("BEGIN EXCLUSIVE")
+    connection.execute("BEGIN EXCLUSIVE" if writes else "BEGIN")
     try:
-        _check_kind(connection)
         yield
         connection.execute("COMMIT")
     finally:
-        _roll_back(connection)
+        if connection.in_transaction:
+            with suppress(sqlite3.Error):  # the first error is already raised
+                connection.execute("ROLLBACK")
 
 
 def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bool, maximum: int | None = None) -> int:
@@ -405,15 +380,9 @@ def sums(connection: Connection) -> Iterator[tuple[float, float, int, int]]:
 @contextmanager
 def _connected(path: Path, patience: float) -> Iterator[Connection]:
     try:
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=rw",
-            uri=True,
-            isolation_level=None,
-            timeout=min(_SECONDS_BETWEEN_SIGNALS, patience),
-            factory=Connection,
-        )
-        connection.path, connection.patience = path, patience
-        with closing(connection):
+        uri = f"{path.absolute().as_uri()}?mode=rw"
+        options: dict[str, Any] = {"isolation_level": None, "timeout": patience, "factory": Connection}
+        with closing(sqlite3.connect(uri, uri=True, **options)) as connection:
             # EXTRA also syncs the folder when the journal goes: without it, a power cut could bring the journal back
             # and with it take back a charge whose release is out already
             connection.execute("PRAGMA synchronous = EXTRA")
@@ -429,31 +398,15 @@ def _hear_signals() -> int:
     return 0
 
 
-def _roll_back(connection: Connection) -> None:
-    if connection.in_transaction:
-        with suppress(sqlite3.Error):  # the first error is already raised
-            connection.execute("ROLLBACK")
-
-
-def _check_kind(connection: Connection) -> None:
-    name = connection.path.name
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application != _APPLICATION:
-        (pages,) = connection.execute("PRAGMA page_count").fetchone()
-        empty = " (it is empty: if its creation was interrupted, delete it and create it again)" if pages == 0 else ""
-        raise DataError(f"{name} is no ledger{empty}: make one with: dptext ledger create FILE --epsilon 10")
-    if version != SCHEMA_VERSION:
-        raise DataError(
-            f"{name} is a ledger of version {version}, this dptext reads version {SCHEMA_VERSION}: "
-            "use the dptext that wrote it"
-        )
-
-
 def _problem(error: sqlite3.Error, path: Path) -> BaseException:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_INTERRUPT:
         return KeyboardInterrupt()
+    if code == sqlite3.SQLITE_BUSY:
+        return StorageError(
+            f"another process holds the ledger {str(path)!r}: wait for it, or end it if it is stuck; nothing was "
+            "changed"
+        )
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
         return damaged(path)
     return StorageError(f"cannot use the ledger {str(path)!r}: {error}; nothing was changed")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import regex
 
@@ -24,6 +24,7 @@ from dptext.release.mechanism import (
     Replacing,
     TextMechanism,
     check_mechanism,
+    check_texts,
     mark,
     placeholder,
     show_marks,
@@ -54,14 +55,6 @@ _logger = logging.getLogger(__name__)
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _WORD = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[[\p{{L}}\p{{N}}\p{{M}}]--[{_UNSPACED}]]+", regex.V1)
 _ATTACHED: Any = regex.compile(r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*+", regex.V1)
-
-
-class Analyzer(Protocol):
-    """Finds entities in a text, as Presidio's ``AnalyzerEngine`` does. The result must depend on the text alone."""
-
-    def analyze(self, *, text: str, language: str, entities: list[str] | None) -> Iterable[Any]:
-        """Return results with ``start``, ``end`` and ``entity_type``."""
-        ...
 
 
 # -- the owner's list -----------------------------------------------------------------------------------------
@@ -141,13 +134,12 @@ class Redaction:
         self,
         *,
         kinds: Iterable[str] = KINDS,
-        words: Iterable[str] | Terms = (),
-        analyzer: Analyzer | str | None = None,
+        words: Iterable[str] = (),
+        analyzer: Any = None,
         language: str = "en",
         entities: Iterable[str] | None = None,
     ) -> None:
-        self.kinds = check_kinds(kinds)
-        self.terms = words if isinstance(words, Terms) else Terms(words)
+        self.kinds, self.terms = check_kinds(kinds), Terms(words)
         if analyzer is None and entities is not None:
             raise ParameterError("entities need an analyzer: pass one, or leave entities out")
         if isinstance(entities, str):
@@ -185,7 +177,7 @@ class Redaction:
         return names
 
     def spans(self, text: str) -> list[Span]:
-        """Return what to redact: overlapping spans are merged, with the kind of the longest."""
+        """Return the parts to redact: overlapping spans are merged, with the kind of the longest."""
         spans = [*self.terms.find(text), *find(text, self.kinds)]
         if self._given is not None:
             try:
@@ -217,9 +209,7 @@ class Redaction:
         names = [f"patterns of dptext, version {VERSION}"] if self.kinds else []
         if self._given is not None:
             names.append(f"{_type_of(self._analyzer)}, language {self.language}")
-        if self.terms:
-            names.append("a list of the owner")
-        return "; ".join(names)
+        return "; ".join([*names, *(["a list of the owner"] if self.terms else [])])
 
     def parameters(self) -> dict[str, Parameter]:
         """Return the parameters of a statement; the terms of the list are not among them."""
@@ -229,11 +219,12 @@ class Redaction:
 
     @property
     def looked_for(self) -> str:
-        return _describe_redaction(self.kinds, self.entities, has_list=bool(self.terms))
+        return _describe_redaction(self.parameters())
 
 
-def _describe_redaction(kinds: Iterable[str], entities: Iterable[str] | None, *, has_list: bool) -> str:
-    names = [*dict.fromkeys((*kinds, *(entities or ()))), *(["the terms of the list"] if has_list else [])]
+def _describe_redaction(parameters: Mapping[str, Parameter]) -> str:
+    _, kinds, entities, has_list = (parameters[name] for name in _PARAMETERS)
+    names = [*dict.fromkeys([*_split(kinds), *_split(entities)]), *(["the terms of the list"] if has_list else [])]
     return ", ".join(names) + ("" if entities is not None else "; patterns recognise no names")
 
 
@@ -336,8 +327,8 @@ class Redacted(TextMechanism):
         mechanism: TextMechanism,
         *,
         kinds: Iterable[str] = KINDS,
-        words: Iterable[str] | Terms = (),
-        analyzer: Analyzer | str | None = None,
+        words: Iterable[str] = (),
+        analyzer: Any = None,
         language: str = "en",
         entities: Iterable[str] | None = None,
     ) -> None:
@@ -355,10 +346,6 @@ class Redacted(TextMechanism):
         """Return the redacted text, with placeholders; it has no noise, and no guarantee covers it."""
         return self.redaction.applied(text)
 
-    def seen_by_mechanism(self, text: str) -> str:
-        """Return the text as the mechanism sees it: with marks, where it keeps them (`dptext.release.mechanism`)."""
-        return self.redaction.applied(text, mark if self.mechanism.keeps_marks else placeholder)
-
     def sample(self, texts: Iterable[str], *, seed: int | None = None) -> list[str]:
         """Return one private text for each text; without a statement (`dptext.privatize` gives one).
 
@@ -368,40 +355,30 @@ class Redacted(TextMechanism):
         """
         if isinstance(texts, str):
             raise ParameterError("texts must be a list of strings, got one string: put it into a list")
-        originals = list(texts)
-        for number, text in enumerate(originals, 1):
-            if not isinstance(text, str):
-                raise ParameterError(f"texts must be strings, entry {number} is {type(text).__name__}")
-        return self.replacing()(originals, RandomBits(seed))[0]
+        return self.replacing()([text or "" for text in check_texts(texts)], RandomBits(seed))[0]
 
     @property
     def statement(self) -> PrivacyStatement:
-        """See `TextMechanism`: for one part of a redacted text."""
         return self._restated(self.mechanism.statement)
 
     def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
-        """See `TextMechanism`."""
         return self._restated(self.mechanism.document_statement(longest, seeded=seeded))
 
     def _restated(self, statement: PrivacyStatement) -> PrivacyStatement:
         return as_redacted(statement, self.redaction.parameters(), shows_placeholders=self.mechanism.keeps_marks)
 
     def parameters(self) -> dict[str, Parameter]:
-        """See `TextMechanism`."""
         return {**self.mechanism.parameters(), **self.redaction.parameters()}
 
     def settings_of_owner(self) -> dict[str, Parameter]:
-        """See `TextMechanism`: which list it is."""
         secrets = {"redact-list": self.redaction.terms.digest()} if self.redaction.terms else {}
         return {**self.mechanism.settings_of_owner(), **secrets}
 
     @property
     def longest_document(self) -> int | None:
-        """See `TextMechanism`."""
         return self.mechanism.longest_document
 
     def promise_before_start(self) -> str:
-        """See `TextMechanism`."""
         return before_redaction(
             self.mechanism.promise_before_start(),
             self.redaction,
@@ -410,25 +387,22 @@ class Redacted(TextMechanism):
         )
 
     def replacing(self) -> Replacing:
-        """See `TextMechanism`."""
-        replace = self.mechanism.replacing()
+        replace, keeps_marks = self.mechanism.replacing(), self.mechanism.keeps_marks
+        replacement = mark if keeps_marks else placeholder
 
         def redacted(texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
-            private, tally = replace([self.seen_by_mechanism(text) for text in texts], bits)
-            return list(map(show_marks, private)) if self.mechanism.keeps_marks else private, tally
+            private, tally = replace([self.redaction.applied(text, replacement) for text in texts], bits)
+            return list(map(show_marks, private)) if keeps_marks else private, tally
 
         return redacted
 
     def warning(self, tally: Tally) -> str | None:
-        """See `TextMechanism`."""
         return self.mechanism.warning(tally)
 
     def parts_in(self, private_text: str) -> int:
-        """See `TextMechanism`: of the redacted text. A placeholder counts as a part."""
         return self.mechanism.parts_in(private_text)
 
     def most_parts(self, private_texts: Iterable[str]) -> int:
-        """See `TextMechanism`."""
         return self.mechanism.most_parts(private_texts)
 
 
@@ -436,15 +410,11 @@ def as_redacted(
     statement: PrivacyStatement, parameters: Mapping[str, Parameter], *, shows_placeholders: bool
 ) -> PrivacyStatement:
     """Return the statement of a mechanism that follows a redaction."""
-    by, kinds, entities, has_list = (parameters[name] for name in _PARAMETERS)
-    looked_for = _describe_redaction(
-        _split(kinds), None if entities is None else _split(entities), has_list=bool(has_list)
-    )
     assumed = [
         "the recogniser was chosen without regard to the texts of the release, and its result for a text depends on "
         "this text only",
-        f"recognition has no guarantee ({by}; looks for: {looked_for}): parts that it missed went through the "
-        "mechanism like everything else",
+        f"recognition has no guarantee ({parameters['redacted_by']}; looks for: {_describe_redaction(parameters)}): "
+        "parts that it missed went through the mechanism like everything else",
     ]
     if isinstance(statement.guarantee, MetricDP):
         assumed.append(
@@ -502,21 +472,19 @@ def redaction_of(statement: PrivacyStatement, *, words: Iterable[str] = ()) -> R
     """Return the redaction that a statement describes; None if nothing was redacted."""
     if not is_redacted(statement):
         return None
-    parameters = statement.parameters
-    terms, has_list = Terms(words), parameters["redacted_list"]
+    parameters, words = statement.parameters, tuple(words)
     if parameters["redacted_entities"] is not None:
         raise DataError(
             "the texts were redacted by an analyzer, which a statement does not contain. Redact the originals yourself "
             "(Redacted(...).redact), and compare with those"
         )
-    if has_list and not terms:
-        raise DataError(
-            "the texts were redacted by a list, which a statement does not contain: pass it again (--redact-list)"
-        )
-    if terms and not has_list:
-        raise DataError("the texts were redacted without a list: leave the list out")
+    if bool(words) != parameters["redacted_list"]:
+        problem = "without a list: leave the list out"
+        if not words:
+            problem = "by a list, which a statement does not contain: pass it again (--redact-list)"
+        raise DataError(f"the texts were redacted {problem}")
     kinds = [kind for kind in _split(parameters["redacted_kinds"]) if kind in KINDS]
-    redaction = Redaction(kinds=kinds, words=terms)
-    if any(parameters[name] != value for name, value in redaction.parameters().items()):
+    redaction = Redaction(kinds=kinds, words=words)
+    if not redaction.parameters().items() <= parameters.items():
         raise DataError("the texts were redacted by other patterns: use the version that the statement names")
     return redaction
