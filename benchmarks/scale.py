@@ -191,7 +191,7 @@ def on_spark(mode: str) -> Callable[[Path, Path], Callable[[], object]]:
         frame = spark.read.parquet(str(source))
         out = str(work / f"{mode}.parquet")
         if mode == "scan":
-            return lambda: dptext.spark.frames.privatize_scan(frame, output, keep=["n"]).write(out, force=True)
+            return lambda: dptext.spark.frames.privatize(frame, output, keep=["n"], scan=True).write(out, force=True)
         ids = "n" if mode == "id" else None
         return lambda: dptext.spark.frames.privatize(frame, output, keep=["n"], id=ids).write(out, force=True)
 

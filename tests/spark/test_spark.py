@@ -217,8 +217,8 @@ def test_a_scan_that_is_none_is_refused_and_a_file_that_goes_is_named_by_its_rem
     pa.parquet.write_table(pa.table({"text": ["a doctor"] * 5}), path)
     scan = spark.read.parquet(str(path))
     with pytest.raises(ParameterError, match="another order"):
-        dptext.spark.frames.privatize_scan(scan.repartition(3), mechanism)
-    release = dptext.spark.frames.privatize_scan(scan, mechanism)
+        dptext.spark.frames.privatize(scan.repartition(3), mechanism, scan=True)
+    release = dptext.spark.frames.privatize(scan, mechanism, scan=True)
     path.unlink()
     with pytest.raises(StorageError, match="does not find a file"):
         release.write(str(tmp_path / "out.parquet"))

@@ -12,7 +12,7 @@ import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import NoiseKey
 from dptext.spark import tasks
-from dptext.spark.tasks import COPY, GROUP, LABEL, BlockTask, LabelTask, encoded, placed_blocks, rewritten
+from dptext.spark.tasks import COPY, GROUP, LABEL, BlockTask, LabelTask, encode_rows, placed_blocks, privatize_rows
 
 GROUPS = 8
 IDS = ("n",)
@@ -61,7 +61,7 @@ def released(context, rows, task, *, count=2, batch=7, order=None):
 
 
 def rewriting(ids=IDS, seed=5):
-    return BlockTask(rewritten, "tables", NoiseKey(seed).secret(), "text", ("n",), ids)
+    return BlockTask(privatize_rows, "tables", NoiseKey(seed).secret(), "text", ("n",), ids)
 
 
 def test_order_batches_and_partitions_change_nothing(context):
@@ -159,7 +159,7 @@ def test_two_rows_of_one_id_are_refused_wherever_they_meet():
 
 
 def test_a_node_with_another_version_is_refused(context):
-    task = BlockTask(rewritten, "tables", bytes(32), "text", ("n",), software="0.0.0")
+    task = BlockTask(privatize_rows, "tables", bytes(32), "text", ("n",), software="0.0.0")
     with pytest.raises(ParameterError, match="install one version"):
         list(task(iter(table(3).to_batches())))
 
@@ -183,7 +183,7 @@ def test_a_secret_is_in_no_repr(context):
     secret = NoiseKey(5).secret()
     for task in (
         rewriting(),
-        BlockTask(encoded, "t", secret, "text", ()),
+        BlockTask(encode_rows, "t", secret, "text", ()),
         LabelTask(secret, "text", (), 2),
     ):
         assert secret.hex() not in repr(task)

@@ -260,14 +260,14 @@ def _privatize_on_spark(
     *,
     yes: bool,
 ) -> None:
-    from dptext.spark.frames import look_at_columns, privatize_scan, read_files
+    from dptext.spark.frames import look_at_columns, privatize, read_files
 
     with resumable(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
         frame = read_files(rows.sources, text=rows.text, keep=rows.kept, kind=rows.in_format)
         outputs.check_kept(look_at_columns(frame, rows.unconfirmed))
         _announce(mechanism, rows.sources[0], charge, yes=yes, asks=True, output=output)
-        release = privatize_scan(frame, mechanism, text=rows.text, keep=rows.kept, seed=run.seed)
+        release = privatize(frame, mechanism, text=rows.text, keep=rows.kept, seed=run.seed, scan=True)
         ledger = None if charge.ledger is None else str(charge.ledger)
         statement = release.write(out, force=run.force, ledger=ledger, user=charge.user)
     place = f"{out.rstrip('/')}.privacy.json"

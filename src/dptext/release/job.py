@@ -124,7 +124,7 @@ class Job:
                     digest, written = bytes.fromhex(line["digest"]), bytes.fromhex(line["written"])
                     facts = {name: int(count) for name, count in line["facts"].items()}
                     self.parts.append(Part(digest, int(line["rows"]), int(line["size"]), written, facts))
-                    self._rejects_of(line)
+                    _rejects_of(line)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             is_damaged = True  # the error itself would quote the log, which holds the secret
         if is_damaged:
@@ -149,10 +149,6 @@ class Job:
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._end += len(data)
-
-    @staticmethod
-    def _rejects_of(line: Mapping[str, Any]) -> list[Reject]:
-        return [Reject(**reject) for reject in line.get("rejects", ())]
 
     def _resume(self, then: dict[str, Any], now: dict[str, Any]) -> None:
         before = then["options"]
@@ -231,7 +227,7 @@ class Job:
         """Yield the rejected rows of all parts in order."""
         with self._errors():
             for line in self._lines():
-                yield from self._rejects_of(line)
+                yield from _rejects_of(line)
 
     def remember(self, statement: str, *, digest: str | None = None) -> None:
         """Store the statement and the digest of the output, for a resumed run to publish unchanged."""
@@ -316,3 +312,7 @@ def interrupted(out: Path) -> ParameterError:
 def _as_json(reject: Reject) -> dict[str, Any]:
     file = os.fsencode(reject.file).decode("utf-8", "backslashreplace")  # a name need not be UTF-8
     return {**asdict(reject), "file": file}
+
+
+def _rejects_of(line: Mapping[str, Any]) -> list[Reject]:
+    return [Reject(**reject) for reject in line.get("rejects", ())]

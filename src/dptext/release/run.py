@@ -166,22 +166,11 @@ class TextFiles:
     def sources(self) -> list[PathLike]:
         return [self.paths] if isinstance(self.paths, str | os.PathLike) else list(self.paths)
 
-    @cached_property
-    def _opened(self) -> dict[str | None, DocumentReader]:
-        return {}
-
-    def open(self, further: str | None = None) -> None:
-        """Open the files for the next `read`, to validate their headers and first rows."""
-        self._opened[further] = self.read(further)
-
     def read(self, further: str | None = None) -> DocumentReader:
         """Read the rows from the beginning, with a further column if one is named."""
-        if further in self._opened:
-            return self._opened.pop(further)
         return self.documents(tuple(dict.fromkeys((*self.keep, *(() if further is None else (further,))))))
 
     def documents(self, keep: Sequence[str], *, user: str | None = None) -> DocumentReader:
-        """Read the files from the beginning."""
         return read_documents(
             self.sources,
             text=self.text,
@@ -199,7 +188,7 @@ class TextFiles:
 
 
 def text_files(source: PathLike | Sequence[PathLike] | TextFiles, **reading: Any) -> TextFiles:
-    """Return `TextFiles` unchanged, or build them from paths and options."""
+    """Return `TextFiles` unchanged, or make them from paths and options."""
     return source if isinstance(source, TextFiles) else TextFiles(paths=source, **reading)
 
 

@@ -16,7 +16,7 @@ from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import describe_columns, unknown_type
 from dptext.io.documents import PathLike, check_kept_columns
-from dptext.io.formats import FORMATS, announced_by
+from dptext.io.formats import announced_by
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.randomness import NoiseKey, RandomBits
@@ -42,6 +42,8 @@ GROUPS = 1 << 8
 """Maximum number of parallel tasks. A group is at least one block of noise, and each block has a fixed cost (20 ms of a
 core for a vocabulary of 50,000 words), so more groups would slow down small releases."""
 _SALT = 0x6470746578740001  # so that the groups differ from any other partitioning by the same ids
+KINDS = (".parquet", ".jsonl", ".csv", ".tsv", ".txt")
+"""Formats of files that Spark reads here."""
 _ID_TYPES = ("string", "bigint", "int", "smallint", "tinyint", "binary", "date", "timestamp")
 
 
@@ -56,6 +58,7 @@ def privatize(
     keep: Sequence[str] = (),
     id: Ids = None,  # noqa: A002  Spark's users call it so
     partitions: int | None = None,
+    scan: bool = False,
     seed: int | None = None,
 ) -> SparkRelease:
     """Replace every text of a column of a DataFrame through a mechanism: its words, or its sentences.
@@ -68,6 +71,8 @@ def privatize(
         id: the column or columns that tell rows apart, if there are any: independent of the text (no hash of it), and
             never null. It saves a shuffle. It is dropped unless it is kept; the order of the rows depends on it alone.
         partitions: of the result; None: four for every core that the cluster has now. The noise does not depend on it.
+        scan: True for a plain scan of files (``spark.read``, columns selected at most) whose release is written once
+            (`SparkRelease.write`): without a shuffle, the rows in their order, and without ``id``.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
 
     **Guarantee** (unit document, substitution, local): as the statement of the release says, on one machine or many,
@@ -76,67 +81,10 @@ def privatize(
     not change while the release is used; ids are independent of the texts.
 
     Raises:
-        ParameterError: no such column, no strings, no DataFrame of pyspark.
+        ParameterError: no such column, no strings, no DataFrame of pyspark, no plain scan.
         MissingExtraError: pyspark is not installed.
     """
-    return _privatized(_Source.of(df, text, keep, id), mechanism, seed, partitions)
-
-
-def privatize_scan(
-    df: Any, mechanism: TextMechanism, *, text: str = "text", keep: Sequence[str] = (), seed: int | None = None
-) -> SparkRelease:
-    """`privatize` for a plain scan of files that is **used once**: without a shuffle, the rows in their order.
-
-    The noise of a row is named by its partition, its place in it and the content of its block. A scan reads the same
-    rows into the same partition however often a task is tried, so one action is one release. A second action may cut
-    the files elsewhere and would be a second release: `SparkRelease.write` the result once, and use nothing else of it.
-
-    Args:
-        df: a DataFrame of ``spark.read``, columns selected at most.
-        mechanism, text, keep, seed: as in `privatize`.
-
-    Raises:
-        ParameterError: the DataFrame is not a plain scan (Spark says that its rows may come in another order).
-    """
-    return _privatized(_Source.of(df, text, keep, once=True), mechanism, seed)
-
-
-def encode(
-    df: Any,
-    encoder: DeviceEncoder,
-    *,
-    text: str = "text",
-    keep: Sequence[str] = (),
-    id: Ids = None,  # noqa: A002
-    partitions: int | None = None,
-    seed: int | None = None,
-) -> SparkRelease:
-    """Turn every text of a DataFrame into a private vector: the column ``vector``, of float lists.
-
-    Args:
-        df, keep, id, partitions, seed: as in `privatize`.
-        encoder: a frozen encoder (`dptext.representations.device.DeviceEncoder`); it goes to every node once.
-        text: the column that holds the text, of strings. A missing one (null) counts as the empty text.
-
-    **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row,
-    under the assumptions of `privatize`.
-
-    Raises:
-        ParameterError, MissingExtraError: as in `privatize`.
-    """
-    return _encoded(_Source.of(df, text, keep, id), encoder, seed, partitions)
-
-
-def encode_scan(
-    df: Any, encoder: DeviceEncoder, *, text: str = "text", keep: Sequence[str] = (), seed: int | None = None
-) -> SparkRelease:
-    """`encode` for a plain scan of files that is used once; see `privatize_scan`."""
-    return _encoded(_Source.of(df, text, keep, once=True), encoder, seed)
-
-
-def _privatized(
-    source: _Source, mechanism: TextMechanism, seed: int | None, partitions: int | None = None
-) -> SparkRelease:
+    source = _source(df, text, keep, id, scan=scan)
     rewriter = Rewriter(mechanism, seed=seed)
 
     def statement_of(tally: Tally) -> PrivacyStatement:
@@ -148,17 +96,41 @@ def _privatized(
 
     with plain_errors():
         return SparkRelease(
-            source=source.df,
-            text=source.text,
-            rows=source.compute(tasks.rewritten, mechanism, rewriter.key, partitions),
+            source=df,
+            text=text,
+            rows=source.compute(tasks.privatize_rows, mechanism, rewriter.key, partitions),
             statement_of=statement_of,
             statement_before=rewriter.statement_before,
             release_id=rewriter.release_id,
-            once=source.once,
+            once=scan,
         )
 
 
-def _encoded(source: _Source, encoder: DeviceEncoder, seed: int | None, partitions: int | None = None) -> SparkRelease:
+def encode(
+    df: Any,
+    encoder: DeviceEncoder,
+    *,
+    text: str = "text",
+    keep: Sequence[str] = (),
+    id: Ids = None,  # noqa: A002
+    partitions: int | None = None,
+    scan: bool = False,
+    seed: int | None = None,
+) -> SparkRelease:
+    """Turn every text of a DataFrame into a private vector: the column ``vector``, of float lists.
+
+    Args:
+        df, keep, id, partitions, scan, seed: as in `privatize`.
+        encoder: a frozen encoder (`dptext.representations.device.DeviceEncoder`); it goes to every node once.
+        text: the column that holds the text, of strings. A missing one (null) counts as the empty text.
+
+    **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row,
+    under the assumptions of `privatize`.
+
+    Raises:
+        ParameterError, MissingExtraError: as in `privatize`.
+    """
+    source = _source(df, text, keep, id, scan=scan)
     if VECTOR in source.keep:
         raise ParameterError(
             f"a kept column cannot be named {VECTOR!r}, the name of the private vectors: rename it first"
@@ -167,16 +139,36 @@ def _encoded(source: _Source, encoder: DeviceEncoder, seed: int | None, partitio
     statement = source.state(encoder.statement.replace(release_id=release_id, seeded=key.seeded))
     with plain_errors():
         return SparkRelease(
-            source=source.df,
-            text=source.text,
-            rows=source.compute(tasks.encoded, encoder, key, partitions),
+            source=df,
+            text=text,
+            rows=source.compute(tasks.encode_rows, encoder, key, partitions),
             statement_of=lambda _: statement,
             statement_before=lambda: statement,
             release_id=release_id,
             counts=(),
-            once=source.once,
+            once=scan,
             missing="",
         )
+
+
+def _source(df: Any, text: str, keep: Sequence[str], row_id: Ids, *, scan: bool) -> _Source:
+    """The rows of a call, after validation of its arguments."""
+    check_frame(df)
+    ids = (row_id,) if isinstance(row_id, str) else tuple(row_id or ())
+    keep = check_names("keep", keep)
+    types = _check_columns(df, text, (*keep, *ids))
+    check_kept_columns(text, keep)
+    if ids and scan:
+        raise ParameterError("the rows of a scan are named by their place: leave id out, or scan")
+    if text in ids:
+        raise ParameterError("id must be independent of the text, so it cannot be the text: leave id out instead")
+    for name in ids:
+        if types[name] not in _ID_TYPES:
+            raise ParameterError(
+                f"the column {name!r} cannot tell rows apart, its type is {types[name]}: name a column of text or "
+                "whole numbers"
+            )
+    return _Source(df, text, keep, ids, scan)
 
 
 @dataclass(frozen=True)
@@ -189,44 +181,25 @@ class _Source:
     ids: tuple[str, ...]
     once: bool
 
-    @classmethod
-    def of(cls, df: Any, text: str, keep: Sequence[str], row_id: Ids = None, *, once: bool = False) -> _Source:
-        check_frame(df)
-        ids = (row_id,) if isinstance(row_id, str) else tuple(row_id or ())
-        keep = check_names("keep", keep)
-        types = _check_columns(df, text, (*keep, *ids))
-        check_kept_columns(text, keep)
-        if text in ids:
-            raise ParameterError("id must be independent of the text, so it cannot be the text: leave id out instead")
-        for name in ids:
-            if types[name] not in _ID_TYPES:
-                raise ParameterError(
-                    f"the column {name!r} cannot tell rows apart, its type is {types[name]}: name a column of text or "
-                    "whole numbers"
-                )
-        return cls(df, text, keep, ids, once)
-
     def compute(self, work: Any, thing: object, key: NoiseKey, partitions: int | None) -> Any:
         """The rows through a mechanism or an encoder, lazy."""
         from pyspark.sql.types import ArrayType, FloatType, LongType, StructField, StructType
 
+        count, ids = _partitions(self.df, partitions), self.ids
         if self.once:
-            ids: tuple[str, ...] = ()
             rows = self._scanned()
+        elif ids:
+            rows = self._group_by_id(count)
         else:
-            count = _partitions(self.df, partitions)
-            ids, rows = (
-                (self.ids, self._group_by_id(count)) if self.ids else ((tasks.LABEL,), self._group_by_label(key, count))
-            )
+            rows, ids = self._group_by_label(key, count), (tasks.LABEL,)
         tables = tasks.to_nodes(self.df.sparkSession, thing)
         task = tasks.BlockTask(work, tables, key.secret(), self.text, self.keep, ids)
-        kept = [_bare_field(rows.schema[name]) for name in self.keep]
-        if work is tasks.encoded:
-            vector = StructField(VECTOR, ArrayType(FloatType(), containsNull=False), nullable=False)
-            return rows.mapInArrow(tasks.named(task, "encode_rows"), StructType([vector, *kept]))
-        counts = [StructField(name, LongType()) for name in tasks.COUNTS]
-        schema = StructType([_bare_field(rows.schema[self.text]), *counts, *kept])
-        return rows.mapInArrow(tasks.named(task, "privatize_rows"), schema)
+        fields = [StructField(VECTOR, ArrayType(FloatType(), containsNull=False), nullable=False)]
+        if work is not tasks.encode_rows:
+            counts = [StructField(name, LongType()) for name in tasks.COUNTS]
+            fields = [_bare_field(rows.schema[self.text]), *counts]
+        schema = StructType([*fields, *(_bare_field(rows.schema[name]) for name in self.keep)])
+        return rows.mapInArrow(tasks.named(task, work.__name__), schema)
 
     def _group_by_id(self, partitions: int) -> Any:
         """The rows in groups by their id, sorted within their partitions."""
@@ -258,13 +231,13 @@ class _Source:
         return _sorted_groups(rows.withColumn(tasks.COPY, copy).mapInArrow(task, schema), (tasks.LABEL,), partitions)
 
     def _scanned(self) -> Any:
-        """The rows in their order."""
+        """The rows in their order; a scan reads the same rows into a partition however often a task is tried."""
         rows = self.df.select(*map(quoted, (self.text, *self.keep)))
         level = str(rows._jdf.queryExecution().toRdd().outputDeterministicLevel().toString())
         if level != "DETERMINATE":
             raise ParameterError(
                 f"the rows of this DataFrame may come in another order when a task is tried again (Spark calls them "
-                f"{level}): use privatize or encode, which name rows by what does not change"
+                f"{level}): leave scan out, so that rows are named by what does not change"
             )
         return rows
 
@@ -350,13 +323,10 @@ def fit(
 
     **Guarantee** (unit user; add/remove; central): as in `Cooccurrence`.
 
-    Returns:
-        The model, fitted.
-
     Raises:
         ParameterError: no such column; partitions out of range; a level that is none of the model's.
         DataError: a row without a user; not one row.
-        StorageError, MissingExtraError: what stopped Spark, and what to do.
+        StorageError, MissingExtraError: Spark stopped; the message says why.
     """
     plan, bits = model.plan(), RandomBits(model.seed)
     warn_of_delta(plan.total_delta, public_users=model.public_users)
@@ -379,15 +349,13 @@ def describe(
     ledger: PathLike | None = None,
     force: bool = False,
 ) -> TextDistribution:
-    """`Synthesizer.fit` on the rows of a DataFrame: a release of these users' texts. Their labels are in the columns
-    that the synthesizer names.
+    """`Synthesizer.fit` on the rows of a DataFrame, whose label columns are those that the synthesizer names.
 
     Args:
         df: a DataFrame of pyspark, the same set of rows whenever it is computed.
         synthesizer: with budget, labels and features.
         public: public texts that features are fitted on, here on the driver, or a plan of the synthesizer.
-        text: the column that holds the text, of strings; a missing one (null) counts as empty.
-        user, order, partitions: as in `fit`; the order is for users with more than ``most_documents``.
+        text, user, order, partitions: as in `fit`; the order is for users with more than ``most_documents``.
         out: a new folder on the driver for the description, as `TextDistribution.save` writes it; None: nowhere.
         ledger: the file of a ledger, on the driver: it charges every user (or document) before anything is added up,
             and is settled when the folder is in place.
@@ -397,9 +365,8 @@ def describe(
 
     Raises:
         ParameterError: no such column; an argument out of range; a ledger without ``out``; ``out`` exists.
-        DataError: a row without a user; not one row.
         RefusedError: the ledger refuses; the input changed after it was charged.
-        StorageError, MissingExtraError: what stopped Spark, and what to do.
+        DataError, StorageError, MissingExtraError: as in `fit`.
     """
     rows = PrivateFrame(df, text=text, user=user, order=order, partitions=partitions)
     rows.check(synthesizer.labels.columns, synthesizer.terms.unit)
@@ -507,19 +474,9 @@ class PrivateFrame:
 
 
 def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str] = (), kind: str | None = None) -> Any:
-    """A DataFrame of files, read as `dptext.io.documents.read_documents` reads them; a broken row is an error.
+    """A DataFrame of files of one format, read as `dptext.io.documents.read_documents` does; a broken row is an error.
 
-    Args:
-        sources: files, folders or patterns, as Spark spells paths; all of one format.
-        text: the column that holds the text.
-        keep: further columns that are used.
-        kind: the format, where the name of the first source does not end with it.
-
-    Raises:
-        ParameterError: a format that is not read here.
-        DataError: no such column; texts that are no strings.
-        StorageError: no such files where Spark looks.
-        MissingExtraError: pyspark or Java is not installed.
+    Text formats may be compressed (.gz, .zst), as Spark tells by the name.
     """
     suffix = announced_by(Path(sources[0])).kind
     kind = kind or {".json": ".jsonl"}.get(suffix, suffix)  # .json is what Spark writes
@@ -539,10 +496,6 @@ def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str
         else:  # in .tsv nothing quotes, and only a line feed ends a line
             reader = reader.option("sep", "\t").option("quote", "").option("lineSep", "\n")
         return _separated(reader, paths, (text, *keep))
-
-
-KINDS = tuple(kind for kind in (".parquet", ".jsonl", ".csv", ".tsv", ".txt") if kind in FORMATS)
-"""Formats that Spark reads here; text formats may be compressed (.gz, .zst), as Spark tells by the name."""
 
 
 def _json(reader: Any, paths: list[str], text: str) -> Any:
@@ -587,13 +540,7 @@ def _separated(reader: Any, paths: list[str], columns: Sequence[str]) -> Any:
 
 
 def look_at_columns(df: Any, names: Sequence[str], *, limit: int = LOOKED_AT) -> list[Column]:
-    """Some columns by their first rows: whether they look like identifiers (`dptext.text.identifiers`).
-
-    Args:
-        df: a DataFrame of pyspark.
-        names: of the columns.
-        most: how many rows come to the driver.
-    """
+    """Some columns by their first rows, which come to the driver (`dptext.text.identifiers`)."""
     with plain_errors():
         rows = df.select(*map(quoted, names)).limit(limit).collect() if names else []
     return [look_at(name, (row[index] for row in rows)) for index, name in enumerate(names)]

@@ -167,13 +167,13 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
     (
         "JAVA_GATEWAY_EXITED",
         MissingExtraError,
-        "Java did not start. Spark needs Java 17 or newer: install it (Debian: apt install openjdk-17-jre-headless; "
-        "conda: conda install openjdk=17), or set JAVA_HOME",
+        "Java did not start: install Java 17 or newer (apt install openjdk-17-jre-headless), or set JAVA_HOME",
     ),
     (
-        "ConnectionError|Py4JNetworkError",
+        "ConnectionError|Py4JNetworkError|Python worker exited unexpectedly|OutOfMemoryError",
         StorageError,
-        "Spark's Java process ended, most likely because memory ran out: raise spark.driver.memory, and start again",
+        "a process of Spark ended, probably because memory ran out: raise spark.driver.memory, spark.executor.memory "
+        "or spark.executor.memoryOverhead, use more partitions, or allow more attempts (master local[*,4])",
     ),
     (
         "No module named|PYTHON_VERSION_MISMATCH",
@@ -188,32 +188,15 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
         "(hdfs://, s3a://, a mount), and do not change the input during the run",
     ),
     (
-        "CSV header does not conform",
+        "CSV header does not conform|MALFORMED_RECORD|MALFORMED_CSV_RECORD|FAILED_READ_FILE",
         DataError,
-        "the files of the input have different headers, and Spark reads columns by their place: give all files one "
-        "header, or release them one by one",
-    ),
-    (
-        "MALFORMED_RECORD|MALFORMED_CSV_RECORD|FAILED_READ_FILE",
-        DataError,
-        "a file of the input cannot be read as its format requires (dptext privatize without --engine names the row)",
+        "a file of the input is not as its format requires, or has another header than the first: give all files one "
+        "header (dptext privatize without --engine names the row)",
     ),
     (
         "AMBIGUOUS_REFERENCE|COLUMN_ALREADY_EXISTS",
         ParameterError,
-        "the names of two columns differ only in case, which Spark ignores: rename one, or set "
-        "spark.sql.caseSensitive to true",
-    ),
-    (
-        "Python worker exited unexpectedly",
-        StorageError,
-        "a Python worker died, most likely because memory ran out: run fewer tasks on a node, set "
-        "spark.executor.memoryOverhead higher or, on one machine, allow more attempts (spark.master local[*,4])",
-    ),
-    (
-        "OutOfMemoryError",
-        StorageError,
-        "Java ran out of memory: set spark.driver.memory and spark.executor.memory higher, or use more partitions",
+        "the names of two columns differ only in case: rename one, or set spark.sql.caseSensitive to true",
     ),
     ("No space left on device", StorageError, "a disk is full: free spark.local.dir or the folder of the output"),
     (
@@ -222,15 +205,10 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
         "Spark may not read the input or not write the output: use folders to which you and every node have access",
     ),
     (
-        "No FileSystem for scheme|FileSystem not found",
-        ParameterError,
-        "Spark does not know the scheme of a path: use file:// or hdfs://, or install the package of its file system "
-        "(spark.jars.packages, hadoop-aws for s3a://)",
-    ),
-    (
-        "UnknownHostException|ConnectException",
+        "No FileSystem for scheme|FileSystem not found|UnknownHostException|ConnectException",
         StorageError,
-        "the host in a path does not answer: check its name, its port and the network",
+        "the scheme of a path is unknown to Spark, or its host does not answer: check the name, or install the package "
+        "of its file system (spark.jars.packages, hadoop-aws for s3a://)",
     ),
     ("cancelled|stopped SparkContext|SparkContext was shut down", StorageError, "Spark's job was cancelled: run again"),
 )

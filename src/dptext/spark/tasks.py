@@ -106,7 +106,7 @@ Columns = Callable[[int, Batch, Any], dict[str, Any]]
 """From the place of a block, the block and the Arrow type of its texts to columns."""
 
 
-def rewritten(mechanism: TextMechanism, key: NoiseKey, text: str) -> Columns:
+def privatize_rows(mechanism: TextMechanism, key: NoiseKey, text: str) -> Columns:
     """Private texts, and the counts of `Rewriter`."""
     rewriter = Rewriter(mechanism, key=key)
 
@@ -119,7 +119,7 @@ def rewritten(mechanism: TextMechanism, key: NoiseKey, text: str) -> Columns:
     return columns
 
 
-def encoded(encoder: DeviceEncoder, key: NoiseKey, text: str) -> Columns:  # noqa: ARG001  it does not come along
+def encode_rows(encoder: DeviceEncoder, key: NoiseKey, text: str) -> Columns:  # noqa: ARG001  it does not come along
     """Private vectors; a missing text counts as the empty one."""
     encode = encode_block(encoder, key)
 
@@ -133,7 +133,7 @@ def encoded(encoder: DeviceEncoder, key: NoiseKey, text: str) -> Columns:  # noq
 
 @dataclass(frozen=True)
 class BlockTask:
-    """Blocks of rows through a mechanism (`rewritten`) or an encoder (`encoded`), and kept columns."""
+    """Blocks of rows through a mechanism (`privatize_rows`) or an encoder (`encode_rows`), and kept columns."""
 
     work: Callable[[Any, NoiseKey, str], Columns]
     tables: str

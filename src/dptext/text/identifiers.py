@@ -26,7 +26,7 @@ NAMES_SOMEBODY = "its name suggests that it identifies a person"
 ALL_DIFFERENT = "nearly every row has a different value, which links rows to other tables"
 
 _MAX_COLUMNS = 10_000  # keys of JSON may differ in each row
-_MAX_LETTERS, _MAX_SEARCHED, _MAX_LEAVES = 500, 1000, 50  # of a value; values of a column; items in a nested value
+_MAX_LETTERS, _MAX_SEARCHED, _MAX_LEAVES = 500, 1000, 50  # of a value; values of a column; items of a nested value
 _MOST, _SOME, _NEARLY_ALL = 0.6, 0.1, 0.9  # shares of values
 _MIN_ROWS, _MIN_CODES, _MIN_NAMES, _MIN_DATES = 50, 20, 10, 5  # different values
 _TEXT_WORDS, _TEXT_LETTERS = 8, 40
@@ -149,7 +149,12 @@ class _Sample:
         if is_missing(value):
             return
         is_nested = isinstance(value, Mapping | list | tuple | set | frozenset | np.ndarray)
-        text = _leaves(value) if is_nested else _to_text(value)
+        text = "" if is_nested else _to_text(value)
+        if is_nested:
+            items: Any = value.values() if isinstance(value, Mapping) else value
+            text = " ".join(
+                _to_text(item)[:_MAX_LETTERS] for item in islice(items, _MAX_LEAVES) if not is_missing(item)
+            )
         if not text or text.isspace():
             return
         self._digests.add(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
@@ -228,20 +233,5 @@ def _to_text(value: object) -> str:
         return bytes(value)[:_MAX_LETTERS].hex()
     try:
         return str(value)
-    except ValueError:  # Python does not print numbers of more than some thousand digits
-        return "a number of very many digits"
-
-
-def _leaves(value: Any) -> str:
-    """Return the first values within a list or a structure."""
-    leaves: list[str] = []
-    waiting: list[Any] = [value]
-    while waiting and len(leaves) < _MAX_LEAVES:
-        item = waiting.pop()
-        if isinstance(item, Mapping):
-            waiting += [*islice(item.values(), _MAX_LEAVES)][::-1]
-        elif isinstance(item, list | tuple | set | frozenset | np.ndarray):
-            waiting += [*islice(np.ravel(item) if isinstance(item, np.ndarray) else item, _MAX_LEAVES)][::-1]
-        elif not is_missing(item):
-            leaves.append(_to_text(item)[:_MAX_LETTERS])
-    return " ".join(leaves)
+    except (ValueError, RecursionError):  # of numbers of some thousand digits, of lists of many lists
+        return "a value too long to print"

@@ -82,8 +82,7 @@ class UserWords:
 class Indexer(Protocol):
     """Turns texts, or values of columns, into rows. The first step runs in several processes, so it is pickled."""
 
-    def __call__(self, content: Any, /) -> Any:
-        """Return what `settle` takes, for some texts (or columns)."""
+    def __call__(self, content: Any, /) -> Any: ...
 
     def settle(self, result: Any, /) -> tuple[Rows, Lengths]:
         """Return (words,) int32 rows and (texts,) the number of words of each text; called in input order."""
@@ -302,11 +301,9 @@ class Columns:
 def check_users_are_read(documents: object, unit: UserUnit) -> None:
     """Raise a ParameterError for a table, which iterates over its column names, and for a reader without users."""
     if is_table(documents):
-        user = ', user=who) for text, who in zip(table["text"], table["author"])]' if unit == "user" else ""
         raise ParameterError(
-            "expected documents, got a table: make documents of its columns, [dptext.Document(text"
-            + (user or ') for text in table["text"]]')
-            + ", or read a file with dptext.read_documents"
+            "expected documents, got a table: make dptext.Document objects of its rows (text=, user=), or read a file "
+            "with dptext.read_documents"
         )
     if isinstance(documents, DocumentReader) and unit == "user" and documents.user_column is None:
         raise ParameterError(
@@ -402,10 +399,8 @@ class _LevelCodes:
         return np.fromiter(map(self._code, values[0]), dtype=np.int32, count=count)
 
     def _code(self, level: Any) -> int:
-        if isinstance(level, np.generic):
-            level = level.item()
-        if is_missing(level):
-            level = None
+        level = level.item() if isinstance(level, np.generic) else level
+        level = None if is_missing(level) else level
         if not isinstance(level, str | int | float | None):
             raise DataError(f"a level must be a text or a number, got {type(level).__name__}")
         code = self._codes.setdefault((type(level), level), len(self.levels))
@@ -457,11 +452,9 @@ class WordIndexer:
         return (WordIndexer, (self._vocabulary,))
 
     def __call__(self, texts: Sequence[str | None]) -> tuple[Rows, Lengths]:
-        """As `Indexer`."""
         return self._rows(texts)
 
     def settle(self, result: tuple[Rows, Lengths]) -> tuple[Rows, Lengths]:
-        """As `Indexer`."""
         return result
 
     def _row_of(self, token: str) -> int:
