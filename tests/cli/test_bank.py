@@ -46,23 +46,12 @@ def test_a_bank_of_documents_is_the_library_s(work, run):
     )
 
 
-def test_how_near_texts_come_is_said_of_the_bank(work, run):
+def test_bank_prints_the_effect_of_epsilon_as_calibrate_does(work, run):
     _, out, _ = run("bank", "pool.jsonl", "-o", "bank", "--json", *USED)
-    result = json.loads(out)["similarity"]
-    bank = dptext.TextBank.load("bank")
-    assert list(result) == ["texts_like_the_bank"]
-    (similarity,), profile = result.values(), bank.profile
-    assert similarity["nearest"] == pytest.approx(profile.cumulative[0])
-    assert similarity["any"] == pytest.approx(profile.cumulative[-1] / profile.candidates)
-    assert [draw["epsilon"] for draw in similarity["draws"]] == [4, 8, 12]
-    for draw in similarity["draws"]:
-        rewriter = dptext.BankRewriter(bank, epsilon=draw["epsilon"])
-        assert draw["size"] == rewriter.size
-        assert draw["share"] == rewriter.statement.parameters["chance_of_the_set"]
-    expected = [profile.expected(draw["size"], draw["epsilon"]) for draw in similarity["draws"]]
-    assert [draw["similarity"] for draw in similarity["draws"]] == expected
+    _, calibrated, _ = run("calibrate", "--bank", "bank", "--json")
+    assert json.loads(out)["epsilons"] == json.loads(calibrated)["epsilons"]
     _, out, _ = run("bank", "pool.jsonl", "-o", "bank", "--force", *USED)
-    assert all(name in out for name in ("any text", "nearest text", "epsilon 4", "epsilon 8", "epsilon 12"))
+    assert out == run("calibrate", "--bank", "bank")[1]
     assert "-0.00" not in out
 
 

@@ -85,7 +85,7 @@ def test_nothing_is_overwritten_and_no_statement_is_left_to_claim_it(work, relea
     Path("out.jsonl.privacy.json").write_text("{}")
     code, _, err = run(*command, "--force")
     assert code == 2
-    assert "has a privacy statement, which does not cover predicted labels" in err
+    assert "exists, and covers no labels" in err
     assert run(*command[:-1], "in.jsonl", "--force")[0] == 2
     code, _, err = run(*command[:-1], release / "out.jsonl")
     assert code == 2

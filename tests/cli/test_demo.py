@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import dptext
-from dptext.cli import demo as module
+from dptext.cli import start as module
 
 PARTS = ("Synthetic texts", "The released distribution", "Utility", "Guarantee")
 INTENTS = 7
@@ -29,7 +29,7 @@ def work(tmp_path, monkeypatch):
 def test_half_of_the_sample_is_private_and_half_is_a_pool(tmp_path):
     sample = module._Sample(tmp_path / "demo")
     assert (len(sample.private), len(sample.public), len(sample.test)) == (6542, 6542, 700)
-    assert all(len({row.intent for row in part}) == INTENTS for part in (sample.private, sample.public, sample.test))
+    assert all(len({row.label for row in part}) == INTENTS for part in (sample.private, sample.public, sample.test))
     sample.save()
     assert len({row["user"] for row in rows(sample.private_file)}) == 6542
     assert {name for row in rows(sample.pool_file) for name in row} == {"text"}

@@ -8,7 +8,7 @@ import pytest
 
 import dptext
 from dptext.cli import main
-from dptext.embeddings.skipgram import Run
+from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import Unit
 
@@ -127,25 +127,22 @@ def test_a_checkpoint_that_is_there_is_not_overwritten(work, embed):
     code, _, err = embed("in.jsonl", "-o", "shared", *LITTLE, "--checkpoint", "run")
     assert (code, "is there already" in err, Path("run").read_text()) == (2, True, "mine")
     code, _, err = embed("in.jsonl", "-o", "shared", *LITTLE, "--checkpoint", "run", "--resume")
-    assert (code, "no checkpoint" in err) == (1, True)
+    assert (code, "run" in err) == (1, True)
 
 
 def test_a_resumed_training_ends_where_an_uninterrupted_one_does(work, embed, monkeypatch):
-    on = Run.on
+    train = SkipGramPlan.train
 
-    def stopped(self, store, key, progress):
-        self.every = 2
-
+    def stopped(plan, *arguments, progress, every, **settings):
         def show(step):
             if step == 3:
                 raise KeyboardInterrupt
-            progress(step)
 
-        return on(self, store, key, show)
+        return train(plan, *arguments, every=2, progress=show, **settings)
 
     options = ["in.jsonl", *LITTLE, "--seed", "1", "-q"]
     with monkeypatch.context() as patched:
-        patched.setattr(Run, "on", stopped)
+        patched.setattr(SkipGramPlan, "train", stopped)
         code, _, err = embed(*options, "--checkpoint", "run", "-o", "shared")
     assert (code, "add --resume" in err, sorted(os.listdir())) == (130, True, ["in.jsonl", "run"])
     code, _, err = embed(*options, "--checkpoint", "run", "--resume", "-o", "shared", "--steps", 6)

@@ -98,7 +98,7 @@ def test_a_saved_encoder_makes_vectors_of_the_same_kind(work, encode, run):
     assert encode("in.jsonl", "-o", "b.parquet", "--encoder", "dev", "--seed", 5, "-q")[0] == 0
     assert Path("a.parquet").read_bytes() == Path("b.parquet").read_bytes()
     code, _, err = encode("in.jsonl", "-o", "c.parquet", "--encoder", "dev", "--epsilon", 9)
-    assert (code, "has epsilon 8, not 9" in err) == (2, True)
+    assert (code, "has epsilon 8: leave --epsilon out" in err) == (2, True)
     code, _, err = encode(
         "in.jsonl", "-o", "c.parquet", "--encoder", "dev", "--randomizer", "privunit", "--public", "public.jsonl"
     )
@@ -162,14 +162,11 @@ def test_a_folder_goes_to_a_folder(work, encode):
 
 
 @pytest.mark.parametrize("name", PUBLISHED_ONLY)
-def test_a_protocol_as_published_is_refused_with_its_true_epsilon(work, encode, name):
+def test_a_protocol_as_published_is_refused(work, encode, name):
     command = ["in.jsonl", "-o", "out.parquet", "--epsilon", "2", "--randomizer", name.lower()]
     code, out, err = encode(*command)
     assert (code, out, sorted(os.listdir())) == (3, "", ["in.jsonl", "public.jsonl"])
-    true = PUBLISHED_ONLY[name](epsilon=2.0, unsafe_as_published=True).statement(50).epsilon
-    amount = f"{true:,.4g}" if np.isfinite(true) else "infinite"
-    assert f"At --epsilon 2 and 50 dimensions the true one is {amount}. Use " in err
-    assert "unsafe_as_published=True) in Python" in err
+    assert "does not keep the epsilon that its paper prints" in err
 
 
 # -- interruptions and ledgers --------------------------------------------------------------------------------

@@ -102,27 +102,3 @@ def test_public_rows_are_trained_on_and_named(work, run):
     first = Path("out.parquet").read_bytes()
     assert hide(run, "--train", "public.jsonl", "--seed", 3, "--force")[0] == 0
     assert Path("out.parquet").read_bytes() == first
-
-
-def test_an_interrupted_training_says_where_it_is_kept_and_goes_on(work, run, monkeypatch):
-    from dptext.hiding.game import Game
-
-    looked, look = [], Game.look
-
-    def interrupted(game):
-        looked.append(game)
-        if len(looked) == 2:
-            raise KeyboardInterrupt
-        return look(game)
-
-    monkeypatch.setattr(Game, "look", interrupted)
-    code, _, err = hide(run, "--save", "device")
-    assert code == 130
-    assert "to resume the training from device.training" in err
-    kept = Path("device.training")
-    assert kept.stat().st_mode & 0o077 == 0
-    assert SECRET.encode() not in kept.read_bytes()
-    code, _, err = hide(run, "--save", "device")
-    assert code == 0, err
-    assert "epoch  1 of" not in err and "epoch 1 of" not in err
-    assert not kept.exists()

@@ -155,4 +155,4 @@ def test_a_file_that_cannot_be_audited_keeps_no_other_from_it(copies, run):
     (copies / "outs" / "a.jsonl.privacy.json").write_text("{}")
     code, out, err = run("audit", copies / "outs", "--vectors", copies / "public", "--json")
     assert (code, "1 of 2 files could not be audited; a.jsonl" in err) == (1, True)
-    assert [result["refuted"] for result in json.loads(out).values()] == [False, None]
+    assert [result["refuted"] for result in json.loads(out).values()] == [None, False]

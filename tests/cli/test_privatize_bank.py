@@ -113,7 +113,7 @@ def test_the_private_file_is_no_bank(work, run):
     for source, out in (("notes.jsonl", "out.jsonl"), ("texts", "private")):  # the same bytes
         code, _, err = run("privatize", source, "-o", out, *options)
         assert (code, err.count("\n")) == (2, 1)
-        assert "the bank was made from" in err
+        assert "the bank holds the texts of" in err
         assert not os.path.exists(out)
     with open("notes.jsonl", "a") as stream:
         stream.write(json.dumps({"text": "Another one."}) + "\n")

@@ -97,7 +97,7 @@ def test_labels_that_no_row_has_are_refused_before_anything_is_spent(synthesize)
     for ledger in ([], ["--ledger", "book"]):
         code, _, err = synthesize(*MADE, "-y", *ledger, options=replace_labels("Drinks,taxes"))
         assert code == 2
-        assert "no row of IN has one of the --labels of 'topic' (some values differ in case or punctuation only)" in err
+        assert "no row of IN has one of the --labels of 'topic'. Nothing was released" in err
         assert "'drinks'" not in err  # a script's messages are kept in logs
         assert Ledger("book").left(f"{MARKER}3").spent == 0.0
         assert not list(Path().glob("made*"))
@@ -114,7 +114,7 @@ def test_a_terminal_shows_how_many_rows_have_a_label_and_asks(synthesize, monkey
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{answer}\n"))
     result, out, err = synthesize(*MADE, options=replace_labels("drinks,Rules"))
     assert result == code
-    assert "  150 of 300 rows have one of the --labels.\n  the file writes 'rules' for 'Rules'\n" in err
+    assert "  150 of 300 rows have one of the --labels.\n" in err
     assert err.count("[y/N]") == 1
     assert Path("made.jsonl.distribution").exists() == (answer == "y")
     assert "150" not in out
@@ -139,7 +139,7 @@ def test_label_descriptions_are_kept_with_the_description(synthesize):
 @pytest.mark.parametrize(
     ("labels", "code", "message"),
     [
-        (["--labels-file", "none.json"], 4, "cannot be read"),
+        (["--labels-file", "none.json"], 4, "none.json: No such file"),
         (["--labels-file", "pool.txt"], 1, "not JSON"),
         (["--labels-file", "pool.txt", "--labels", "a"], 2, "leave out --labels"),
     ],
@@ -302,7 +302,7 @@ def test_what_was_decided_at_the_release_is_not_asked_of_a_draw(synthesize):
     draw = ("--distribution", "made.jsonl.distribution", "-o", "more.jsonl", "-n", "5")
     code, _, err = synthesize(*draw)
     assert code == 2
-    assert "--epsilon, --user, --label, --labels, --features cannot change" in err
+    assert "--epsilon, --features, --user, --label, --labels cannot change" in err
     for option in (["--delta", "1e-9"], ["--unit", "document"], ["--ledger", "book"], ["--resume"], ["--seed", "1"]):
         code, _, err = synthesize(*draw, *option, options=())
         assert code == 2

@@ -1,9 +1,10 @@
-"""The command line: parsing, progress and printing only."""
+"""The command line: parsing and printing only."""
 
 from __future__ import annotations
 
 import signal
 import sys
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,24 +21,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     interrupts: list[int] = []
     is_held = _hold_interrupts(interrupts)  # before the slow imports below
     try:
-        from dptext.cli.console import standard_streams
+        from dptext.cli.console import prepare_streams
 
-        with standard_streams():
-            try:
-                from dptext.cli.app import program, run
+        prepare_streams()
+        from dptext.cli.app import program, run
 
-                arguments = sys.argv[1:] if arguments is None else arguments
-                app = program(arguments)
-                if is_held:
-                    signal.signal(signal.SIGINT, signal.default_int_handler)
-                if interrupts:
-                    raise KeyboardInterrupt
-                return run(app, arguments)
-            except KeyboardInterrupt:
-                sys.stderr.write(
-                    "dptext: interrupted. If the output exists, it is complete; else run the same command again\n"
-                )
-                return _INTERRUPTED
+        arguments = sys.argv[1:] if arguments is None else arguments
+        app = program(arguments)
+        if is_held:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if interrupts:
+            raise KeyboardInterrupt
+        return run(app, arguments)
+    except KeyboardInterrupt as error:
+        advice = ". If the output exists, it is complete; else run the same command again"
+        notes = getattr(error, "__notes__", [])
+        lines = [f"interrupted{'' if notes else advice}", *notes]
+        with suppress(OSError):  # nobody reads the messages
+            sys.stderr.write("".join(f"dptext: {line}\n" for line in lines))
+        return _INTERRUPTED
     finally:
         if is_held:
             signal.signal(signal.SIGINT, signal.default_int_handler)

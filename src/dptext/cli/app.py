@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -17,51 +18,42 @@ from importlib import import_module
 from importlib.metadata import version
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
 from typer.core import TyperCommand
 
-from dptext.cli.console import ResumableInterrupt, discard_output, say, say_error
+from dptext.cli.console import discard_output, say, say_error
 from dptext.cli.options import EPSILON_REQUIRED, PANELS, Output, output_option, run_option
 from dptext.display import disable_progress
 from dptext.errors import DptextError, ProtectionWarning
 
-INTERRUPTED = 130
 INPUT_OUTPUT = 4
 
 # Typer contains a copy of click in some versions and imports it in others.
 UsageProblem: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 _COMMANDS = {  # command: module
-    "demo": "demo", "advise": "prepare", "synthesize": "synthesize", "classify": "labels", "privatize": "privatize",
+    "demo": "start", "advise": "start", "synthesize": "synthesize", "classify": "labels", "privatize": "privatize",
     "bank": "prepare", "encode": "encode", "embed": "embed", "explain": "releases", "audit": "releases",
-    "report": "releases", "calibrate": "calibrate", "attack": "attack", "ledger": "ledger", "playground": "prepare",
+    "report": "releases", "calibrate": "prepare", "attack": "attack", "ledger": "ledger", "playground": "start",
 }  # fmt: skip
 _SHARED_OPTIONS = ("as_json", "quiet", "verbose")
-
-
-class ReaderLeftError(Exception):
-    """Standard output is a closed pipe; typer would turn the `BrokenPipeError` into an exit code."""
 
 
 class Command(TyperCommand):
     """A command that also takes the options of the program itself: --json, --quiet and --verbose."""
 
-    _shared: tuple[Any, ...] | None = None
-
     def get_params(self, ctx: Any) -> list[Any]:
-        params: list[Any] = [*super().get_params(ctx)]
+        params: list[Any] = super().get_params(ctx)
         help_option = params.pop()
         help_option.rich_help_panel = "Run"
-        if self._shared is None:
-            program_options = ctx.find_root().command.params
-            self._shared = tuple(copy(option) for option in program_options if option.name in _SHARED_OPTIONS)
-            for option in self._shared:
-                option.expose_value = False  # their callbacks note them
-        return [*params, *self._shared, help_option]
+        shared = [copy(option) for option in ctx.find_root().command.params if option.name in _SHARED_OPTIONS]
+        for option in shared:
+            option.expose_value = False  # their callbacks note them
+        return [*params, *shared, help_option]
 
 
 def program(arguments: Sequence[str] = ()) -> typer.Typer:
@@ -88,31 +80,31 @@ def program(arguments: Sequence[str] = ()) -> typer.Typer:
 
 def expand_options(command: Any) -> Callable[..., None]:
     """Return a command with one parameter per option, as typer needs it, from one that takes options in dataclasses."""
-    kinds = {name: kind for name, kind in get_type_hints(command, include_extras=True).items() if name != "return"}
-    groups = {name: _options_of(kind) for name, kind in kinds.items() if is_dataclass(kind) and kind is not Output}
-    single = {
-        name: parameter.replace(annotation=kinds[name]) for name, parameter in signature(command).parameters.items()
-    }
+    kinds = get_type_hints(command)
     options: dict[str, Parameter] = {}
-    for name, kind in kinds.items():
-        if kind is not Output:
-            options |= groups.get(name, {name: single[name]})
+    groups: dict[str, list[str]] = {}  # names of the options that each dataclass holds
+    for name, parameter in signature(command).parameters.items():
+        kind = kinds[name]
+        if kind is Output:
+            continue
+        if is_dataclass(kind):
+            types, members = get_type_hints(kind), signature(kinds[name]).parameters
+            groups[name] = list(members)
+            options |= {key: member.replace(annotation=types[key]) for key, member in members.items()}
+        else:
+            options[name] = parameter.replace(annotation=kind)
 
     @wraps(command)
     def run(context: typer.Context, **values: Any) -> None:
         for name, option in options.items():
             if get_origin(option.annotation) is tuple:
                 values[name] = tuple(values[name] or ())
-        arguments: dict[str, Any] = {name: values[name] for name in kinds if name in values}
-        for name, kind in kinds.items():
-            if kind is Output:
-                arguments[name] = Output(**{key: context.meta.get(key, False) for key in ("as_json", "quiet")})
-            elif name in groups:
-                arguments[name] = kind(**{option: values[option] for option in groups[name]})
-        try:
-            command(**arguments)
-        except BrokenPipeError as error:
-            raise ReaderLeftError(error) from error
+        arguments = {name: values[name] for name in kinds if name in values}
+        for name, members in groups.items():
+            arguments[name] = kinds[name](**{member: values[member] for member in members})
+        if kinds.get("output") is Output:
+            arguments["output"] = Output(**{key: context.meta.get(key, False) for key in ("as_json", "quiet")})
+        command(**arguments)
 
     described: Any = run
     context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
@@ -122,31 +114,20 @@ def expand_options(command: Any) -> Callable[..., None]:
     return run
 
 
-def _options_of(group: Any) -> dict[str, Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return {name: option.replace(annotation=hints[name]) for name, option in signature(group).parameters.items()}
-
-
 def _panel(option: Parameter) -> int:
-    panel = option.default.panel
-    return PANELS.index(panel) if panel is not None else -1
+    panel = option.default.rich_help_panel
+    return PANELS.index(panel) if panel in PANELS else -1
 
 
-def _for_typer(parameter: Parameter) -> Parameter:
-    """Return a parameter as typer declares it: with a list instead of a tuple, which must have a fixed length there."""
-    option, kind = parameter.default, parameter.annotation
-    default = Parameter.empty if option.default is ... else option.default
+def _for_typer(option: Parameter) -> Parameter:
+    """Return an option with a list instead of a tuple, which must have a fixed length in typer."""
+    info, kind = copy(option.default), option.annotation
     if get_origin(kind) is tuple:
         item: Any = get_args(kind)[0]
-        kind, default = (list[item] | None, None) if default == () else (list[item], default)
-    settings = {"help": option.help, "metavar": option.metavar, **option.settings}
-    if option.panel is None:
-        info = typer.Argument(**settings)
-    else:  # without a flag, typer would add --no-NAME
-        flags = option.flags or ((f"--{parameter.name.replace('_', '-')}",) if kind is bool else ())
-        info = typer.Option(*flags, rich_help_panel=option.panel, **settings)
-    annotated: Any = Annotated
-    return Parameter(parameter.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotated[kind, info])
+        kind, info.default = (list[item] | None, None) if info.default == () else (list[item], info.default)
+    if kind is bool and not info.param_decls:  # without a flag, typer would add --no-NAME
+        info.param_decls = (f"--{option.name.replace('_', '-')}",)
+    return option.replace(kind=Parameter.KEYWORD_ONLY, default=info, annotation=kind)
 
 
 def _print_version(value: bool) -> None:
@@ -155,20 +136,20 @@ def _print_version(value: bool) -> None:
         raise typer.Exit
 
 
-def _remember(context: typer.Context, option: typer.CallbackParam, value: bool) -> bool:
+def _remember(context: typer.Context, option: typer.CallbackParam, value: bool) -> None:
     """Note --json or --quiet, before or after the name of the command."""
     if value:
         context.meta[str(option.name)] = True
-    return value
+        if option.name == "quiet":
+            disable_progress()
 
 
-def _set_verbose(value: bool) -> bool:
+def _set_verbose(value: bool) -> None:
     if value:
         logger = logging.getLogger("dptext")
         logger.setLevel(logging.DEBUG)
         if not logger.handlers:
             logger.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
-    return value
 
 
 def _common(
@@ -191,21 +172,12 @@ def _common(
 
 
 @contextmanager
-def _environment() -> Iterator[None]:
-    """Treat SIGTERM (a scheduler, a container that stops) like Ctrl-C, and restore signals and logging at the end."""
+def _restored_logging() -> Iterator[None]:
     logger = logging.getLogger("dptext")
     level, handlers = logger.level, logger.handlers[:]
-    is_main_thread = threading.current_thread() is threading.main_thread()
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt) if is_main_thread else None
     try:
         yield
     finally:
-        if is_main_thread:
-            signal.signal(signal.SIGTERM, before)
         logger.setLevel(level)
         logger.handlers[:] = handlers
 
@@ -222,15 +194,22 @@ def _say_bug(error: Exception) -> None:
             say(f"  {frame.filename}, line {frame.lineno}, in {frame.name}")
 
 
-@_environment()
+@_restored_logging()
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     """Run one command of the program and return its exit code (`dptext.cli.main`)."""
-    disable_progress()  # commands show their own progress
+    if "_DPTEXT_COMPLETE" in os.environ:
+        app(args=list(arguments), prog_name="dptext")
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # of a scheduler: like Ctrl-C
     try:
-        with warnings.catch_warnings():
+        # typer's own call of a command would replace errors by exit codes
+        command: Any = typer.main.get_command(app)
+        with command.make_context("dptext", list(arguments)) as context, warnings.catch_warnings():
             warnings.simplefilter("ignore", ProtectionWarning)  # commands print it before they start
-            code = app(args=list(arguments), standalone_mode=False)
+            command.invoke(context)
         sys.stdout.flush()
+    except typer.Exit as done:
+        return done.exit_code
     except DptextError as error:
         say_error(str(error), error)
         return error.exit_code
@@ -243,29 +222,20 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         if message:  # a group of commands prints its help alone
             say_error(f"{message}{hint}")
         return int(error.exit_code)
-    except ResumableInterrupt as error:
-        say_error("interrupted", error)
-        return INTERRUPTED
-    except typer.Abort:
-        raise KeyboardInterrupt from None
     except MemoryError as error:
         say_error("out of memory: use fewer words (--limit)", error)
         return INPUT_OUTPUT
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
-            say_error(f"input or output failed: {error.strerror or type(error).__name__}", error)
+            name = "" if error.filename is None else f"{error.filename}: "
+            say_error(f"input or output failed: {name}{error.strerror or type(error).__name__}", error)
+        elif hasattr(error, "__notes__"):  # "| head" is no error
+            say_error("the reader of standard output is gone", error)
         discard_output()
         return INPUT_OUTPUT
-    except SystemExit:  # rich, for a closed pipe
-        return INPUT_OUTPUT
-    except ReaderLeftError as error:
-        if getattr(error.__cause__, "__notes__", None):  # "| head" is no error
-            say_error("the reader of standard output is gone", error.__cause__)
-        discard_output()
-        return INPUT_OUTPUT
+    except SystemExit as error:
+        return INPUT_OUTPUT if error.code == 1 else 0  # 1: of rich, for a closed pipe; 0: of --show-completion
     except Exception as error:  # noqa: BLE001  a traceback's last line may hold a text
         _say_bug(error)
         return DptextError.exit_code
-    if code == INTERRUPTED:  # typer's exit code for Ctrl-C
-        raise KeyboardInterrupt
-    return code if isinstance(code, int) else 0
+    return 0

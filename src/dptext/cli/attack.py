@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +92,7 @@ def membership(
     *,
     folder: Path = argument(..., "A released distribution, or a folder of dptext embed.", "FOLDER"),
     members: Path | None = input_option(None, "Distribution: texts of people who are in it.", "FILE"),
-    others: Path | None = input_option(
-        None, "Distribution: texts of people who are not in it, preferably twice as many.", "FILE"
-    ),
+    others: Path | None = input_option(None, "Distribution: texts of others, twice as many if possible.", "FILE"),
     text: str = options.TEXT,
     user: str | None = _USER,
     output: options.Output,
@@ -124,22 +125,24 @@ def neighbours(
 
 def _attack(name: str, release: Path, output: options.Output, **inputs: Any) -> None:
     result = attack_release(name, release, **inputs, seed=options.ANALYSIS_SEED, say=output.say)
-    output.print_result(lambda: _as_dict(result), lambda: typer.echo("\n".join(_lines(result))))
+
+    def as_dict() -> dict[str, Any]:
+        scores = [
+            asdict(score) | {"succeeded": score.succeeded, "advantage": score.advantage} for score in result.scores
+        ]
+        return {"description": result.description, "scores": scores, "meaning": result.meaning, **result.bounds}
+
+    output.print_result(as_dict, lambda: typer.echo("\n".join(_lines(result))))
 
 
-def _as_dict(result: AttackResult) -> dict[str, Any]:
-    scores = [{**asdict(score), "succeeded": score.succeeded, "advantage": score.advantage} for score in result.scores]
-    return {"description": result.description, "scores": scores, "meaning": result.meaning, **result.bounds}
-
-
-def _lines(result: AttackResult) -> list[str]:
-    lines = ["ATTACK", filled(result.description)]
+def _lines(result: AttackResult) -> Iterator[str]:
+    yield f"ATTACK\n{filled(result.description)}"
     if result.scores:
-        lines.append("\nSUCCESS (95% intervals)")
-    for name in dict.fromkeys(score.attack for score in result.scores):
-        lines.append(f"  {name}")
-        for score in (score for score in result.scores if score.attack == name):
+        yield "\nSUCCESS (95% intervals)"
+    for attack_name, scores in groupby(result.scores, key=attrgetter("attack")):
+        yield f"  {attack_name}"
+        for score in scores:
             comparison = "better than" if score.succeeded else "no better than"
             baseline = "blind guess" if score.baseline_name.startswith("guessing") else score.baseline_name
-            lines.append(f"    {score.measure:<32} {score.score!s:<24} {comparison} {score.baseline:.3f} ({baseline})")
-    return [*lines, "\nMEANING", *map(filled, result.meaning)]
+            yield f"    {score.measure:<32} {score.score!s:<24} {comparison} {score.baseline:.3f} ({baseline})"
+    yield "\n".join(["\nMEANING", *map(filled, result.meaning)])

@@ -4,67 +4,52 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import typer
+
 from dptext.cli import options
-from dptext.cli.console import print_json, progress_bar, resumable
+from dptext.cli.console import print_json, print_paragraphs, print_table
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
-from dptext.cli.outputs import announce, shell_argument
-from dptext.cli.plans import EmbeddingModel, describe_plan, plan_embedding, print_vector_plan, total_guarantees
+from dptext.cli.outputs import announce, say_large_delta, shell_argument
+from dptext.display import progress_bar
 from dptext.embeddings.cooccurrence import Cooccurrence
-from dptext.embeddings.participation import Unit
+from dptext.embeddings.participation import Unit, personal_participation
+from dptext.embeddings.plan import ReleasePlan, expected_vectors
 from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
-from dptext.embeddings.skipgram import Progress
+from dptext.embeddings.skipgram import SkipGram
 from dptext.errors import DataError, ParameterError
 from dptext.io.atomic import check_target
 from dptext.io.batches import is_pipe
 from dptext.io.documents import DocumentReader, find_files, read_documents
-from dptext.privacy.budgets import DeltaWarning, delta_too_large
-from dptext.privacy.guarantee import ApproxDP, at_most, compose
+from dptext.privacy.budgets import DeltaWarning
+from dptext.privacy.guarantee import ApproxDP, Guarantee, compose, substitution_from_add_remove
 from dptext.privacy.statement import new_release_id
 from dptext.privacy.wording import cautioned_of, render
 from dptext.release.run import Charges, charged
-from dptext.users.private_vocabulary import PrivateVocabulary, private_vocabulary
+from dptext.users.private_vocabulary import private_vocabulary
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
 _WORDS_PER_USER = 100
-_EPSILON_UPDATES = 20  # of the progress bar: each takes some tenths of a second
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProtectionOptions:
-    """The privacy unit and its budget."""
+class EmbedOptions:
+    """The guarantee, how vectors are learned, and public numbers that predict the quality."""
 
     user: str | None = options.USER
     unit: Unit = privacy_option("user", "Privacy unit: a user, a document, or (skip-gram) a pair of words.")
     epsilon: float | None = privacy_option(None, "Privacy budget (epsilon) per user (or --levels).")
     delta: float = options.DELTA
-    level: str | None = privacy_option(
-        None, "Public column with the privacy level of each user. Users without one get the strictest.", "COLUMN"
-    )
+    level: str | None = privacy_option(None, "Public column of privacy levels (missing: the strictest).", "COLUMN")
     levels: tuple[str, ...] = privacy_option((), "Epsilon of each level, instead of --epsilon.", "NAME=EPSILON,...")
-    new_words: float | None = privacy_option(
-        None, "First learn words that no public list holds; this budget is added (extra opendp).", "EPSILON"
-    )
+    new_words: float | None = privacy_option(None, "Extra budget to learn new words (extra opendp).", "EPSILON")
     public_users: int | None = options.PUBLIC_USERS
-
-    @property
-    def budget(self) -> Any:
-        return parse_levels(self.levels) if self.levels else self.epsilon
-
-    @property
-    def word_budget(self) -> ApproxDP | None:
-        return None if self.new_words is None else ApproxDP(self.new_words, self.delta)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """How vectors are learned."""
-
     method: Literal["co-occurrences", "skip-gram"] = method_option(
         "co-occurrences", "One noisy release of co-occurrences, or DP-SGD for many users (extra skipgram)."
     )
@@ -72,31 +57,24 @@ class TrainingOptions:
     limit: int = options.LIMIT
     steps: int = method_option(1000, "Skip-gram: number of training steps.", "N")
     sampling_rate: float = method_option(0.05, "Skip-gram: chance that a user takes part in a step.", "RATE")
-    checkpoint: Path | None = run_option(
-        None, "Skip-gram: checkpoint for --resume. It is private, and deleted at the end.", "FILE"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanOptions:
-    """Public numbers and texts that predict the quality."""
-
+    checkpoint: Path | None = run_option(None, "Skip-gram: private checkpoint, deleted at the end.", "FILE")
     plan: bool = options.PLAN
     people: int | None = options.PEOPLE
     public: tuple[Path, ...] = input_option((), "Public texts to simulate users with, for --plan (repeatable).", "FILE")
+    processes: int = options.PROCESSES
+    ledger: Path | None = options.LEDGER
+
+    @property
+    def budget(self) -> Any:
+        return _parse_levels(self.levels) if self.levels else self.epsilon
 
 
 def embed(
     *,
     texts: options.OptionalInputs,
     out: str | None = output_option(None, "Output folder.", "FOLDER", "--out", "-o"),
-    protection: ProtectionOptions,
-    training: TrainingOptions,
-    planning: PlanOptions,
+    settings: EmbedOptions,
     run: options.Run,
-    processes: int = options.PROCESSES,
-    ledger: Path | None = options.LEDGER,
-    yes: bool = options.YES,
     output: options.Output,
 ) -> None:
     """Learn word vectors from private texts, and write a folder that can be shared.
@@ -106,25 +84,25 @@ def embed(
 
     Example: dptext embed notes.csv -o vectors --text note --user author --epsilon 8
     """
-    if planning.plan:
-        print_vector_plan(planning, texts, protection, training, output)
+    if settings.plan:
+        _print_prediction(settings, texts, output)
         return
     if not texts.sources or out is None:
         raise ParameterError("IN and --out FOLDER are required (unless --plan is given)")
     files = [path for path, _ in find_files(texts.sources, any_format=texts.in_format is not None)]
-    _check(protection, training, planning, run, has_ledger=ledger is not None, has_pipe=any(map(is_pipe, files)))
-    charges = Charges(ledger, protection.user if ledger is not None else None)
+    _check(settings, run, has_pipe=any(map(is_pipe, files)))
+    ledger, charges = settings.ledger, Charges(settings.ledger, None if settings.ledger is None else settings.user)
     place = check_place(out, replace=run.force)
-    if training.checkpoint is not None:
+    if settings.checkpoint is not None:
         others = {"IN": files, "the ledger": [] if ledger is None else [ledger], "OUT": [place]}
-        check_target(training.checkpoint, replace=run.resume, apart_from=others, by="resume it with --resume")
+        check_target(settings.checkpoint, replace=run.resume, apart_from=others, by="resume it with --resume")
 
     def read() -> DocumentReader:
-        keep = [] if protection.level is None else [protection.level]
-        return read_documents(files, text=texts.text, user=protection.user, keep=keep, **texts.layout)
+        keep = [] if settings.level is None else [settings.level]
+        return read_documents(files, text=texts.text, user=settings.user, keep=keep, **texts.layout)
 
     reader = read()  # raises for a missing file or column
-    public = load_vectors(training.vectors, limit=training.limit)
+    public = load_vectors(settings.vectors, limit=settings.limit)
     word2vec: Word2VecFormat | None = "binary"
     try:
         check_copy(public.words, word2vec)
@@ -132,23 +110,18 @@ def embed(
         word2vec = None
         reason = str(error).partition(", or make no copy")[0]
         output.say(f"Note: no copy for gensim (vectors.bin) is written: {reason}.")
-    plan, build = plan_embedding(protection, training, public)
-    new_words = protection.word_budget
-    levels = total_guarantees(plan, new_words, seeded=run.seed is not None)
-    title, *details = describe_plan(plan, public)
-    owner = {"unit": protection.unit, "user": protection.user}
-    guarantee = render("before_embedding", head=title, further=details, promises=levels, more=new_words, **owner)
-    statements = (
-        plan.statement(level, seeded=False).replace(guarantee=ApproxDP(total.epsilon, total.delta))
-        for level, total in levels.items()
+    plan, build = _plan(settings, public)
+    new_words = None if settings.new_words is None else ApproxDP(settings.new_words, settings.delta)
+    levels = {level: _total(plan, level, new_words, seeded=run.seed is not None) for level in plan.levels.shares}
+    guarantee = render(
+        "before_embedding", plan=plan, public=public, totals=levels, new_words=new_words, user=settings.user
     )
+    statements = [plan.statement(level, seeded=False).replace(guarantee=levels[level]["guarantee"]) for level in levels]
     caution = cautioned_of(statements, source=shell_argument(texts.sources[0]))
-    announce(guarantee, caution, yes=yes, asks=not run.resume, output=output)
-    problem = delta_too_large(max(total.delta for total in levels.values()), public_users=protection.public_users)
-    if problem is not None:
-        output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")
+    announce(guarantee, caution, run, output, asks=not run.resume)
+    say_large_delta(max(total["guarantee"].delta for total in levels.values()), settings.public_users, output)
     release_id = new_release_id()
-    with resumable(), charged(charges, release_id), warnings.catch_warnings():
+    with charged(charges, release_id), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # printed above
         if ledger is not None:
             statement = plan.statement(plan.levels.most, seeded=False)
@@ -157,9 +130,18 @@ def embed(
             charges.reserve(release_id, total_cost, read(), **terms)
         vocabulary = None
         if new_words is not None:
-            vocabulary = _learn_words(charges.track(read()), new_words, public, processes, quiet=output.quiet)
-        model = build(vocabulary=vocabulary, public_users=protection.public_users, processes=processes, seed=run.seed)
-        _fit(model, charges.track(reader), training.checkpoint, run, release_id=release_id, output=output)
+            vocabulary = private_vocabulary(
+                charges.track(read()),
+                epsilon=new_words.epsilon,
+                delta=new_words.delta,
+                words_per_user=_WORDS_PER_USER,
+                known=public.vocabulary,
+                processes=settings.processes,
+            )
+        model = build(
+            vocabulary=vocabulary, public_users=settings.public_users, processes=settings.processes, seed=run.seed
+        )
+        _fit(model, charges.track(reader), settings.checkpoint, resume=run.resume, release_id=release_id)
         charges.check(release_id)
         model.save(place, word2vec=word2vec, replace=run.force)
     # neither users nor texts are counted: the message may be shared
@@ -182,50 +164,40 @@ def embed(
         })  # fmt: skip
 
 
-def _check(
-    protection: ProtectionOptions,
-    training: TrainingOptions,
-    planning: PlanOptions,
-    run: options.Run,
-    *,
-    has_ledger: bool,
-    has_pipe: bool,
-) -> None:
+def _check(settings: EmbedOptions, run: options.Run, *, has_pipe: bool) -> None:
     """Raise for options that do not go together, before anything is read."""
-    is_skipgram, learns_words = training.method == "skip-gram", protection.new_words is not None
-    flags = options.changed_flags(training, "steps", "sampling_rate", "checkpoint") + ["--resume"] * run.resume
-    second_reader = "--new-words" if learns_words else "--ledger"
-    checks = {
-        "--people and --public are for --plan: add --plan, or leave them out": planning.people or planning.public,
-        "--unit pair is for --method skip-gram": protection.unit == "pair" and not is_skipgram,
-        "--levels hold the epsilons: leave --epsilon out": protection.levels and protection.epsilon is not None,
-        options.EPSILON_REQUIRED: not protection.levels and protection.epsilon is None,
+    is_skipgram, learns_words = settings.method == "skip-gram", settings.new_words is not None
+    has_ledger, is_resumable = settings.ledger is not None, settings.checkpoint is not None
+    flags = options.changed_flags(settings, "steps", "sampling_rate", "checkpoint") + ["--resume"] * run.resume
+    options.check_all({
+        "--people and --public are for --plan: add --plan, or leave them out": settings.people or settings.public,
+        "--unit pair is for --method skip-gram": settings.unit == "pair" and not is_skipgram,
+        "--levels hold the epsilons: leave --epsilon out": settings.levels and settings.epsilon is not None,
+        options.EPSILON_REQUIRED: not settings.levels and settings.epsilon is None,
         "--level COLUMN and --levels NAME=EPSILON,... must be given together": (
-            bool(protection.levels) != (protection.level is not None)
+            bool(settings.levels) != (settings.level is not None)
         ),
         f"{', '.join(flags)} is for --method skip-gram: add it, or leave out {' '.join(flags)}": (
             flags and not is_skipgram
         ),
-        "--resume needs --checkpoint FILE of the interrupted run": run.resume and training.checkpoint is None,
-        "--new-words protects users only: use --unit user": learns_words and protection.unit != "user",
+        "--resume needs --checkpoint FILE of the interrupted run": run.resume and not is_resumable,
+        "--new-words protects users only: use --unit user": learns_words and settings.unit != "user",
         "--new-words takes no seed: leave out --seed": learns_words and run.seed is not None,
-        "--new-words draws new words in every run: leave out --checkpoint": learns_words and training.checkpoint,
-        f"{second_reader} reads the input twice, which a pipe does not allow: name files as IN": (
-            has_pipe and (learns_words or has_ledger)
-        ),
+        "--new-words draws new words in every run: leave out --checkpoint": learns_words and is_resumable,
+        f"{'--new-words' if learns_words else '--ledger'} reads the input twice, which a pipe does not allow: name "
+        "files as IN": has_pipe and (learns_words or has_ledger),
         "--ledger charges guarantees, and a seed voids them: leave out --seed": has_ledger and run.seed is not None,
-        "--ledger charges users or documents: leave it out with --unit pair": has_ledger and protection.unit == "pair",
+        "--ledger charges users or documents: leave it out with --unit pair": has_ledger and settings.unit == "pair",
         "--ledger charges the users of the final input, and steps before an interruption may have used others: leave "
-        "out --checkpoint": has_ledger and training.checkpoint,
-    }
-    options.check_all(checks)
-    options.check_user(protection.unit, protection.user)
+        "out --checkpoint": has_ledger and is_resumable,
+    })  # fmt: skip
+    options.check_user(settings.unit, settings.user)
 
 
-def parse_levels(levels: Sequence[str]) -> dict[str, float]:
+def _parse_levels(levels: Sequence[str]) -> dict[str, float]:
     """Return ``["strict=1,open=8"]`` as ``{"strict": 1.0, "open": 8.0}``."""
     parsed: dict[str, float] = {}
-    for part in (part for level in levels for part in level.split(",")):
+    for part in ",".join(levels).split(","):
         name, _, value = (piece.strip() for piece in part.rpartition("="))
         try:
             epsilon = float(value)
@@ -237,50 +209,93 @@ def parse_levels(levels: Sequence[str]) -> dict[str, float]:
     return parsed
 
 
-def _learn_words(
-    reader: DocumentReader, budget: ApproxDP, public: WordVectors, processes: int, *, quiet: bool
-) -> PrivateVocabulary:
-    with progress_bar("new words", quiet=quiet) as bar:
-        reader.watch(lambda _block: bar.reading(reader, "choosing new words", "new words"))
-        return private_vocabulary(
-            reader,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            words_per_user=_WORDS_PER_USER,
-            known=public.vocabulary,
-            processes=processes,
-        )
+def _plan(settings: EmbedOptions, public: WordVectors) -> tuple[ReleasePlan, Callable[..., Cooccurrence | SkipGram]]:
+    """Return the plan of the release, and a function that builds its model."""
+    common: dict[str, Any] = {"unit": settings.unit, "level": settings.level, "delta": settings.delta}
+    epsilon = settings.budget
+    if settings.method != "skip-gram":
+        common["epsilon"] = epsilon
+        return Cooccurrence(public, **common).plan(), partial(Cooccurrence, public, **common)
+    costs: dict[str, Any] = {"steps": settings.steps, "sampling_rate": settings.sampling_rate}
+    if isinstance(epsilon, dict):
+        epsilon = personal_participation(epsilon, delta=settings.delta, **costs)
+    plan = SkipGram(public, epsilon=epsilon, public_users=settings.public_users, **common, **costs).plan()
+    import dptext.embeddings.training  # noqa: F401  needs numba: raise before anything is read
+
+    return plan, partial(SkipGram, public, **common, epsilon=plan.participation)
+
+
+def _total(plan: ReleasePlan, level: str, new_words: ApproxDP | None, *, seeded: bool) -> dict[str, Any]:
+    """Return the guarantee of a user of one level for everything that is released."""
+    statement = plan.statement(level, seeded=seeded)
+    guarantee: Any = statement.guarantee
+    substituted: Guarantee = plan.substitution_guarantee(level)
+    if new_words is not None:
+        guarantee = compose(guarantee, new_words)
+        substituted = compose(substituted, substitution_from_add_remove(new_words))
+    return {
+        "guarantee": ApproxDP(guarantee.epsilon + statement.slack, guarantee.delta),
+        "substituted": substituted,
+    }
 
 
 def _fit(
-    model: EmbeddingModel,
-    reader: DocumentReader,
-    checkpoint: Path | None,
-    run: options.Run,
-    *,
-    release_id: str,
-    output: options.Output,
+    model: Cooccurrence | SkipGram, reader: DocumentReader, checkpoint: Path | None, *, resume: bool, release_id: str
 ) -> None:
-    """Fit the model, with a progress bar; an interrupt with a checkpoint says how to resume."""
-    with progress_bar("reading", quiet=output.quiet) as bar:
-        next_task = "adding up" if isinstance(model, Cooccurrence) else "grouping by user"
-        reader.watch(lambda _block: bar.reading(reader, next_task))
-        if isinstance(model, Cooccurrence):
+    if isinstance(model, Cooccurrence):
+        with progress_bar(None, "reading", reader.size or None) as done:
+            reader.watch(lambda _block: done(reader.position))
             model.fit(reader, release_id=release_id)
-            return
-        spent = 0.0
+        return
+    try:
+        model.fit(reader, release_id=release_id, checkpoint=checkpoint, resume=resume)
+    except KeyboardInterrupt as error:
+        if checkpoint is not None and checkpoint.exists():
+            error.add_note(f"nothing is released yet; to resume from {checkpoint} (private), add --resume")
+        raise
 
-        def show(state: Progress) -> None:
-            nonlocal spent
-            if not bar.is_visible:
-                return
-            if state.step % max(1, state.steps // _EPSILON_UPDATES) == 0 or state.step == state.steps:
-                spent = state.epsilon
-            bar.step(state.step, state.steps, f"training, epsilon {at_most(spent, 3)} spent")
 
-        try:
-            model.fit(reader, progress=show, release_id=release_id, checkpoint=checkpoint, resume=run.resume)
-        except KeyboardInterrupt as error:
-            if checkpoint is not None and checkpoint.exists():
-                error.add_note(f"nothing is released yet; to resume from {checkpoint} (private), add --resume")
-            raise
+# -- plan ----------------------------------------------------------------------------------------------------------
+
+
+def _print_prediction(settings: EmbedOptions, texts: options.Inputs, output: options.Output) -> None:
+    """Print the predicted quality of a release."""
+    options.check_all({
+        "--plan reads no private text: leave out IN": texts.sources,
+        options.PEOPLE_REQUIRED: settings.people is None,
+        "--plan takes one --epsilon or compares several: leave out --levels": settings.levels,
+    })  # fmt: skip
+    people: Any = settings.people
+    public = load_vectors(settings.vectors, limit=settings.limit)
+    if settings.method == "skip-gram":
+        if settings.epsilon is None or settings.unit == "pair":
+            raise ParameterError("--plan of skip-gram needs --epsilon, and users or documents as its unit")
+        plan: Any = _plan(settings, public)[0]
+        signal = plan.signal(people)
+        output.print_result(signal.as_dict, lambda: typer.echo(str(signal)))
+        return
+    if not settings.public:
+        raise ParameterError("--plan needs public texts that stand for users: --public FILE")
+    epsilon = settings.epsilon or 1.0  # the table has its own
+    unit = "document" if settings.user is None else "user"
+    expected = expected_vectors(
+        Cooccurrence(public, epsilon=epsilon, unit=settings.unit, delta=settings.delta).plan(),
+        read_documents(settings.public, text=texts.text, user=settings.user, **texts.layout),
+        people=people,
+        epsilon=settings.epsilon,
+        unit=unit,
+    )
+
+    def show() -> None:
+        sentences: dict[str, Any] = {"template": "cli/templates/plan.txt"}
+        print_paragraphs(topic="vectors", people=people, unit=settings.unit, simulated=unit, **sentences)
+        counts = (["never" if count is None else f"{count:,}" for count in (row.least, row.half)] for row in expected)
+        rows = [
+            [f"{row.epsilon:g}", f"{row.sigma:.3g}", f"{row.passed:.0%}", *count]
+            for row, count in zip(expected, counts, strict=True)
+        ]
+        print_table(("epsilon", "sigma", "share", f"{settings.unit}s until 1%", f"{settings.unit}s until 50%"), rows)
+        hidden = [row.epsilon for row in expected if row.least is None or people < row.least]
+        print_paragraphs(topic="hidden", hidden=hidden, expected=expected, **sentences)
+
+    output.print_result(lambda: [row.as_dict() for row in expected], show)

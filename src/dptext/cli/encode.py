@@ -12,37 +12,29 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dptext.cli import options
-from dptext.cli.console import filled, say
-from dptext.cli.hide import HidingOptions, check_hiding, forget_training, is_among, is_saved, train
+from dptext.cli.console import say
+from dptext.cli.hide import HidingOptions, check_hiding, is_among, is_saved, sentence, train
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
 from dptext.cli.outputs import announce, check_places, find_places, release_all, shell_argument
-from dptext.errors import ParameterError, RefusedError
+from dptext.errors import ParameterError
 from dptext.io.atomic import check_folder_around
 from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import read_documents
 from dptext.privacy.wording import before_vectors, cautioned_of, render
-from dptext.release.run import is_released
 from dptext.representations.device import check_output_columns, encode_file
-from dptext.representations.published_protocols import Published
 from dptext.representations.randomizer import Randomizer
-from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS, Kept, kind_named
-from dptext.validation import did_you_mean, display_value
+from dptext.representations.registry import RANDOMIZERS, kind_named, randomizer_of
 from dptext.vectors.formats import KNOWN_VECTORS
 
 if TYPE_CHECKING:
     from dptext.representations.device import DeviceEncoder
 
 
-_USUAL_DIMENSION = 50  # of published protocols, for the epsilon in an error
-
-
 @dataclass(frozen=True, kw_only=True)
 class EncoderOptions:
     """The encoder, and the noise on its vectors."""
 
-    epsilon: float | None = privacy_option(
-        None, "Privacy budget (epsilon) per text. Not with a saved encoder, which has one."
-    )
+    epsilon: float | None = privacy_option(None, "Privacy budget (epsilon) per text. A saved encoder has one.")
     delta: float | None = privacy_option(None, "Delta, for a randomizer that has one.")
     encoder: str = method_option(
         "glove-6b-50d",
@@ -57,6 +49,21 @@ class EncoderOptions:
     public_text: str = options.PUBLIC_TEXT
     public_label: str | None = options.PUBLIC_LABEL
     save: Path | None = output_option(None, "Save the fitted encoder, for devices that have only numpy.", "FOLDER")
+
+    def build_randomizer(self) -> Randomizer:
+        if self.epsilon is None:
+            raise ParameterError(f"{options.EPSILON_REQUIRED}, or compare several on public texts with --compare")
+        name = self.randomizer or "PrivUnit"
+        kind: Any = kind_named(name) or randomizer_of(name)  # raises for an unknown name
+        names = {field.name for field in fields(kind)} - {"epsilon"}
+        delta = [] if self.delta is None else [f"delta={self.delta}"]
+        settings = options.parse_settings([*self.settings, *delta], kind.name, names)
+        try:
+            randomizer: Randomizer = kind(epsilon=self.epsilon, **settings)
+        except TypeError:  # a field without a default
+            missing = ", ".join(sorted(names - settings.keys()))
+            raise ParameterError(f"{kind.name} needs more options: {missing} (--set NAME=VALUE)") from None
+        return randomizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +84,6 @@ def encode(
         None, "Compare these epsilons on public texts (--public, --public-label), then exit.", "EPSILON,..."
     ),
     run: options.Run,
-    yes: bool = options.YES,
     output: options.Output,
 ) -> None:
     """Turn every text into a private vector.
@@ -87,57 +93,49 @@ def encode(
     Example: dptext encode notes.csv -o vectors.parquet --text note --epsilon 8
     """
     if compare is not None:
-        if rows.sources or out is not None or hiding.hide or encoding.save is not None or encoding.epsilon is not None:
-            raise ParameterError(
-                "--compare uses public texts only: leave out IN, --out, --epsilon, --save and --hide (encoding private "
-                "texts at several epsilons would spend all of them)"
-            )
+        if rows.sources or out is not None or hiding.hide or options.changed_flags(encoding, "save", "epsilon"):
+            raise ParameterError("--compare uses public texts only: leave out IN, --out, --epsilon, --save and --hide")
         _compare(compare, encoding, output)
         return
-    if not rows.sources or out is None:
+    if not rows.sources or out is None or Path(out) == STANDARD:
         raise ParameterError("IN and --out OUT.parquet are required (unless --compare is given)")
     places = find_places(rows, out, suffix=".parquet")
-    if places[0].out == STANDARD:
-        raise ParameterError("parquet cannot be written to a pipe: name a file as OUT")
     sources = [source for place in places for source in place.sources]
     if charge.ledger is not None and any(map(is_pipe, sources)):
         raise ParameterError("--ledger reads the input twice, which a pipe does not allow: name files as IN")
     check_places(places, rows, run, charge, lambda path: check_output_columns(path, rows.text, rows.kept))
-    check_hiding(hiding, encoding, rows, sources, resume=run.resume, ledger=charge.ledger is not None)
+    check_hiding(hiding, encoding, rows, sources, charge, run)
     if encoding.save is not None:
         check_folder_around(encoding.save)
         if os.path.lexists(encoding.save) and (hiding.hide or not is_saved(encoding.save)):
             raise ParameterError(f"{str(encoding.save)!r} exists already: choose another name for --save")
     if hiding.hide:
-        randomizer = build_randomizer(encoding)
-        device = train(hiding, encoding, randomizer, rows, sources, output, yes=yes, seed=run.seed)
+        device = train(hiding, encoding, rows, sources, run, output)
     elif is_saved(Path(encoding.encoder)):
         device = _load(encoding)
     else:
         device = _fit(encoding, sources, output)
-    if encoding.save is not None:
-        _save(device, encoding.save)
-        if hiding.hide:
-            forget_training(encoding.save)
+    folder = encoding.save
+    if folder is not None and not (is_saved(folder) and device.load(folder).parameters() == device.parameters()):
+        device.save(folder)
+    guarantee = before_vectors(device)
+    if charge.user is not None:
+        guarantee += "\n" + render("before_people", user=charge.user)
     caution = cautioned_of([device.statement], source=shell_argument(rows.sources[0]))
-    asks = not all(place.is_begun(run) for place in places)
-    guarantee = [before_vectors(device), *([] if charge.user is None else [render("before_people", user=charge.user)])]
-    announce("\n".join(guarantee), caution, yes=yes, asks=asks, output=output)
-    settings = asdict(run) | asdict(charge)
+    announce(guarantee, caution, run, output, asks=not all(place.is_begun(run) for place in places))
+    settings = run.settings | asdict(charge)
     release_all(
         places,
-        {place.out for place in places if run.resume and is_released(place.out, device.statement, rows.kept)},
-        lambda place, progress: encode_file(place.files, place.out, device, progress=progress, **settings),
+        lambda place: encode_file(place.files, place.out, device, **settings),
         f"private vectors of {device.width} numbers",
+        rows,
+        run,
         output,
+        statement=device.statement,
         user=charge.user,
     )
     if getattr(device.encoder, "exposed", tuple)():
-        say(  # also with --quiet
-            "NOT PROTECTED by the training: the documents that the encoder was trained on,\n"
-            "  with their labels and attributes. The guarantee covers the noise only. Keep\n"
-            "  the encoder secret, or train on public rows (--train FILE)."
-        )
+        say(sentence("exposed"))  # also with --quiet
 
 
 def _compare(values: str, encoding: EncoderOptions, output: options.Output) -> None:
@@ -149,7 +147,7 @@ def _compare(values: str, encoding: EncoderOptions, output: options.Output) -> N
         epsilons = [float(value) for value in values.split(",")]
     except ValueError:
         raise ParameterError("--compare expects numbers separated by commas, such as 2,4,8,12") from None
-    randomizers = {epsilon: build_randomizer(replace(encoding, epsilon=epsilon)) for epsilon in epsilons}
+    randomizers = {epsilon: replace(encoding, epsilon=epsilon).build_randomizer() for epsilon in epsilons}
     from dptext.evaluation.utility import compare_epsilons
 
     rows = read_documents(encoding.public, text=encoding.public_text, label=encoding.public_label)
@@ -163,46 +161,28 @@ def _compare(values: str, encoding: EncoderOptions, output: options.Output) -> N
         randomizer=randomizers.__getitem__,
     )
     output.print_result(lambda: asdict(comparison), lambda: typer.echo(str(comparison)))
-    note = (
-        "error: expected squared length of the noise, for vectors of length 1. accuracy (95% interval): of a model "
-        f"trained on {comparison.trained_on:,} noisy vectors; fewer vectors or other texts give less. If a model of "
-        "public texts alone solves the task, use it. No private text was read; the authors of the public texts are not "
-        "protected."
-    )
     if not output.as_json:
-        output.say(filled(note, indent=""))
+        output.say(sentence("compared", rows=comparison.trained_on))
 
 
 def _fit(encoding: EncoderOptions, sources: Sequence[Path], output: options.Output) -> DeviceEncoder:
-    texts: list[str | None] | None = None
+    if encoding.public_label is not None:
+        raise ParameterError("--public-label is for --compare: leave it out")
     for file in encoding.public:
         if is_among(file, sources):
-            raise ParameterError(
-                f"{file.name!r} is also an input: the texts that the projection is fitted on are not protected. Name "
-                "texts of other people as --public"
-            )
+            raise ParameterError(f"--public {file.name!r} is also an input: name public texts of other people")
+    randomizer = encoding.build_randomizer()
+    texts: list[str | None] | None = None
     if encoding.public:
         texts = [document.text for document in read_documents(encoding.public, text=encoding.public_text)]
         output.say(f"Fitting centre and projection on {len(texts):,} public texts ...")
-    if encoding.public_label is not None:
-        raise ParameterError("--public-label is for --compare: leave it out")
     from dptext.representations.private_encoder import PrivateEncoder
 
-    randomizer = build_randomizer(encoding)
     public_name = ", ".join(file.name for file in encoding.public) or None
     fitted = PrivateEncoder(encoding.encoder, randomizer, public_name=public_name).fit(texts)
     if fitted.kept_ is not None:
-        output.say(filled(_projection(fitted.kept_, is_public=bool(encoding.public)), indent="", hang="  "))
+        output.say(sentence("projection", kept=fitted.kept_, public=texts is not None))
     return fitted.release_
-
-
-def _projection(retained: Kept, *, is_public: bool) -> str:
-    """Describe how much of a vector projection and noise leave."""
-    text = (
-        f"Projection to {retained.dimension} dimensions (chosen for this epsilon) leaves {retained.kept:.0%} of a "
-        f"vector, the noise {retained.recovered:.1%}."
-    )
-    return text if is_public else f"{text} Public texts like yours (--public FILE) leave more."
 
 
 def _load(encoding: EncoderOptions) -> DeviceEncoder:
@@ -216,48 +196,6 @@ def _load(encoding: EncoderOptions) -> DeviceEncoder:
     epsilon = device.randomizer.epsilon
     if encoding.epsilon is not None and not math.isclose(encoding.epsilon, epsilon, rel_tol=1e-12):
         raise ParameterError(
-            f"the encoder in {folder!r} has epsilon {epsilon:g}, not {encoding.epsilon:g}: leave --epsilon out, or fit "
-            "another encoder"
+            f"the encoder in {folder!r} has epsilon {epsilon:g}: leave --epsilon out, or fit another one"
         )
     return device
-
-
-def _save(device: DeviceEncoder, folder: Path) -> None:
-    """Save the encoder, unless a resumed run finds the same one."""
-    if not is_saved(folder) or type(device).load(folder).parameters() != device.parameters():
-        device.save(folder)
-
-
-def build_randomizer(encoding: EncoderOptions) -> Randomizer:
-    if encoding.epsilon is None:
-        raise ParameterError(
-            f"{options.EPSILON_REQUIRED}, or compare several on public texts: dptext encode --compare 2,4,8 --public "
-            "FILE --public-label COLUMN"
-        )
-    name, settings = encoding.randomizer or "PrivUnit", options.parse_settings(encoding.settings)
-    kind: Any = kind_named(name)
-    if kind is None:
-        raise ParameterError(
-            f"randomizer must be one of {', '.join(RANDOMIZERS)} (for comparisons {', '.join(PUBLISHED_ONLY)}), got "
-            f"{display_value(name)}{did_you_mean(name, RANDOMIZERS | PUBLISHED_ONLY)}"
-        )
-    if issubclass(kind, Published):
-        epsilon = kind(epsilon=encoding.epsilon, unsafe_as_published=True).statement(_USUAL_DIMENSION).epsilon
-        raise RefusedError(
-            f"{kind.name} does not have the epsilon that its paper states: {kind.flaw}. At --epsilon "
-            f"{encoding.epsilon:g} and {_USUAL_DIMENSION} dimensions the true one is "
-            f"{f'{epsilon:,.4g}' if math.isfinite(epsilon) else 'infinite'}. Use {kind.instead} (--randomizer "
-            f"PrivUnit); to compare with the paper, use {kind.name}(..., unsafe_as_published=True) in Python"
-        )
-    names = {field.name for field in fields(kind)} - {"epsilon"}
-    if encoding.delta is not None:
-        settings["delta"] = encoding.delta
-    if foreign := sorted(settings.keys() - names):
-        takes = ", ".join(sorted(names)) or "none"
-        raise ParameterError(f"{kind.name} has no option {', '.join(foreign)}: its options are {takes}")
-    try:
-        randomizer: Randomizer = kind(epsilon=encoding.epsilon, **settings)
-    except TypeError:  # a field without a default
-        missing = ", ".join(sorted(names - settings.keys()))
-        raise ParameterError(f"{kind.name} needs more options: {missing} (--set NAME=VALUE)") from None
-    return randomizer

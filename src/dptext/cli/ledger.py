@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -77,8 +76,8 @@ def left(*, file: Path = _FILE, output: options.Output) -> None:
     except UnicodeDecodeError as error:
         byte = error.start + 1
         raise ParameterError(f"standard input must be UTF-8, byte {byte} is not") from None
-    balance, terms = book.left(value), book.terms()
-    line = f"in {_count(balance.releases, 'release')}; {_spent(balance, terms)}; {_left(balance, terms)}"
+    balance = book.left(value)
+    line = f"in {_count(balance.releases, 'release')}; {_describe(balance, book.terms())}"
     output.print_result(lambda: asdict(balance), lambda: typer.echo(line))
 
 
@@ -124,12 +123,22 @@ def _find_release(book: Ledger, release_id: str) -> ChargedRelease:
 
 
 def _print(file: Path, summary: Summary, releases: list[ChargedRelease]) -> None:
-    lines = [filled(f"{name:<10}{text}", hang=" " * 10) for name, text in _overview(summary)]
-    typer.echo("\n".join([str(file), *lines]))
-    if summary.terms is None:
-        return
-    columns = ("release", "reserved (UTC)", "state", "mechanism", "cost per unit", "charged")
-    print_table(columns, map(_cells, releases), left=4)
+    terms = summary.terms
+    lines = {"created": f"{_minute(summary.created)} UTC", "limits": f"{summary.limits}, per unit"}
+    if terms is None:
+        lines["releases"] = "none yet; the first one fixes the unit and the currency"
+    else:
+        key = "its text" if terms.by == TEXT else f"the column {terms.by!r}"
+        lines |= {"currency": terms.cost} | ({} if terms.space is None else {"space": terms.space})
+        lines["unit"] = f"a {terms.unit}, identified by {key} (relation: {terms.relation})"
+        lines["charged"] = f"{summary.units:,} {terms.units}; {summary.exhausted:,} of them have no budget left"
+        for name, balance in (("median", summary.median), ("most", summary.highest)):
+            if balance is not None:
+                lines[name] = _describe(balance, terms)
+    typer.echo("\n".join([str(file), *(filled(f"{name:<10}{text}", hang=" " * 10) for name, text in lines.items())]))
+    if terms is not None:
+        columns = ("release", "reserved (UTC)", "state", "mechanism", "cost per unit", "charged")
+        print_table(columns, map(_cells, releases), left=4)
     if summary.pending:
         typer.echo(
             f"{_count(summary.pending, 'release')} pending: still running, or died. If its output exists:\n"
@@ -146,40 +155,20 @@ def _cells(release: ChargedRelease) -> list[str]:
     return [short_id, _minute(release.reserved_at), release.state, mechanism, costs, f"{release.units:,}"]
 
 
-def _overview(summary: Summary) -> list[tuple[str, str]]:
-    terms = summary.terms
-    lines = [("created", f"{_minute(summary.created)} UTC"), ("limits", f"{summary.limits}, per unit")]
-    if terms is None:
-        return [*lines, ("releases", "none yet; the first one fixes the unit and the currency")]
-    lines.append(("currency", terms.cost))
-    if terms.space is not None:
-        lines.append(("space", terms.space))
-    key = "its text" if terms.by == TEXT else f"the column {terms.by!r}"
-    lines.append(("unit", f"a {terms.unit}, identified by {key} (relation: {terms.relation})"))
-    lines.append(("charged", f"{summary.units:,} {terms.units}; {summary.exhausted:,} of them have no budget left"))
-    for name, balance in (("median", summary.median), ("most", summary.highest)):
-        if balance is not None:
-            lines.append((name, f"{_spent(balance, terms)}; {_left(balance, terms)}"))
-    return lines
-
-
-def _spent(balance: Balance, terms: Terms | None) -> str:
-    return f"spent {_amount(in_digits, balance.spent, balance.delta or None, terms)}"
-
-
-def _left(balance: Balance, terms: Terms | None) -> str:
-    parts = []
+def _describe(balance: Balance, terms: Terms | None) -> str:
+    """Return the spent and the remaining budget in words."""
+    currency = Currency.RHO if terms is not None and terms.currency is Currency.RHO else Currency.EPSILON
+    spent = f"spent {currency} {in_digits(balance.spent)}"
+    if balance.delta:
+        spent += f" (delta {in_digits(balance.delta)})"
+    left = []
     if balance.left is not None:
-        delta = balance.delta_left if balance.delta or balance.delta_left else None  # None: no delta is allowed
-        parts.append(_amount(in_digits_at_least, balance.left, delta, terms))
+        left.append(f"{currency} {in_digits_at_least(balance.left)}")
+        if balance.delta_left is not None and (balance.delta or balance.delta_left):  # else no delta is allowed
+            left[0] += f" (delta {in_digits_at_least(balance.delta_left)})"
     if balance.releases_left is not None:
-        parts.append(_count(balance.releases_left, "release"))
-    return f"left {' and '.join(parts)}"
-
-
-def _amount(digits: Callable[[float], str], cost: float, delta: float | None, terms: Terms | None) -> str:
-    name = Currency.RHO if terms is not None and terms.currency is Currency.RHO else Currency.EPSILON
-    return f"{name} {digits(cost)}" + ("" if delta is None else f" (delta {digits(delta)})")
+        left.append(_count(balance.releases_left, "release"))
+    return f"{spent}; left {' and '.join(left)}"
 
 
 def _count(number: int, noun: str) -> str:

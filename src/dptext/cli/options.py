@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from dptext.cli.console import print_json, say
 from dptext.errors import ParameterError
+from dptext.features.features import DEFAULT_IN_WORDS, NAMES
 from dptext.io.documents import OnError
 from dptext.io.formats import NAMES_OF_FORMATS
 from dptext.methods.data import LICENCE
@@ -18,25 +21,17 @@ from dptext.vectors.formats import KNOWN_VECTORS
 PANELS = ("Input", "Output", "Privacy", "Method", "Run")
 
 
-@dataclass(frozen=True)
-class Option:
-    """An option of a command, or an argument (no panel). It is the default of a parameter or of a dataclass field."""
-
-    panel: str | None
-    default: Any
-    help: str
-    metavar: str | None = None
-    flags: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-
 def _option(
     panel: str | None, default: Any, text: str, metavar: str | None = None, *flags: str, **settings: Any
 ) -> Any:
-    return Option(panel, default, text, metavar, flags, settings)
+    """Return an option of a command: the default of a parameter, or of a field of a dataclass."""
+    return typer.Option(default, *flags, help=text, metavar=metavar, rich_help_panel=panel, **settings)
 
 
-argument = partial(_option, None)
+def argument(default: Any, text: str, metavar: str) -> Any:
+    return typer.Argument(default, help=text, metavar=metavar)
+
+
 input_option, output_option, privacy_option, method_option, run_option = (partial(_option, panel) for panel in PANELS)
 EPSILON_REQUIRED = "--epsilon is required: run `dptext advise FILE` to choose a method and an epsilon"
 ANALYSIS_SEED = 0  # of attacks, audits and reports: the same command gives the same numbers
@@ -50,7 +45,8 @@ class Output:
     quiet: bool = False
 
     def say(self, text: str) -> None:
-        say(text, quiet=self.quiet)
+        if not self.quiet:
+            say(text)
 
     def print_result(self, data: Callable[[], Any], show: Callable[[], object]) -> None:
         """Print the result: as JSON with --json, else for people unless --quiet."""
@@ -76,10 +72,7 @@ SOURCES = argument(..., _FILES, "IN...")
 OPTIONAL_SOURCES = argument((), _FILES, "IN")
 TEXT = input_option("text", "Column that holds the text.", "COLUMN")
 KEEP = output_option(
-    (),
-    "Column to publish unchanged (repeatable); other columns are dropped. Write COLUMN! to confirm a column "
-    "that looks like an identifier.",
-    "COLUMN",
+    (), "Column to publish unchanged (repeatable). COLUMN! confirms one that looks like an identifier.", "COLUMN"
 )
 
 
@@ -89,9 +82,7 @@ class Inputs:
 
     sources: tuple[str, ...] = SOURCES
     text: str = TEXT
-    in_format: str | None = input_option(
-        None, "Input format (.jsonl, .csv) if the name has none.", "SUFFIX", "--format"
-    )
+    in_format: str | None = input_option(None, "Input format if the name has none: .jsonl, ...", "SUFFIX", "--format")
     encoding: str | None = input_option(None, "Input encoding if it is not UTF-8, such as windows-1252.", "NAME")
 
     @property
@@ -130,11 +121,9 @@ class Rows(Inputs):
 FORCE = output_option(False, "Replace an existing output or an interrupted run.")
 USER = privacy_option(None, "Column that names the author, whom the guarantee protects.", "COLUMN")
 DELTA = privacy_option(1e-6, "Delta of the (epsilon, delta)-DP guarantee.")
+BANK_UNIT = privacy_option("sentence", "Bank: --epsilon covers one sentence, or a document with all its sentences.")
 PUBLIC_USERS = privacy_option(
-    None,
-    "Public upper bound on the number of users, used to check delta (skip-gram also divides by it). Do not "
-    "count the private data.",
-    "N",
+    None, "Public upper bound on the number of users, to check delta. Do not count the private data.", "N"
 )
 LEDGER = privacy_option(None, "Ledger that charges this release, or refuses it (see dptext ledger).", "FILE")
 SEED = privacy_option(None, "Repeatable noise, for tests and papers only. A seed voids the guarantee.")
@@ -145,6 +134,15 @@ def check_all(checks: Mapping[str, object]) -> None:
     for message, is_wrong in checks.items():
         if is_wrong:
             raise ParameterError(message)
+
+
+def check_for_spark(inputs: Inputs, further: Mapping[str, object]) -> None:
+    """Raise for inputs and further options that Spark does not support."""
+    flags = [flag for flag, is_set in {"--encoding": inputs.encoding, **further}.items() if is_set]
+    if flags:
+        raise ParameterError(f"Spark does not support {', '.join(flags)}: leave it out")
+    if "-" in inputs.sources:
+        raise ParameterError("Spark reads no pipes: name paths that the cluster can see")
 
 
 def check_user(unit: str, user: str | None) -> None:
@@ -164,60 +162,49 @@ class Charge:
 
     ledger: Path | None = LEDGER
     user: str | None = privacy_option(
-        None,
-        "Column that names the author: report the guarantee for all texts of one person, and charge authors "
-        "in the ledger instead of texts.",
-        "COLUMN",
+        None, "Column of authors: report the guarantee for all texts of one, and charge them in the ledger.", "COLUMN"
     )
 
 
-REDACTION_LIST = input_option(
-    None, "Redaction list that was used for PRIVATE (one term per line).", "FILE", "--redact-list"
-)
+REDACTION_LIST = input_option(None, "Redaction list of PRIVATE (one term per line).", "FILE", "--redact-list")
 
 
-VECTORS = method_option(
-    "glove-6b-50d", f"Public word vectors: {', '.join(KNOWN_VECTORS)}, a file or folder.", "NAME|PATH"
-)
+VECTORS = method_option("glove-6b-50d", f"Word vectors: {', '.join(KNOWN_VECTORS)}, a path.", "NAME|PATH")
 LIMIT = method_option(50_000, "Number of the most frequent words to use.", "N")
 SETTINGS = method_option((), "Further argument of the mechanism's Python class (repeatable).", "NAME=VALUE", "--set")
 
 
-def parse_settings(settings: Iterable[str]) -> dict[str, str | float | int]:
-    """Return ``["t=0.5"]`` (the values of ``--set``) as ``{"t": 0.5}``."""
+def parse_settings(settings: Iterable[str], kind: str, known: Collection[str]) -> dict[str, str | float | int]:
+    """Return ``["t=0.5"]`` (the values of ``--set``) as ``{"t": 0.5}``, the known arguments of a kind of mechanism."""
     parsed: dict[str, str | float | int] = {}
     for setting in settings:
         name, sign, value = setting.partition("=")
-        if not sign or not name or name in parsed:
+        if not sign or name in parsed:
             raise ParameterError(f"--set expects NAME=VALUE, each name once, got {setting!r}")
+        if name not in known:
+            raise ParameterError(f"{kind} has no {name}: --set takes {', '.join(sorted(known)) or 'nothing'}")
         parsed[name] = _number(value)
     return parsed
 
 
 def _number(value: str) -> str | float | int:
-    for kind in (int, float):
-        try:
-            number = kind(value)
-        except ValueError:
-            continue
-        return number if abs(number) < 2**63 or kind is float else float(value)
-    return value
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return int(value) if value.lstrip("+-").isdecimal() and abs(number) < 2**63 else number
 
 
-def _validate_licence(licence: str | None) -> str | None:
+def _check_licence(licence: str | None) -> str | None:
     if licence == LICENCE:
         raise ParameterError(f"--licence {LICENCE} is a placeholder: replace it by the licence of the public texts")
     return licence
 
 
-LICENCE_OPTION = output_option(
-    None, "Licence of the public texts, shown in the statement and the card.", callback=_validate_licence
-)
+LICENCE_OPTION = output_option(None, "Licence of the public texts, for statement and card.", callback=_check_licence)
 PUBLIC_TEXT = input_option("text", "Column of the public files that holds the text.", "COLUMN")
 PUBLIC_LABEL = input_option(None, "Column of public labels, to predict or compare accuracy.", "COLUMN")
-RELEASE_VECTORS = input_option(
-    None, "Word replacement: the public word vectors, if they moved.", "NAME|PATH", "--vectors"
-)
+RELEASE_VECTORS = input_option(None, "Word replacement: vectors, if they moved.", "NAME|PATH", "--vectors")
 RELEASE_BANK = input_option(None, "Sentence replacement: the folder of the bank.", "FOLDER", "--bank")
 
 
@@ -242,12 +229,13 @@ class PublicInputs:
         return {**vars(self), "public": [Path(path) for path in self.public], "seed": ANALYSIS_SEED}
 
 
+_FEATURES = f"Text features: {', '.join(NAMES)}, or the path of word vectors or of a sentence model."
+FEATURES = method_option(None, _FEATURES, "NAME|PATH", show_default=DEFAULT_IN_WORDS)
+ENCODER = method_option(None, _FEATURES, "NAME|PATH", "--encoder", show_default=DEFAULT_IN_WORDS)
 ENGINE = run_option("local", "Execution engine: this machine, or Spark (paths must be visible to the cluster).")
 PROCESSES = run_option(1, "Number of processes. The output does not depend on it.", "N")
-YES = run_option(False, "Do not ask for confirmation.", None, "--yes", "-y")
-PLAN = run_option(
-    False, "Predict the quality for a number of users (--people) without reading the private data, then exit."
-)
+PLAN = run_option(False, "Predict the quality for --people users without reading private data, then exit.")
+PEOPLE_REQUIRED = "--plan needs a public number of users: --people 1000 (do not count IN)"
 PEOPLE = run_option(None, "Public number of users for --plan. Do not count the private data.", "N")
 
 
@@ -258,3 +246,9 @@ class Run:
     resume: bool = run_option(False, "Resume an interrupted run.")
     seed: int | None = SEED
     force: bool = FORCE
+    yes: bool = run_option(False, "Do not ask for confirmation.", None, "--yes", "-y")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments of a release."""
+        return {"resume": self.resume, "seed": self.seed, "force": self.force}

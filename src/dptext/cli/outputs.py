@@ -6,8 +6,7 @@ import json
 import os
 import shlex
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,17 @@ from typing import Any
 import typer
 
 from dptext.cli import options
-from dptext.cli.console import WIDTH, confirm, print_json, progress_bar, resumable
-from dptext.errors import ParameterError, StorageError
+from dptext.cli.console import WIDTH, confirm, print_json
+from dptext.errors import ParameterError
 from dptext.io.batches import STANDARD, is_pipe
-from dptext.io.documents import DocumentReader, NoDocumentsError, find_files, read_documents
+from dptext.io.documents import NoDocumentsError, find_files, read_documents
 from dptext.io.formats import SUFFIXES, file_format, written_format
+from dptext.privacy.budgets import delta_too_large
+from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import came_out, for_person
 from dptext.release.job import Job
 from dptext.release.release import Release, Tally, promise_to, rejects_path, statement_path
-from dptext.release.run import TextFiles, check_output
+from dptext.release.run import TextFiles, check_output, is_released
 from dptext.text.identifiers import Column, columns_of
 
 
@@ -42,6 +43,9 @@ class Place:
     def is_begun(self, run: options.Run) -> bool:
         """True if a resumed run was begun before, or has nothing left to do."""
         return run.resume and self.out != STANDARD and (Job.is_open(self.out) or self.out.exists())
+
+
+# -- before the work -----------------------------------------------------------------------------------------------
 
 
 def find_places(rows: options.Rows, out: str, *, suffix: str | None = None) -> list[Place]:
@@ -111,24 +115,30 @@ def check_kept(columns: Iterable[Column]) -> None:
     """Raise if a column to keep looks like an identifier."""
     identifying = [column for column in columns if column.identifies]
     if identifying:
-        names = [shlex.quote(column.name) for column in identifying]
-        reasons = "; ".join(f"{column.name!r} ({', and '.join(column.reasons)})" for column in identifying)
+        names = " ".join(f"--keep {shlex.quote(column.name)}" for column in identifying)
         confirmed = " ".join(f"--keep {shlex.quote(f'{column.name}!')}" for column in identifying)
+        reasons = "; ".join(f"{column.name!r} ({', '.join(column.reasons)})" for column in identifying)
         raise ParameterError(
-            f"--keep {' --keep '.join(names)} would be published unchanged next to the private texts, and looks like "
-            f"an identifier: {reasons}. Leave it out, or confirm it: {confirmed}"
+            f"{names} would be published unchanged next to the private texts, and looks like an identifier: {reasons}. "
+            f"Leave it out, or confirm it: {confirmed}"
         )
 
 
-def announce(guarantee: str, caution: str, *, yes: bool, asks: bool, output: options.Output) -> None:
+def announce(guarantee: str, caution: str, run: options.Run, output: options.Output, *, asks: bool) -> None:
     """Print the guarantee before anything is written, and ask for confirmation if it does not protect."""
     output.say(guarantee)
     if not caution:
         return
     output.say(caution)
-    if asks and not confirm("Write it all the same?", yes=yes, quiet=output.quiet):
+    if asks and not confirm("Write it all the same?", yes=run.yes, quiet=output.quiet):
         output.say("Nothing was written.")
         raise typer.Exit(1)
+
+
+def say_large_delta(delta: float, public_users: int | None, output: options.Output) -> None:
+    problem = delta_too_large(delta, public_users=public_users)
+    if problem is not None:
+        output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")
 
 
 def shell_argument(source: str) -> str:
@@ -136,31 +146,42 @@ def shell_argument(source: str) -> str:
     return "FILE" if source == "-" else shlex.quote(source)
 
 
+# -- the work, and its results -------------------------------------------------------------------------------------
+
+
 def release_all(
     places: Sequence[Place],
-    done: Collection[Path],
-    release: Callable[[Place, Callable[[DocumentReader, int], None]], Release],
+    release: Callable[[Place], Release],
     noun: str,
+    rows: options.Rows,
+    run: options.Run,
     output: options.Output,
     *,
+    statement: PrivacyStatement,
     user: str | None = None,
     warning: Callable[[Tally], str | None] = lambda _: None,
 ) -> None:
-    """Release place after place, with a progress bar on a terminal, and print what was written."""
+    """Release place after place, except for those that a resumed run finds done, and print what was written."""
+    done = {place.out for place in places if run.resume and is_released(place.out, statement, rows.kept)}
     releases: list[Release] = []
-    with resumable(), progress_bar("privatizing", quiet=output.quiet) as bar, _noted(releases, len(places)):
+    try:
         for place in places:
             if place.is_in_folder:
-                _make_folder(place.out.parent)
+                place.out.parent.mkdir(parents=True, exist_ok=True)
             if place.out in done:
                 output.say(f"{place.out} exists already and is left unchanged.")
                 continue
             try:
-                releases.append(release(place, bar.rows))
+                releases.append(release(place))
             except NoDocumentsError:
                 if not place.is_in_folder:
                     raise
                 output.say(f"{place.sources[0]} holds no documents and is left out.")
+    except BaseException as error:
+        if releases:
+            count = f"{len(releases)} of {len(places)} files are released"
+            error.add_note(f"{count}; add --resume to release only the others")
+        raise
     for_author = "" if user is None else guarantee_for_author(releases, user, uncounted=len(done))
     for item in releases:
         if item.resumed:
@@ -177,24 +198,6 @@ def release_all(
             for item in releases
         ]
         print_json(data[0] if len(data) == 1 else data)
-
-
-@contextmanager
-def _noted(releases: Sequence[Release], count: int) -> Iterator[None]:
-    """Add to an error at one file of many that others are released already."""
-    try:
-        yield
-    except BaseException as error:
-        if releases:
-            error.add_note(f"{len(releases)} of {count} files are released; add --resume to release only the others")
-        raise
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError.of("make", folder, error) from None
 
 
 def guarantee_for_author(releases: Sequence[Release], user: str, *, uncounted: int = 0) -> str:
@@ -222,5 +225,5 @@ def say_to_owner(counts: str, warning: str | None, output: options.Output, *, fo
         output.say("\n".join(["For you alone (it is in no statement):", *lines]))
 
 
-def written_as_dict(out: Path | str, statement: Any) -> dict[str, Any]:
+def written_as_dict(out: Path | str, statement: PrivacyStatement) -> dict[str, Any]:
     return {"out": str(out), "statement": json.loads(statement.to_json())}

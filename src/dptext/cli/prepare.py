@@ -1,101 +1,38 @@
-"""Before a release: ``dptext advise``, ``dptext bank`` and ``dptext playground``."""
+"""Before a release: ``dptext bank`` and ``dptext calibrate``."""
 
 from __future__ import annotations
 
 import shlex
-import sys
-import threading
-import webbrowser
 from collections.abc import Sequence
-from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from dptext.calibration import calibration
+from dptext.calibration.deniability import ETA, Deniability, Replacements, deniability, replacements
 from dptext.cli import options
-from dptext.cli.console import can_ask, print_json, print_paragraph, print_table, progress_bar, resumable, say, stdout
-from dptext.cli.options import argument, input_option, method_option, output_option, privacy_option, run_option
-from dptext.errors import DptextError, ParameterError
-from dptext.features.features import DEFAULT_IN_WORDS, NAMES
-from dptext.methods.data import QUESTIONS, Holder, Purpose, Question, Recipient
+from dptext.cli.console import print_paragraphs, print_table
+from dptext.cli.options import argument, method_option, output_option, privacy_option, run_option
+from dptext.errors import ParameterError
+from dptext.privacy.guarantee import rounded_down
+from dptext.privacy.wording import percent_at_most
+from dptext.validation import check_choice
+from dptext.vectors.formats import load_vectors
+from dptext.words.registry import MECHANISMS
 
-_MAX_WIDTH = 100
-_DRAW_EPSILONS = (4.0, 8.0, 12.0)
+if TYPE_CHECKING:
+    pass
 
-
-# -- advise --------------------------------------------------------------------------------------------------------
-
-
-def advise(
-    *,
-    sources: tuple[str, ...] = options.SOURCES,
-    text: str | None = input_option(None, "Column that holds the text.", "COLUMN", show_default="guessed"),
-    label: tuple[str, ...] = input_option(
-        (), "Column that holds a label (repeatable).", "COLUMN", show_default="guessed"
-    ),
-    public: tuple[str, ...] = input_option(
-        (), "Public texts for previews and commands (repeatable).", "FILE", show_default="bundled ones"
-    ),
-    public_text: str = options.PUBLIC_TEXT,
-    public_label: str | None = options.PUBLIC_LABEL,
-    user: str | None = privacy_option(
-        None, "Column that names the author, whom the guarantee protects.", "COLUMN", show_default="guessed"
-    ),
-    trust: Holder | None = privacy_option(
-        None, "central: one party may hold all texts; local: every owner or device protects its own."
-    ),
-    recipient: Recipient | None = privacy_option(None, "Who receives the release."),
-    purpose: Purpose | None = method_option(
-        None, "Purpose: texts to read, a classifier, word vectors, vectors sent by devices, or statistics."
-    ),
-    output: options.Output,
-) -> None:
-    """Compare the release methods for a file, with the command to run.
-
-    Print the guarantee, utility and attack success of each method, for the owner of the data. Nothing is written. On a
-    terminal, it asks for --purpose, --recipient and --trust if they are missing.
-
-    Example: dptext advise notes.csv --purpose read --recipient public --trust central
-    """
-    answers: dict[str, Any] = {"purpose": purpose, "recipient": recipient, "trust": trust}
-    if not (output.as_json or output.quiet) and can_ask():
-        answers |= _ask([question for question in QUESTIONS if answers[question.name] is None])
-    from dptext.methods import advise as comparison  # loads every method: the help does without
-
-    advice = comparison.advise(
-        [Path(name) for name in sources],
-        text=text,
-        user=user,
-        label=label or None,
-        public=[Path(name) for name in public] or None,
-        public_text=public_text,
-        public_label=public_label,
-        **answers,
-    )
-    console = stdout()
-    width = min(console.width, _MAX_WIDTH) if console.is_terminal else comparison.WIDTH
-    output.print_result(advice.as_dict, lambda: typer.echo(comparison.as_text(advice, width)))
-
-
-def _ask(questions: Sequence[Question]) -> dict[str, str | None]:
-    """Ask questions on a terminal; an answer is a number, a name, or nothing."""
-    answers: dict[str, str | None] = {}
-    for question in questions:
-        names = list(question.choices)
-        valid: dict[str, str | None] = {"": None, **{name: name for name in names}}
-        say(question.text)
-        for number, (name, meaning) in enumerate(question.choices.items(), 1):
-            say(f"  {number}  {name:<11} {meaning}")
-            valid[str(number)] = name
-        while question.name not in answers:
-            sys.stderr.write(f"--{question.name} (1 to {len(names)}; Enter: not decided): ")
-            sys.stderr.flush()
-            answer = sys.stdin.readline().strip().casefold()
-            if answer in valid:
-                answers[question.name] = valid[answer]
-        say("")
-    return answers
+_SENTENCES = "cli/templates/calibrate.txt"
+_COLUMNS = "epsilon|stays\nmean|\n5%|of text\n50%|\n95%|could\n5%|become\n50%|(words)\n95%|moves\nby|neigh-\nbour"
+_QUANTILES = (0.05, 0.5, 0.95)
+_WORD_LENGTH = 14
+_FACTORS = (0.5, 0.7, 0.85, 1.2, 1.4, 2.0)  # epsilons around the calibrated one
+_WORDS = ("doctor", "london", "angry", "paid")
+_KEEP_RATE = 0.5
+_EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 
 
 # -- bank ----------------------------------------------------------------------------------------------------------
@@ -112,12 +49,7 @@ def bank(
     licence: str | None = options.LICENCE_OPTION,
     force: bool = options.FORCE,
     sentences: bool = method_option(False, "Cut documents into sentences, as private documents will be cut."),
-    encoder: str | None = method_option(
-        None,
-        f"Text similarity: {', '.join(NAMES)}, or the path of word vectors or of a sentence model.",
-        "NAME|PATH",
-        show_default=DEFAULT_IN_WORDS,
-    ),
+    encoder: str | None = options.ENCODER,
     output: options.Output,
 ) -> None:
     """Make a bank of public texts for sentence replacement.
@@ -131,20 +63,12 @@ def bank(
     from dptext.sentences.bank import TextBank, check_place
 
     target = check_place(out, replace=force)
-    with resumable(), progress_bar("reading public texts", quiet=output.quiet) as bar:
-        documents = Pool([Path(path) for path in public], text=text, name=name, licence=licence)
-        if any(target in path.resolve().parents for path in documents.files):
-            raise ParameterError(f"{str(out)!r} holds a file of POOL, which would be deleted: choose another folder")
-        texts = documents.sentences() if sentences else documents
-        count = len(texts)
-        saved = TextBank(
-            texts, encoder=encoder, progress=lambda done: bar.step(min(done, count), count, "public texts")
-        )
-        saved.save(out, replace=force)
-    similarity = _similarity(saved)
-    if output.as_json:
-        counts = {"texts": len(saved), "repeated": texts.repeated, "empty": texts.empty}
-        print_json({"out": str(out), **counts, **saved.parameters(), "similarity": {"texts_like_the_bank": similarity}})
+    documents = Pool([Path(path) for path in public], text=text, name=name, licence=licence)
+    if any(target in path.resolve().parents for path in documents.files):
+        raise ParameterError(f"{str(out)!r} holds a file of POOL, which would be deleted: choose another folder")
+    texts = documents.sentences() if sentences else documents
+    saved = TextBank(texts, encoder=encoder)
+    saved.save(out, replace=force)
     if sentences:
         output.say(f"Cut {len(documents):,} documents into {texts.given:,} sentences.")
     features = saved.features
@@ -154,75 +78,185 @@ def bank(
         output.say(f"Left out {repeated:,} repeated and {empty:,} empty texts.")
     if saved.licence is None:
         output.say("Warning: --licence is missing, and the texts of the bank are published unchanged.")
-    if not (output.quiet or output.as_json):
-        _print_similarity(similarity)
+    counts = {"texts": len(saved), "repeated": texts.repeated, "empty": texts.empty}
+    _show_bank(saved, _EPSILONS, "sentence", output, {"out": str(out), **counts, **saved.parameters()})
     output.say(f"To use it: dptext privatize IN -o OUT --mechanism bank --bank {shlex.quote(str(out))} --epsilon 8")
 
 
-def _similarity(saved: Any) -> dict[str, Any]:
-    from dptext.noise.subset_selection import SubsetSelection, best_size
-
-    profile, draws = saved.profile, []
-    for epsilon in _DRAW_EPSILONS:
-        size = min(best_size(epsilon, profile), profile.candidates - 1)
-        share = size * SubsetSelection(len(saved), size, epsilon).probabilities[0]
-        draws.append({"epsilon": epsilon, "size": size, "share": share, "similarity": profile.expected(size, epsilon)})
-    nearest, average = (float(profile.cumulative[index] / profile.ranks[index]) for index in (0, -1))
-    return {"any": average, "nearest": nearest, "draws": draws}
+# -- calibrate -----------------------------------------------------------------------------------------------------
 
 
-def _print_similarity(similarity: dict[str, Any]) -> None:
-    draws = similarity["draws"]
-    names = {"any text": "any", "nearest text": "nearest"}
-    rows = [[name, f"{round(similarity[key], 2) + 0.0:.2f}", "", ""] for name, key in names.items()]
-    for draw in draws:
-        size, share = f"{draw['size']:,}", f"{draw['share']:.0%}"
-        rows.append([f"epsilon {draw['epsilon']:g}", f"{round(draw['similarity'], 2) + 0.0:.2f}", size, share])
-    typer.echo("Similarity of a replacement to its original (1: equal), for texts like the bank:")
-    print_table(("replacement", "similarity", "nearest texts", "share of draws"), rows)
-    size = draws[0]["size"]
-    nearest = "are the most similar text" if size == 1 else f"fall among the {size:,} most similar texts"
-    print_paragraph(
-        f"At epsilon {draws[0]['epsilon']:g}, {draws[0]['share']:.0%} of draws {nearest}. Epsilon is per draw: the "
-        "epsilon of a document is divided by its number of sentences "
-        "(--max-sentences)."
+@dataclass(frozen=True, kw_only=True)
+class WordOptions:
+    """Word replacement: the mechanism, and the target that an epsilon should reach."""
+
+    keep_rate: float | None = method_option(None, "Find the epsilon at which this share of words stays, on average.")
+    word: tuple[str, ...] = method_option((), "Also show the replacements of this word (repeatable).", "WORD")
+    mechanism: str = method_option("tem", f"Mechanism: {', '.join(MECHANISMS)}.", "NAME")
+    vectors: str = options.VECTORS
+    limit: int = options.LIMIT
+    rows: int = run_option(400, "Number of words to measure, sampled by frequency.", "N")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BankOptions:
+    """Sentence replacement: the bank, and the target that an epsilon should reach."""
+
+    bank: Path | None = method_option(None, "Calibrate this bank instead of word replacement.", "FOLDER")
+    relinking: float | None = method_option(
+        None, "Bank: find the epsilon at which an adversary names the author out of --people this often.", "CHANCE"
     )
+    people: int = method_option(300, "Bank: number of people for --relinking.", "N")
+    unit: Literal["sentence", "document"] = options.BANK_UNIT
 
 
-# -- playground ----------------------------------------------------------------------------------------------------
-
-
-def playground(
+def calibrate(
     *,
-    port: int | None = run_option(None, "Port of 127.0.0.1.", "N", show_default="a free one"),
-    opens: bool = run_option(False, "Also open the page in the browser.", None, "--open"),
+    epsilon: tuple[float, ...] = privacy_option((), "Show this epsilon (repeatable)."),
+    words: WordOptions,
+    texts: BankOptions,
     output: options.Output,
 ) -> None:
-    """Try the release methods on a text in the browser, on this machine only.
+    """Show the effect of an epsilon on words, or find the epsilon for a target.
 
-    It is a teaching aid, not a release.
+    The default target is that half of the words stay. With --bank, show how often a text is traced back to its author.
 
-    Example: dptext playground --open
+    Example: dptext calibrate --keep-rate 0.3 --word doctor
     """
-    from dptext.playground.server import PREVIEWERS, Playground, Server
-
-    model = Playground()
-    server = Server(model, port=port)
-    if output.as_json:
-        print_json({"address": server.address})
+    has_bank = texts.bank is not None
+    if flags := options.changed_flags(words if has_bank else texts):
+        hint = "for word replacement: leave it out with --bank" if has_bank else "for a bank: add --bank FOLDER"
+        raise ParameterError(f"{', '.join(flags)} is {hint}")
+    if epsilon and (words.keep_rate is not None or texts.relinking is not None):
+        raise ParameterError("give either --epsilon or a target (--keep-rate, --relinking)")
+    if has_bank:
+        _calibrate_bank(texts, epsilon, output)
     else:
-        typer.echo(f"The playground is at {server.address}")
-    output.say("Only this machine can reach it, and only with this address. Ctrl-C stops it.")
+        _calibrate_words(words, epsilon, output)
 
-    def load() -> None:
-        """Load vectors and models while the browser opens; an error is raised again when the page asks."""
-        with suppress(DptextError):
-            first = next(iter(PREVIEWERS))
-            model.show(first, model.samples[0][1], PREVIEWERS[first].epsilons[2], draws=1)
 
-    threading.Thread(target=load, daemon=True).start()
-    if opens:
-        webbrowser.open(server.address)
-    with suppress(KeyboardInterrupt):
-        server.run()
-    output.say("Stopped.")
+def _calibrate_words(words: WordOptions, epsilons: Sequence[float], output: options.Output) -> None:
+    name = check_choice("mechanism", words.mechanism.lower(), MECHANISMS)
+    vectors = load_vectors(words.vectors, limit=words.limit)
+    family = calibration.Family(vectors, name)
+    sampling: dict[str, Any] = {"rows": words.rows, "seed": options.ANALYSIS_SEED}
+    output.say(f"Measuring {family.name} on {vectors.source} ({len(vectors):,} words) ...")
+    target: calibration.Calibration | None = None
+    rows = [deniability(family(value), **sampling) for value in sorted(set(epsilons))]
+    if not epsilons:
+        rate = _KEEP_RATE if words.keep_rate is None else words.keep_rate
+        target = calibration.calibrate(vectors, name, keep_rate=rate, **sampling)
+        around = [rounded_down(target.epsilon * factor, 3) for factor in _FACTORS]
+        rows = [target.deniability, *(deniability(family(value), **sampling) for value in around)]
+        rows.sort(key=lambda row: row.epsilon)
+    last = len(rows) - 1
+    mechanisms = [family(rows[place].epsilon) for place in sorted({(last + 1) // 6, (last + 1) // 2, last - last // 6})]
+    known = tuple(word for word in _WORDS if word in vectors) or vectors.words[: len(_WORDS)]
+    examples = [
+        [replacements(mechanism, word, seed=options.ANALYSIS_SEED) for mechanism in mechanisms]
+        for word in (words.word or known)
+    ]
+
+    def as_dict() -> dict[str, Any]:
+        names = ("epsilon", "target", "goal", "reached", "error")
+        return {
+            "vectors": {"source": vectors.source, "words": len(vectors), "sha256": vectors.fingerprint},
+            "found": None if target is None else {name: getattr(target, name) for name in names},
+            "epsilons": [row.as_dict() for row in rows],
+            "words": [asdict(example) for row in examples for example in row],
+        }
+
+    def show() -> None:
+        typer.echo(f"Effect of epsilon on words of running text: {rows[0].mechanism} on {vectors.source}")
+        print_table(_COLUMNS.split("|"), map(_cells, rows), left=0)
+        print_paragraphs(_SENTENCES, topic="words", first=rows[0], error=max(row.error("keep") for row in rows))
+        typer.echo("\nReplacements of single words")
+        columns = ["word", *(f"epsilon {example.epsilon:.4g}" for example in examples[0])]
+        cells = (
+            [row[0].word[:_WORD_LENGTH] + ("" if row[0].known else "\n(unknown)"), *map(_likeliest, row)]
+            for row in examples
+        )
+        print_table(columns, cells, left=len(columns))
+        if target is not None:
+            statement = target.mechanism.statement
+            print_paragraphs(_SENTENCES, topic="target", target=target)
+            print_paragraphs("privacy/templates/measured.txt", epsilon=target.epsilon, statement=statement)
+
+    output.print_result(as_dict, show)
+
+
+def _cells(row: Deniability) -> list[str]:
+    """Return how often words stay, how many they could become, and how far replacements are, at one epsilon."""
+    rank = row.quantile("median_rank", 0.5)
+    return [
+        f"{row.epsilon:.4g}",
+        f"{row.mean('keep'):.3f}",
+        *(_percent(row.quantile("keep", share)) for share in _QUANTILES),
+        *(f"{row.quantile('support', share):,.0f}" for share in _QUANTILES),
+        f"{row.mean('replacement_distance'):.2f}",
+        "-" if rank != rank else f"{rank:,.0f}",
+    ]
+
+
+def _likeliest(example: Replacements) -> str:
+    """Return how often a word stays, its likeliest replacements, and how many words it could become."""
+    lines = [f"stays {_percent(example.keep)}"]
+    lines += [f"{word[:_WORD_LENGTH]} {_percent(share)}" for word, share in example.likeliest[:3]]
+    count = f"{example.support_low:,} word{'s' * (example.support_low > 1)}"
+    return "\n".join([*lines, f"{1 - ETA:.0%}: {'' if example.draws is None else '>= '}{count}"])
+
+
+def _percent(share: float) -> str:
+    """Return a share that is never rounded to certain or impossible."""
+    if share >= 0.995:
+        return "100%" if share == 1.0 else ">99%"
+    return f"{100 * share:.2g}%"
+
+
+def _calibrate_bank(texts: BankOptions, epsilons: Sequence[float], output: options.Output) -> None:
+    from dptext.calibration.reidentification import calibrate_bank
+    from dptext.sentences.bank import TextBank
+
+    assert texts.bank is not None
+    bank, target, values = TextBank.load(texts.bank), None, epsilons or _EPSILONS
+    if texts.relinking is not None:
+        output.say(f"Calibrating {bank.name!r} ({len(bank):,} texts, {bank.features.name}) ...")
+        target = calibrate_bank(
+            bank, relinking=texts.relinking, people=texts.people, unit=texts.unit, seed=options.ANALYSIS_SEED
+        )
+        values = [*values, target.epsilon]
+    names = [] if target is None else [field.name for field in fields(target) if field.name != "rewriter"]
+    found = {name: getattr(target, name) for name in names} or None
+    _show_bank(bank, values, texts.unit, output, {"bank": bank.parameters(), "found": found})
+    if target is not None and not (output.quiet or output.as_json):
+        print_paragraphs("privacy/templates/calibrated_bank.txt", found=target)
+
+
+def _show_bank(
+    bank: Any,
+    epsilons: Sequence[float],
+    unit: Literal["sentence", "document"],
+    output: options.Output,
+    data: dict[str, Any],
+) -> None:
+    """Print the effect of several epsilons on a bank, with further data for JSON."""
+    from dptext.calibration.reidentification import bank_epsilon
+
+    rows = [bank_epsilon(bank, value, unit=unit) for value in sorted(set(epsilons))]
+
+    def show() -> None:
+        typer.echo(f"Effect of epsilon on the bank {bank.name!r}, {len(bank):,} texts")
+        columns = ["epsilon", "k", "similarity", *(f"of {people:,}" for people in rows[0].relinking)]
+        cells = (
+            [
+                f"{row.epsilon:.4g}",
+                f"{row.size:,}",
+                f"{row.similarity[0]:.2f}",
+                *map(percent_at_most, row.relinking.values()),
+            ]
+            for row in rows
+        )
+        print_table(columns, cells, left=0)
+        print_paragraphs(_SENTENCES, topic="bank", random=round(rows[0].similarity[1], 2) + 0.0)
+
+    output.print_result(lambda: data | {"epsilons": [asdict(row) for row in rows]}, show)

@@ -51,10 +51,7 @@ def explain(*, file: Path = options.RELEASE, output: options.Output) -> None:
         typer.echo(f"{releases[0].statement.explain()}\n\nTHE DATA\n{filled(_comparison(releases[0]))}")
     changed = [release.data.name for release in releases if release.agrees is False]
     if changed:
-        raise DataError(
-            f"{', '.join(changed)} does not match its statement (the SHA-256 digest differs): the data was changed, or "
-            "the statement belongs to another file"
-        )
+        raise DataError(f"{', '.join(changed)} does not match its statement: the SHA-256 digest differs")
 
 
 def _comparison(release: Verification) -> str:
@@ -77,9 +74,7 @@ def _comparison(release: Verification) -> str:
 class AuditInputs(options.PublicInputs):
     """Public inputs and size of an audit."""
 
-    words: tuple[str, ...] = method_option(
-        (), "Word replacement: audit pairs of these words (repeatable); default: random.", "WORD", "--word"
-    )
+    words: tuple[str, ...] = method_option((), "Word replacement: audit these words (repeatable).", "WORD", "--word")
     samples: int = run_option(200_000, "Outputs per input where an audit has to sample.", "N")
 
 
@@ -90,74 +85,53 @@ def audit(*, file: Path = options.RELEASE, public_inputs: AuditInputs, output: o
 
     Example: dptext audit private.csv
     """
-    inputs, files = public_inputs.inputs(), releases_in(file)
-    if files:
-        _audit_files(files, inputs, output)
-        return
-    result = _audit(file, inputs, output)
-    output.print_result(result.as_dict, lambda: typer.echo("\n".join(result.lines())))
-    if result.audit.refuted:
-        raise RefusedError(f"refuted: the guarantee of {result.statement_name} does not hold")
-
-
-@dataclass(frozen=True)
-class _AuditedRelease:
-    method: Method
-    audit: Audit
-    statement_name: str
-
-    def as_dict(self) -> dict[str, Any]:
-        checks = [asdict(check) for check in self.audit.checks]
-        return {"refuted": self.audit.refuted, "checks": checks, "verdict": json.loads(self.audit.verdict.to_json())}
-
-    def lines(self) -> list[str]:
-        statement, verdict, refuted = self.audit.statement, self.audit.verdict, self.audit.refuted
-        lines = ["THE FOLDER" if self.statement_name == STATEMENT else "THE FILE"]
-        for check in self.audit.checks:
-            mark = {True: "yes", False: "NO", None: "-"}[check.passed]
-            lines.append(filled(f"{mark:<4}{check.name} ({check.detail})", hang=" " * 6))
-        text_unit = "sentence" if "pure_epsilon_of_a_sentence" in statement.parameters else "document"
-        kind = self.method.audited
-        unit = {"vectors": "vector", "words": "word", "texts": text_unit}.get(kind, str(statement.unit))
-        explanation = verdict.explain(other_file=refuted and not verdict.refuted)
-        is_small = kind == "vectors" and not verdict.refutable and verdict.allowed < 30
-        needed = samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if is_small else 0
-        meaning = audited(verdict, statement, refuted=refuted, of=kind, needed=needed)
-        return [*lines, f"\nTHE GUARANTEE FOR A {unit.upper()}", explanation, "\nMEANING", *map(filled, meaning)]
-
-
-def _audit(
-    path: Path, inputs: dict[str, Any], output: options.Output, *, only_fitting: bool = False
-) -> _AuditedRelease:
-    method, files = open_release(path, only_fitting=only_fitting, **inputs)
-    output.say(f"Auditing {files.statement.mechanism} ...")
-    result = method.check(files)
-    is_folder = path.name == STATEMENT or (path / STATEMENT).exists()
-    return _AuditedRelease(method, result, STATEMENT if is_folder else data_and_statement(path)[1].name)
-
-
-def _audit_files(files: list[Path], inputs: dict[str, Any], output: options.Output) -> None:
-    """Audit all private files of a folder; report the files that cannot be audited, with the reason."""
-    results: dict[str, _AuditedRelease] = {}
+    files, refuted = releases_in(file), []
+    data: dict[str, Any] = {}
     failures: dict[str, str] = {}
-    for file in files:
+    for path in files or [file]:
         try:
-            results[file.name] = _audit(file, inputs, output, only_fitting=True)
-            lines = results[file.name].lines()
+            method, release = open_release(path, only_fitting=bool(files), **public_inputs.inputs())
+            output.say(f"Auditing {release.statement.mechanism} ...")
+            result = method.check(release)
         except DptextError as error:
-            failures[file.name] = str(error)
+            if not files:
+                raise
+            failures[path.name] = str(error)
+            data[path.name] = {"refuted": None, "why": str(error)}
             lines = [filled(f"not audited: {error}", indent="")]
+        else:
+            is_folder = path.name == STATEMENT or (path / STATEMENT).exists()
+            if result.refuted:
+                refuted.append(STATEMENT if is_folder else data_and_statement(path)[1].name)
+            checks, verdict = [asdict(check) for check in result.checks], json.loads(result.verdict.to_json())
+            data[path.name] = {"refuted": result.refuted, "checks": checks, "verdict": verdict}
+            lines = _audit_lines(method, result, is_folder=is_folder)
         if not (output.as_json or output.quiet):
-            typer.echo("\n".join([file.name, "=" * len(file.name), *lines, ""]))
+            title = [path.name, "=" * len(path.name)] if files else []
+            typer.echo("\n".join([*title, *lines, *([""] if files else [])]))
     if output.as_json:
-        data = {name: result.as_dict() for name, result in results.items()}
-        print_json(data | {name: {"refuted": None, "why": reason} for name, reason in failures.items()})
-    refuted = [result.statement_name for result in results.values() if result.audit.refuted]
+        print_json(data if files else data[file.name])
     if refuted:
         raise RefusedError(f"refuted: the guarantee of {', '.join(refuted)} does not hold")
     if failures:
         name, reason = next(iter(failures.items()))
         raise DataError(f"{len(failures)} of {len(files)} files could not be audited; {name}: {reason}")
+
+
+def _audit_lines(method: Method, audit: Audit, *, is_folder: bool) -> list[str]:
+    statement, verdict, refuted = audit.statement, audit.verdict, audit.refuted
+    lines = ["THE FOLDER" if is_folder else "THE FILE"]
+    for check in audit.checks:
+        mark = {True: "yes", False: "NO", None: "-"}[check.passed]
+        lines.append(filled(f"{mark:<4}{check.name} ({check.detail})", hang=" " * 6))
+    kind = method.audited
+    text_unit = "sentence" if "pure_epsilon_of_a_sentence" in statement.parameters else "document"
+    unit = {"vectors": "vector", "words": "word", "texts": text_unit}.get(kind, str(statement.unit))
+    explanation = verdict.explain(other_file=refuted and not verdict.refuted)
+    is_small = kind == "vectors" and not verdict.refutable and verdict.allowed < 30
+    needed = samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if is_small else 0
+    meaning = audited(verdict, statement, refuted=refuted, of=kind, needed=needed)
+    return [*lines, f"\nTHE GUARANTEE FOR A {unit.upper()}", explanation, "\nMEANING", *map(filled, meaning)]
 
 
 # -- report --------------------------------------------------------------------------------------------------------
@@ -169,11 +143,9 @@ class ReportOptions(options.PublicInputs):
 
     private: Path = argument(..., "A release with its statement beside it: texts, vectors or a corpus.", "PRIVATE")
     original: Path | None = input_option(
-        None, "The original texts, for attacks that know them. The page is then for their owner only.", "FILE"
+        None, "Original texts, for attacks. Only their owner may see the page.", "FILE"
     )
-    held_out: Path | None = input_option(
-        None, "Synthetic corpus: rows like --original, of people who are not in it, to test on.", "FILE"
-    )
+    held_out: Path | None = input_option(None, "Corpus: rows like --original, of other people.", "FILE")
     label: str | None = input_option(None, "Label that models are trained to predict (utility).", "COLUMN")
     attribute: str | None = input_option(None, "Attribute of the authors that attacks try to infer.", "COLUMN")
     group: str | None = input_option(None, "Groups to compare the utility for (needs --label).", "COLUMN")
@@ -208,7 +180,7 @@ def report(
     if card is not None:
         _write(card, page.card())
     if output.as_json:
-        print_json(_as_dict(page, out, card))
+        print_json(_as_dict(page) | {"out": str(out), "card": None if card is None else str(card)})
     output.say(f"Wrote {out}" + (f" and {card}" if card is not None else "") + ": open it in a browser.")
     if page.has_owner_numbers:
         output.say(
@@ -222,10 +194,11 @@ def report(
 def _command(settings: ReportOptions, out: Path, card: Path | None) -> str:
     """Return the command that makes the page again, without folders."""
     words = ["dptext", "report", settings.private.name, "-o", out.name]
-    options_: dict[str, Any] = {field.name: field.default for field in fields(settings) if field.name != "private"}
-    values = {name: getattr(settings, name) for name in options_} | {"card": card}
-    for name, value in values.items():
-        if value != (None if name == "card" else options_[name].default):
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(settings)}
+    values = {name: (getattr(settings, name), option.default) for name, option in defaults.items()}
+    del values["private"]
+    for name, (value, default) in {**values, "card": (card, None)}.items():
+        if value != default:
             for part in value if isinstance(value, tuple) else (value,):
                 is_path = isinstance(value, Path) or name in ("vectors", "public")
                 words += [options.flag(name), Path(part).name if is_path else str(part)]
@@ -237,25 +210,15 @@ def _write(path: Path, content: str, *, owner_only: bool = False) -> None:
         stream.write(content.encode("utf-8", "backslashreplace"))  # a file name may hold half a letter
 
 
-def _as_dict(page: Report, out: Path, card: Path | None) -> dict[str, Any]:
+_LISTS = ("checks", "attacks", "owner_attacks", "controls", "utility", "fairness", "gaps", "relinking", "identifying")
+
+
+def _as_dict(page: Report) -> dict[str, Any]:
     recommended = recommendation(page)
-    lists = (
-        "checks",
-        "attacks",
-        "owner_attacks",
-        "controls",
-        "utility",
-        "fairness",
-        "gaps",
-        "relinking",
-        "identifying",
-    )
     return {
-        "out": str(out),
-        "card": None if card is None else str(card),
         "recommended": {"decision": recommended.decision.name.lower(), "words": recommended.words},
         "verdicts": [json.loads(verdict.to_json()) for verdict in page.verdicts],
-        **{name: [_item(item) for item in getattr(page, name)] for name in lists},
+        **{name: [_item(item) for item in getattr(page, name)] for name in _LISTS},
         "corpus": None if page.corpus is None else asdict(page.corpus),
         **{name: getattr(page, name) for name in ("refuted", "stays", "unchanged", "command", "notes")},
     }

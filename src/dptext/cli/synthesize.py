@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from dptext.cli import options
-from dptext.cli.console import Bar, print_json, progress_bar, resumable
-from dptext.cli.labels import LabelCheck, LabelOptions, PrivateTexts
+from dptext.cli.console import print_json, print_paragraphs, print_table
+from dptext.cli.labels import LabelOptions, PrivateTexts, check_labels
 from dptext.cli.options import input_option, method_option, output_option, privacy_option
-from dptext.cli.outputs import announce, check_columns, say_written, shell_argument, written_as_dict
-from dptext.cli.plans import print_corpus_plan
+from dptext.cli.outputs import announce, check_columns, say_large_delta, say_written, shell_argument, written_as_dict
 from dptext.errors import ParameterError
-from dptext.features.features import DEFAULT_IN_WORDS, NAMES
 from dptext.features.pool import Pool
-from dptext.privacy.budgets import DeltaWarning, delta_too_large
+from dptext.io.documents import find_files, read_documents
+from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.wording import before_synthesis, cautioned_of
 from dptext.release.release import Release
 from dptext.synthesis.distribution import Shares
-from dptext.synthesis.planning import pool_warnings
+from dptext.synthesis.moments import Labels
+from dptext.synthesis.planning import COVERED, expected_quality, pool_warnings
 from dptext.synthesis.prompts import Source
 from dptext.synthesis.release import (
     Draw,
@@ -36,69 +36,52 @@ from dptext.synthesis.synthesizer import Synthesizer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
-    """The guarantee, and the ledger that it is charged to."""
+class CorpusOptions:
+    """The guarantee of the release, and the corpus that is drawn from it."""
 
     epsilon: float | None = privacy_option(None, "Privacy budget (epsilon) per user. It covers texts and labels.")
     delta: float = options.DELTA
     public_users: int | None = options.PUBLIC_USERS
     ledger: Path | None = options.LEDGER
-
-
-@dataclass(frozen=True, kw_only=True)
-class CorpusOptions:
-    """The corpus that is drawn from the release."""
-
     public: tuple[str, ...] = input_option((), "Public pool, chosen without regard to IN (repeatable).", "POOL")
     public_text: str = options.PUBLIC_TEXT
     public_label: str | None = options.PUBLIC_LABEL
     licence: str | None = options.LICENCE_OPTION
     count: int | None = output_option(None, "Number of texts to make.", "N", "-n", "--count")
     shares: Shares = method_option("released", "Shares of the labels: as released, or the same for all.")
-    features: str | None = method_option(
-        None,
-        f"Text features: {', '.join(NAMES)}, or the path of word vectors or of a sentence model.",
-        "NAME|PATH",
-        show_default=DEFAULT_IN_WORDS,
-    )
+    features: str | None = options.FEATURES
+    generator: str | None = method_option(None, "Let an OpenAI-compatible server write candidate texts.", "URL")
+    model: str | None = method_option(None, "Model of the server, or the folder of a local model.", "NAME")
+    key: str | None = method_option(None, "Environment variable that holds the key of the server.", "VARIABLE")
+    about: str = method_option("", "Public description of the texts to write, for the model.", "TEXT")
+    max_calls: int = method_option(10_000, "Maximum number of calls to the server.", "N")
 
     def pool(self) -> Pool | None:
         paths = [Path(name) for name in self.public]
         return Pool(paths, text=self.public_text, licence=self.licence) if paths else None
 
-
-@dataclass(frozen=True, kw_only=True)
-class GeneratorOptions:
-    """A language model that writes the texts."""
-
-    generator: str | None = method_option(None, "Let an OpenAI-compatible server write candidate texts.", "URL")
-    model: str | None = method_option(
-        None, "Model of the server; without --generator, folder of a local model.", "NAME"
-    )
-    key: str | None = method_option(None, "Environment variable that holds the key of the server.", "VARIABLE")
-    about: str = method_option("", "Public description of the texts to write, for the model.", "TEXT")
-    max_calls: int = method_option(10_000, "Maximum number of calls to the server.", "N")
-
-    def source(self, out: Path) -> Source | None:
-        """Return the model that writes, if any."""
+    def draw(self, pool: Pool | None, out: Path) -> Draw:
+        source: Source | None = None  # the model that writes
         if self.generator is not None:
             from dptext.synthesis.chat import ChatEndpoint
 
             if self.model is None:
                 raise ParameterError("--model NAME is required with --generator: a model of the server")
-            return ChatEndpoint(
-                self.generator,
-                model=self.model,
-                key_variable=self.key,
-                about=self.about,
-                max_calls=self.max_calls,
-                answers=_answers_path(out),
-            )
-        if self.model is not None:
+            calls: dict[str, Any] = {
+                "key_variable": self.key,
+                "max_calls": self.max_calls,
+                "answers": _answers_path(out),
+            }
+            source = ChatEndpoint(self.generator, model=self.model, about=self.about, **calls)
+        elif self.model is not None:
             from dptext.synthesis.local_model import LocalModel
 
-            return LocalModel(self.model, about=self.about)
-        return None
+            source = LocalModel(self.model, about=self.about)
+        if pool is None and source is None:
+            raise ParameterError("--public POOL is required (or a model that writes texts: --generator)")
+        if self.count is None:
+            raise ParameterError("--count N is required: a public number of texts, such as 5000 (do not count IN)")
+        return Draw(n=self.count, public=pool, generator=source, shares=self.shares)
 
 
 def _answers_path(out: Path) -> Path:
@@ -111,20 +94,13 @@ def synthesize(
     private: PrivateTexts,
     out: Path | None = output_option(None, "Output file of the corpus.", "OUT", "--out", "-o"),
     distribution: Path | None = output_option(
-        None,
-        "Folder of the released distribution. Without IN: draw from this earlier release, at no further "
-        "privacy budget.",
-        "FOLDER",
-        show_default="OUT.distribution",
+        None, "Released distribution. Without IN: draw from it.", "FOLDER", show_default="OUT.distribution"
     ),
-    budget: Budget,
     labels: LabelOptions,
     corpus: CorpusOptions,
-    generator: GeneratorOptions,
     plan: bool = options.PLAN,
     people: int | None = options.PEOPLE,
     run: options.Run,
-    yes: bool = options.YES,
     output: options.Output,
 ) -> None:
     """Make a synthetic corpus that people can read, from one noisy release.
@@ -135,21 +111,18 @@ def synthesize(
     Example: dptext synthesize notes.csv -o readable.jsonl --user author --epsilon 1 --public pool.jsonl -n 5000
     """
     if plan:
-        print_corpus_plan(corpus.pool(), budget, labels.build(), corpus, private.unit, people, output)
+        _print_plan(labels.build(), corpus, private.unit, people, output)
         return
     if out is None:
         raise ParameterError("--out OUT (.jsonl, .csv, .parquet, ...) is required")
-    if corpus.count is None:
-        raise ParameterError("--count N is required: a public number of texts to make, such as 5000 (do not count IN)")
     folder = distribution or distribution_path(out)
-    with resumable(), progress_bar("public texts", quiet=output.quiet) as bar:
-        if distribution is not None and not private.sources:
-            _check_for_draw(private, budget, labels, corpus, run)
-            draw = _draw(corpus.pool(), generator, corpus, out, bar)
-            release = draw_file(distribution, out, draw, text=private.text, force=run.force)
-        else:
-            release = _release(private, out, folder, budget, labels, corpus, generator, run, output, bar, yes=yes)
-    if generator.generator is not None:
+    if distribution is not None and not private.sources:
+        _check_for_draw(private, labels, corpus, run)
+        draw = corpus.draw(corpus.pool(), out)
+        release = draw_file(distribution, out, draw, text=private.text, force=run.force)
+    else:
+        release = _release(private, out, folder, labels, corpus, run, output)
+    if corpus.generator is not None:
         with suppress(OSError):
             _answers_path(out).unlink(missing_ok=True)
     say_written(release.documents, "texts", out, output, skipped=release.skipped)
@@ -163,103 +136,114 @@ def synthesize(
         print_json({"documents": release.documents, **written_as_dict(out, release.statement)})
 
 
-def _check_for_draw(
-    private: PrivateTexts, budget: Budget, labels: LabelOptions, corpus: CorpusOptions, run: options.Run
-) -> None:
+def _check_for_draw(private: PrivateTexts, labels: LabelOptions, corpus: CorpusOptions, run: options.Run) -> None:
     """Raise for options that would change the earlier release."""
     flags = [
-        *options.changed_flags(budget),
+        *options.changed_flags(corpus, "epsilon", "delta", "public_users", "ledger", "features"),
         *options.changed_flags(private, "user", "unit"),
         *options.changed_flags(labels),
-        *options.changed_flags(corpus, "features"),
         *options.changed_flags(run, "seed", "resume"),
     ]
     if flags:
-        raise ParameterError(
-            f"{', '.join(flags)} cannot change the released distribution: leave it out, or name IN for a new release, "
-            "which spends privacy budget"
-        )
-
-
-def _draw(pool: Pool | None, generator: GeneratorOptions, corpus: CorpusOptions, out: Path, bar: Bar) -> Draw:
-    source = generator.source(out)
-    if pool is None and source is None:
-        raise ParameterError("--public POOL is required (or a model that writes texts: --generator)")
-    assert corpus.count is not None
-    count = len(pool) if pool is not None and source is None else corpus.count
-    description = "public texts" if source is None else "written"
-    return Draw(
-        n=corpus.count,
-        public=pool,
-        generator=source,
-        shares=corpus.shares,
-        progress=lambda done: bar.step(min(done, count), count, description),
-    )
+        raise ParameterError(f"{', '.join(flags)} cannot change the released distribution: leave it out, or name IN")
 
 
 def _release(
     private: PrivateTexts,
     out: Path,
     folder: Path,
-    budget: Budget,
     labels: LabelOptions,
     corpus: CorpusOptions,
-    generator: GeneratorOptions,
     run: options.Run,
     output: options.Output,
-    bar: Bar,
-    *,
-    yes: bool,
 ) -> Release:
     """Check everything, print the guarantee, release a distribution and draw the corpus."""
     if not private.sources:
         raise ParameterError("IN is required; or draw from an earlier release with --distribution FOLDER")
     options.check_user(private.unit, private.user)
-    if budget.epsilon is None:
+    if corpus.epsilon is None:
         raise ParameterError(options.EPSILON_REQUIRED)
-    public_labels = labels.build()
-    columns = public_labels.columns
+    if not corpus.public:
+        raise ParameterError("--public POOL is required: public texts, chosen without regard to IN")
     synthesizer = Synthesizer(
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        labels=public_labels,
+        epsilon=corpus.epsilon,
+        delta=corpus.delta,
+        labels=labels.build(),
         features=corpus.features,
         unit=private.unit,
-        public_users=budget.public_users,
+        public_users=corpus.public_users,
         seed=run.seed,
     )
-    check = None if labels.labels_as_given else LabelCheck(synthesizer.labels, yes=yes, output=output, bar=bar)
-    rows = private.rows(columns, lambda reader: reader.watch(lambda _block: bar.reading(reader, "adding up")), check)
-    settings: dict[str, Any] = {"ledger": budget.ledger, "resume": run.resume, "force": run.force}
-    if isinstance(rows, PrivateFiles):  # before the pool is read
-        check_places(rows, out, folder, public=(), **settings)
+    columns = synthesizer.labels.columns
+    rows = private.rows(columns)
+    settings: dict[str, Any] = {"ledger": corpus.ledger, "resume": run.resume, "force": run.force}
+    public = [path for path, _ in find_files(corpus.public)]
+    check_places(rows, out, folder, public=public, **settings)
+    check_columns(public, text=corpus.public_text)
+    if isinstance(rows, PrivateFiles):
         keep = [name for name in columns if name != private.user]
-        check_columns(
-            [Path(path) for path in rows.sources], text=private.text, user=private.user, keep=keep, **private.layout
-        )
-    pool = corpus.pool()
-    if pool is None:
-        raise ParameterError("--public POOL is required: public texts, chosen without regard to IN")
-    draw = _draw(pool, generator, corpus, out, bar)
-    check_places(rows, out, folder, public=pool.files, **settings)  # before features are fitted
-    is_resumed = run.resume and folder.exists()
-    if is_resumed:
+        sources = [Path(path) for path in rows.sources]
+        check_columns(sources, text=private.text, user=private.user, keep=keep, **private.layout)
+    if run.resume and folder.exists():
         output.say(f"Resumes from the distribution in {folder}: IN is not read again, and no budget is spent.")
-    plan = synthesizer.plan(pool, progress=lambda done: bar.step(done, len(pool), "public texts"))
+    elif columns and not labels.labels_as_given:
+        check_labels(rows, synthesizer.labels, run, output)
+    pool = corpus.pool()
+    draw = corpus.draw(pool, out)
+    plan = synthesizer.plan(pool)
+    for warning in pool_warnings(plan):
+        output.say(f"Warning: {warning}.")
     caution = cautioned_of([plan.statement(seeded=False)], source=shell_argument(private.sources[0]))
-    with bar.paused():
-        for warning in pool_warnings(plan):
-            output.say(f"Warning: {warning}.")
-        announce(before_synthesis(plan, user=private.user), caution, yes=yes, asks=not run.resume, output=output)
-    problem = delta_too_large(as_approx(plan.promise.guarantee).delta, public_users=synthesizer.public_users)
-    if problem is not None:
-        output.say(f"Warning: {problem.replace('public_users=', '--public-users')}.")
-    if check is not None and columns and private.engine == "spark" and not is_resumed:
-        frame: Any = rows
-        for values, count in frame.label_counts(synthesizer.labels):
-            check.add(values, count)
-        check.decide()
+    announce(before_synthesis(plan, user=private.user), caution, run, output, asks=not run.resume)
+    say_large_delta(as_approx(plan.promise.guarantee).delta, corpus.public_users, output)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # printed above
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
         return synthesize_file(rows, out, synthesizer, draw, public=plan, distribution=folder, **settings)
+
+
+# -- plan ----------------------------------------------------------------------------------------------------------
+
+
+def _print_plan(labels: Labels, corpus: CorpusOptions, unit: str, people: int | None, output: options.Output) -> None:
+    """Print the predicted quality of a release."""
+    if people is None:
+        raise ParameterError(options.PEOPLE_REQUIRED)
+    texts: Any = corpus.pool()
+    if texts is None:
+        raise ParameterError("--plan needs public texts: --public POOL")
+    public_labels = None
+    if corpus.public_label is not None:
+        documents = list(read_documents(texts.files, text=corpus.public_text, label=corpus.public_label))
+        texts = [document.text or "" for document in documents]
+        public_labels = [document.label for document in documents]
+        if not labels.columns:
+            labels = Labels.of({corpus.public_label: sorted({str(name) for name in public_labels if name is not None})})
+    expected = expected_quality(
+        texts,
+        labels=labels,
+        public_labels=public_labels,
+        people=people,
+        epsilon=corpus.epsilon,
+        delta=corpus.delta,
+        features=corpus.features,
+        seed=options.ANALYSIS_SEED,
+    )
+
+    def show() -> None:
+        sentences: dict[str, Any] = {"template": "cli/templates/plan.txt", "last": expected[-1]}
+        print_paragraphs(topic="corpus", people=people, unit=unit, covered=COVERED, **sentences)
+        rows = [
+            [
+                f"{row.epsilon:g}",
+                f"{row.sigma:.3g}",
+                "unknown" if row.accuracy is None else f"{row.accuracy[0]:.2f}-{row.accuracy[1]:.2f}",
+                f"{row.agreement:.0%}",
+                "never" if row.seen is None else f"{row.seen:,}",
+            ]
+            for row in expected
+        ]
+        print_table(("epsilon", "sigma", "accuracy", "agreement", f"{unit}s until labels stand out"), rows)
+        print_paragraphs(topic="warnings", **sentences)
+
+    output.print_result(lambda: [row.as_dict() for row in expected], show)

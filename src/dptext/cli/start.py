@@ -1,0 +1,305 @@
+"""First steps: ``dptext demo``, ``dptext advise`` and ``dptext playground``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import threading
+import webbrowser
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+
+from dptext.cli import options
+from dptext.cli.console import can_ask, filled, print_json, print_paragraphs, print_table, say, stdout
+from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
+from dptext.errors import DptextError, ParameterError
+from dptext.io.atomic import hashed_file
+from dptext.io.documents import Document, read_documents
+from dptext.methods.data import QUESTIONS, Holder, Purpose, Question, Recipient
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.wording import not_protected, paragraphs, protected, strength_in_brief
+from dptext.release.release import Release
+from dptext.synthesis.distribution import TextDistribution
+from dptext.text.tokens import split
+from dptext.threads import one_blas_thread
+
+_MAX_WIDTH = 100
+_SENTENCES = "cli/templates/demo.txt"
+_TEXTS = 3000
+_TEXTS_SHOWN = 2  # per intent
+_HINTS = 6
+_VOCABULARY, _RIDGE = 2000, 0.5  # of the classifier
+
+
+# -- demo ----------------------------------------------------------------------------------------------------------
+
+
+def demo(
+    *,
+    folder: Path = output_option(Path("dptext-demo"), "Output folder for the sample and the corpus.", "FOLDER"),
+    epsilon: float = privacy_option(1.0, "Privacy budget (epsilon) per user."),
+    seed: int | None = options.SEED,
+    output: options.Output,
+) -> None:
+    """Make a synthetic corpus from a bundled sample, and show its guarantee and utility.
+
+    Example: dptext demo --epsilon 1
+    """
+    from dptext.features.pool import Pool  # the other commands do without
+    from dptext.synthesis.release import Draw, PrivateFiles, distribution_path, synthesize_file
+    from dptext.synthesis.synthesizer import Synthesizer
+
+    sample = _Sample(folder)
+    sample.save()
+    pool = Pool((str(row.text) for row in sample.public), name="the other half of SNIPS", licence="CC0-1.0")
+    [introduction] = paragraphs(_SENTENCES, topic="introduction", private=len(sample.private), pool=len(pool))
+    output.say(f"{filled(introduction, indent='')}\n")
+    intents = sorted({str(row.label) for row in sample.private})
+    release = synthesize_file(
+        PrivateFiles(paths=sample.private_file, user="user"),
+        sample.synthetic,
+        Synthesizer(epsilon=epsilon, labels=intents, column="intent", features="static", cache=False, seed=seed),
+        Draw(n=_TEXTS, public=pool, cache=False, seed=seed),
+        force=True,
+    )
+    distribution = TextDistribution.load(distribution_path(sample.synthetic))
+    accuracy = {} if output.quiet and not output.as_json else _accuracy(sample, release, distribution)
+    output.print_result(
+        lambda: {
+            "out": str(sample.synthetic),
+            "statement": json.loads(release.statement.to_json()),
+            "accuracy": accuracy,
+        },
+        lambda: _show(sample, release, distribution, accuracy),
+    )
+    for doubt in release.doubts:
+        output.say(f"Note: {doubt}.")
+
+
+class _Sample:
+    def __init__(self, folder: Path) -> None:
+        train, self.test = _read_bundled("train"), _read_bundled("test")
+        self.private, self.public = train[::2], train[1::2]
+        self.folder, self.private_file = folder, folder / "people.jsonl"
+        self.pool_file, self.test_file = folder / "pool.jsonl", folder / "test.jsonl"
+        self.synthetic = folder / "synthetic.jsonl"
+
+    def save(self) -> None:
+        """Write the sample, unless the folder holds other files of these names."""
+        rows: dict[Path, list[dict[str, str]]] = {
+            self.private_file: _user_rows(self.private, first=1),
+            self.pool_file: [{"text": str(row.text)} for row in self.public],
+            self.test_file: _user_rows(self.test, first=len(self.private) + 1),
+        }
+        contents = {path: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows[path]) for path in rows}
+        is_foreign = any(path.exists() and path.read_bytes() != text.encode() for path, text in contents.items())
+        if is_foreign or (self.synthetic.exists() and not self.private_file.exists()):
+            raise ParameterError(f"{str(self.folder)!r} holds files that are not the demo's: choose another --folder")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for path, text in contents.items():
+            with hashed_file(path) as stream:
+                stream.write(text.encode())
+
+
+def _user_rows(utterances: Sequence[Document], *, first: int) -> list[dict[str, str]]:
+    return [
+        {"user": f"user {number}", "intent": str(row.label), "text": str(row.text)}
+        for number, row in enumerate(utterances, first)
+    ]
+
+
+def _read_bundled(name: str) -> list[Document]:
+    return list(read_documents(str(files("dptext.cli") / "sample" / f"snips-{name}.jsonl.gz"), label="intent"))
+
+
+def _show(sample: _Sample, release: Release, distribution: TextDistribution, accuracy: dict[str, float]) -> None:
+    texts: dict[str, list[str]] = {name: [] for name in distribution.labels.names}
+    for text, label in zip(release.texts, release.labels, strict=True):
+        texts[str(label)].append(str(text))
+    title = f"Synthetic texts: the first {_TEXTS_SHOWN} per intent, of {release.documents:,}"
+    rows = [[name, text] for name in texts for text in texts[name][:_TEXTS_SHOWN]]
+    print_table(("intent", "text"), rows, title=title, wide="text")
+    shares, hints = distribution.shares(), distribution.hints(_HINTS)
+    words = "characteristic public words"
+    rows = [[name, f"{shares[name]:.1%}", ", ".join(hints[name])] for name in hints]
+    print_table(("intent", "share", words), rows, title="The released distribution", wide=words)
+    title = f"Utility: accuracy on {len(sample.test):,} other real utterances"
+    rows = [[name, f"{share:.1%}"] for name, share in accuracy.items()]
+    print_table(("classifier trained on", "accuracy"), rows, title=title)
+    intents: dict[str, set[str]] = {}
+    for utterance in sample.public:
+        intents.setdefault(str(utterance.text), set()).add(str(utterance.label))
+    right = np.mean([label in intents[text or ""] for text, label in zip(release.texts, release.labels, strict=True)])
+    print_paragraphs(_SENTENCES, topic="right", right=right)
+    statement = release.statement
+    typer.echo(f"\nGuarantee\n{filled(strength_in_brief(statement)[0], indent='')}")
+    for title, items in (("Protected", protected(statement)), ("Not protected", not_protected(statement))):
+        typer.echo("\n".join([f"\n{title}:", *(filled(f"- {item}", indent="", hang="  ") for item in items)]))
+    corpus, pool = (shlex.quote(str(path)) for path in (sample.synthetic, sample.pool_file))
+    typer.echo(
+        f"\nThe corpus is in {corpus}. Next steps:\n"
+        "explain it, audit it, draw more texts at no further budget, and use your file:\n"
+        f"  dptext explain {corpus}\n  dptext audit {corpus} --public {pool}\n"
+        f"  dptext synthesize --distribution {shlex.quote(f'{sample.synthetic}.distribution')} \\\n"
+        f"    --public {pool} -n 500 -o more.jsonl\n"
+        "  dptext synthesize notes.jsonl -o readable.jsonl --user author --epsilon 1 \\\n"
+        "    --label topic --labels news,sports --public public.jsonl -n 5000"
+    )
+
+
+def _accuracy(sample: _Sample, release: Release, distribution: TextDistribution) -> dict[str, float]:
+    from dptext.evaluation.corpus_quality import nearest_labels
+
+    texts, labels = [text or "" for text in release.texts], np.array(release.labels)
+    shuffled = labels[np.argsort(RandomBits(0).integers(len(labels)), kind="stable")]
+    public, private, test = ([str(row.text) for row in rows] for rows in (sample.public, sample.private, sample.test))
+    intents, true = ([str(row.label) for row in rows] for rows in (sample.private, sample.test))
+    names = distribution.labels.names
+    named = [names[code] for code in nearest_labels(distribution.features, distribution.labels, public).tolist()]
+    predictions = {
+        "the synthetic texts": _predict(texts, labels.tolist(), test),
+        "the private texts themselves": _predict(private, intents, test),
+        "public texts labelled by the names of the intents (epsilon 0)": _predict(public, named, test),
+        "the synthetic texts with random intents": _predict(texts, shuffled.tolist(), test),
+        "no text: the released distribution as a classifier": distribution.predict(test).tolist(),
+    }
+    return {source: float(np.mean(np.array(predicted) == true)) for source, predicted in predictions.items()}
+
+
+def _predict(texts: Sequence[str], labels: Sequence[str], test: Sequence[str]) -> list[str]:
+    """Predict the labels of test texts by ridge regression on the set of words of a text."""
+    words = [{token.text for token in split(text)} - {" "} for text in (*texts, *test)]
+    counts = Counter(word for text_words in words[: len(texts)] for word in text_words)
+    columns = {word: column for column, (word, _) in enumerate(counts.most_common(_VOCABULARY))}
+    features: npt.NDArray[np.float64] = np.zeros((len(words), len(columns)))
+    for row, text_words in enumerate(words):
+        features[row, [columns[word] for word in text_words if word in columns]] = 1.0
+    features /= np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1.0)
+    names = sorted(set(labels))
+    train, targets = features[: len(texts)], np.eye(len(names))[np.searchsorted(names, labels)]
+    centre, shares = train.mean(axis=0), targets.mean(axis=0)
+    with one_blas_thread():
+        gram = (train - centre).T @ (train - centre) + _RIDGE * np.eye(len(columns))
+        weights = np.linalg.solve(gram, (train - centre).T @ (targets - shares))
+        scores = (features[len(texts) :] - centre) @ weights + shares
+    return [names[code] for code in scores.argmax(axis=1).tolist()]
+
+
+# -- advise --------------------------------------------------------------------------------------------------------
+
+
+def advise(
+    *,
+    sources: tuple[str, ...] = options.SOURCES,
+    text: str | None = input_option(None, "Column that holds the text.", "COLUMN", show_default="guessed"),
+    label: tuple[str, ...] = input_option(
+        (), "Column that holds a label (repeatable).", "COLUMN", show_default="guessed"
+    ),
+    public: tuple[str, ...] = input_option(
+        (), "Public texts for previews and commands (repeatable).", "FILE", show_default="bundled ones"
+    ),
+    public_text: str = options.PUBLIC_TEXT,
+    public_label: str | None = options.PUBLIC_LABEL,
+    user: str | None = privacy_option(
+        None, "Column that names the author, whom the guarantee protects.", "COLUMN", show_default="guessed"
+    ),
+    trust: Holder | None = privacy_option(
+        None, "central: one party may hold all texts; local: each owner protects its own."
+    ),
+    recipient: Recipient | None = privacy_option(None, "Who receives the release."),
+    purpose: Purpose | None = method_option(None, "Purpose of the release."),
+    output: options.Output,
+) -> None:
+    """Compare the release methods for a file, with the command to run.
+
+    Print the guarantee, utility and attack success of each method, for the owner of the data. Nothing is written. On a
+    terminal, it asks for --purpose, --recipient and --trust if they are missing.
+
+    Example: dptext advise notes.csv --purpose read --recipient public --trust central
+    """
+    answers: dict[str, Any] = {"purpose": purpose, "recipient": recipient, "trust": trust}
+    if not (output.as_json or output.quiet) and can_ask():
+        answers |= _ask([question for question in QUESTIONS if answers[question.name] is None])
+    from dptext.methods import advise as comparison  # loads every method: the help does without
+
+    advice = comparison.advise(
+        [Path(name) for name in sources],
+        text=text,
+        user=user,
+        label=label or None,
+        public=[Path(name) for name in public] or None,
+        public_text=public_text,
+        public_label=public_label,
+        **answers,
+    )
+    console = stdout()
+    width = min(console.width, _MAX_WIDTH) if console.is_terminal else comparison.WIDTH
+    output.print_result(advice.as_dict, lambda: typer.echo(comparison.as_text(advice, width)))
+
+
+def _ask(questions: Sequence[Question]) -> dict[str, str | None]:
+    """Ask questions on a terminal; an answer is a number, a name, or nothing."""
+    answers: dict[str, str | None] = {}
+    for question in questions:
+        names = list(question.choices)
+        valid: dict[str, str | None] = {"": None, **{name: name for name in names}}
+        say(question.text)
+        for number, (name, meaning) in enumerate(question.choices.items(), 1):
+            say(f"  {number}  {name:<11} {meaning}")
+            valid[str(number)] = name
+        while question.name not in answers:
+            sys.stderr.write(f"--{question.name} (1 to {len(names)}; Enter: not decided): ")
+            sys.stderr.flush()
+            answer = sys.stdin.readline().strip().casefold()
+            if answer in valid:
+                answers[question.name] = valid[answer]
+        say("")
+    return answers
+
+
+# -- playground ----------------------------------------------------------------------------------------------------
+
+
+def playground(
+    *,
+    port: int | None = run_option(None, "Port of 127.0.0.1.", "N", show_default="a free one"),
+    opens: bool = run_option(False, "Also open the page in the browser.", None, "--open"),
+    output: options.Output,
+) -> None:
+    """Try the release methods on a text in the browser, on this machine only.
+
+    It is a teaching aid, not a release.
+
+    Example: dptext playground --open
+    """
+    from dptext.playground.server import PREVIEWERS, Playground, Server
+
+    model = Playground()
+    server = Server(model, port=port)
+    if output.as_json:
+        print_json({"address": server.address})
+    else:
+        typer.echo(f"The playground is at {server.address}")
+    output.say("Only this machine can reach it, and only with this address. Ctrl-C stops it.")
+
+    def load() -> None:
+        """Load vectors and models while the browser opens; an error is raised again when the page asks."""
+        with suppress(DptextError):
+            first = next(iter(PREVIEWERS))
+            model.show(first, model.samples[0][1], PREVIEWERS[first].epsilons[2], draws=1)
+
+    threading.Thread(target=load, daemon=True).start()
+    if opens:
+        webbrowser.open(server.address)
+    with suppress(KeyboardInterrupt):
+        server.run()
+    output.say("Stopped.")
