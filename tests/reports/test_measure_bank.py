@@ -131,7 +131,7 @@ def test_relinking_succeeds_where_nothing_protects_and_is_at_chance_where_nothin
 def test_the_card_and_a_page_of_the_release_alone_are_for_everybody(everything, folder):
     card = everything.card()
     assert "Linking a text to one of many people" in card
-    assert "names, numbers and claims in them are those of the bank's authors" in card
+    assert "texts of the bank, word for word, with the names, numbers and claims of their authors" in card
     for word in ("linkage", "original rows", "output to its original", "share linked"):
         assert word not in card
     alone = made(folder, "whole", label="about", attribute="about")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dptext.errors import DataError, DptextError, ParameterError
+from dptext.io.batches import is_pipe
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.mechanism import refuse_beside
 from dptext.release.redaction import inner_mechanism
@@ -92,10 +93,11 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
             "the statement measures distance with a function of its caller, which no file holds: build the mechanism "
             "in Python, and audit it with dptext.audit(mechanism, distance=the function)"
         )
-    path = Path(source)
-    with suppress(OSError, ValueError):  # what no path can be is refused where it is opened
-        if vectors is None and path.exists() and not (path.is_file() or path.is_dir()):
-            raise DataError("the vectors of the statement are a pipe or a device: name the file that holds them")
+    never_ends = False
+    with suppress(OSError, ValueError):  # an impossible path is refused when it is opened
+        never_ends = is_pipe(Path(source))
+    if vectors is None and never_ends:
+        raise DataError("the vectors of the statement are a pipe or a device: name the file that holds them")
     try:
         words = load_vectors(source if vectors is None else vectors, limit=limit)
     except ParameterError as error:
