@@ -64,7 +64,7 @@ def test_linkage_of_a_weak_release_succeeds_and_of_a_strong_one_fails(release, r
     assert code == 0, err
     scores = scores_of(out)
     first = "share linked at first guess"
-    assert scores["linkage (cosine)", first]["score"]["value"] > 0.9
+    assert scores["linkage (shared words)", first]["score"]["value"] > 0.9
     layout = scores["linkage (layout alone)", first]
     assert layout["baseline"] == 1 / 60
     assert not layout["succeeded"]  # all texts have one layout

@@ -36,8 +36,7 @@ CHANGING = (  # what a run may change by chance, and what stands for it
     (re.compile(r"\b\d+(\.\d+)? ?(ms|seconds?|s|minutes?)\b(?! of)"), "<duration>"),
     (re.compile(r"[\d,.]+ (rows|texts|words|documents|vectors) a second"), "<rate>"),
     (re.compile(r"(<h3>Before and after</h3>.*?<tbody>).*?</tbody>", re.DOTALL), r"\1<drawn afresh></tbody>"),
-    (re.compile(r"(\n### Before and after\n.*?\|---\|---\|\n).*?\n(?=\n##)", re.DOTALL), r"\1<drawn afresh>\n"),
-    (re.compile(r'src="data:image/png;base64,[^"]*"'), 'src="<picture>"'),
+    (re.compile(r"(\n### Before and after\n.*?\|---\|---\|\n).*?\n(?=\n##|\n?=== )", re.DOTALL), r"\1<drawn afresh>\n"),
     (re.compile(r"(see|Usage): .*?dptext(?= )"), r"\1: dptext"),
     (re.compile(r"\d+% of the words are unknown to these vectors.*\n"), ""),  # by logging, as a program sets it up
     (re.compile(r"dptext \d+\.\d+\.\d+[\w.+]*"), "dptext <version>"),

@@ -78,7 +78,6 @@ def test_a_page_with_the_originals_holds_all_of_it_and_marks_what_is_the_owners(
     assert [entry.owner_only for entry in everything.utility] == [False, True, True]
     assert all(entry.is_useful for entry in everything.utility)
     assert [entry.name for entry in everything.fairness] == ["north", "south"] * 2
-    assert set(everything.pictures) == {"audit", "attacks", "utility"}
     assert 0 < everything.stays < 1
     assert headings(everything) == ["Recommendation", "Guarantee", "Attacks", "Utility", "Details"]
     assert "This page is for the owner of the data" in everything.html()
@@ -89,8 +88,7 @@ def test_the_card_holds_nothing_that_was_computed_from_the_originals(everything)
     assert "attribute inference" in card
     assert "trained on private rows, tested on private rows" in card
     assert "expected of everyday words" in card
-    assert "dptext report out.jsonl" in card
-    for word in ("linkage", "nearest vector", "original rows", "came out unchanged", "--original"):
+    for word in ("dptext report", "linkage", "nearest vector", "original rows", "came out unchanged", "--original"):
         assert word not in card
     assert "those numbers are the owner's" in card
 
@@ -103,7 +101,7 @@ def test_one_run_with_the_originals_gives_the_card_that_a_run_without_them_gives
     )
 
     def compared(card):
-        card = re.sub(r"### Before and after\n.*?(?=\n##)", "", card, flags=re.DOTALL)  # drawn afresh
+        card = re.sub(r"### Before and after\n.*?(?=\n##|\Z)", "", card, flags=re.DOTALL)  # drawn afresh
         return card.replace(
             "More was measured with the original texts; those numbers are the owner's and not on this card.\n\n", ""
         )
@@ -186,7 +184,6 @@ def test_a_column_that_stayed_unpublished_columns_makes_numbers_the_owners_and_i
     assert all(gap.owner_only for gap in (*report.fairness, *report.gaps))
     assert {entry.name for entry in report.fairness} == {"group 1", "group 2"}
     assert {attack.attack for attack in report.attacks} == {"word recovery (Bayes-optimal)"}
-    assert report.unpublished_columns == ["home"]
     assert any("attribute inference of 'home'" in attack.attack for attack in report.owner_attacks)
     assert not any(home in report.html() for home in HOMES)
     assert any("140 of 160 rows were examined" in note for note in report.notes)
@@ -268,7 +265,7 @@ def test_vectors(folder, tmp_path):
     ("asked", "error", "says"),
     [
         ({"label": "none"}, DataError, "expected a column 'none'"),
-        ({"label": "none", "original": "in.jsonl"}, DataError, "neither has a column 'none' in all rows"),
+        ({"label": "none", "original": "in.jsonl"}, DataError, "neither has a column 'none'"),
         ({"group": "group"}, ParameterError, "group needs a label"),
         ({"rows": 3}, ParameterError, "rows must be at least 10"),
         ({"original": "out.jsonl"}, ParameterError, "must be different files"),
@@ -295,7 +292,7 @@ def test_rows_are_chosen_once_each_and_read_in_order(folder):
 
     path = folder / "in.jsonl"
     assert count_rows(path, text="text") == ROWS
-    assert columns_of(path, text="text", columns=["who", "none"]) == ["who"]
+    assert "who" in columns_of(path)
     chosen = chosen_rows(ROWS, 20, RandomBits(1))
     assert len(set(chosen.tolist())) == 20
     assert chosen.tolist() == sorted(chosen.tolist())

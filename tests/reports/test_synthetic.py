@@ -68,9 +68,7 @@ def test_a_page_of_the_owner_holds_all_of_it(everything):
         "Utility",
         "Details",
     ]
-    assert set(everything.pictures) == {"audit", "attacks", "utility", "spread"}
     assert "This page is for the owner of the data" in everything.html()
-    assert "This picture shows original texts" in everything.html()
 
 
 def test_a_model_of_the_corpus_stands_beside_every_trivial_way(everything):
@@ -144,14 +142,12 @@ def test_without_originals_the_page_is_for_everybody(alone):
     assert all(label.real is None for label in alone.corpus.labels)
     assert not any(entry.real or entry.owner_only for entry in alone.corpus.spread)
     assert "This page is for the owner" not in alone.html()
-    assert set(alone.pictures) == {"audit", "spread"}
 
 
 def test_the_card_is_the_same_whether_originals_had_a_part_or_not(everything, alone):
     """Not even the draws of what may be shared follow from how many original rows there are."""
     shared, owned = alone.card(), everything.card()
     assert "more was measured" in owned.lower()
-    assert "dptext report made.jsonl" in shared
     more = "More was measured with the original texts; those numbers are the owner's and not on this card.\n\n"
     assert shared == owned.replace(more, "")
     for word in ("Fréchet", "two-sample", "real texts", "held", "trained on", "guesses the others", "private/"):
@@ -285,7 +281,7 @@ def test_few_numbers_conclude_nothing():
 
 
 def test_what_a_corpus_has_not_is_refused(folder, tmp_path):
-    with pytest.raises(ParameterError, match=r"known \(topic\): leave label and group out"):
+    with pytest.raises(ParameterError, match=r"known \(topic\): leave group and label out"):
         report(folder, label="who", group="stars")
     with pytest.raises(ParameterError, match="leave group out"):
         report(folder, label="topic", group="stars")

@@ -61,8 +61,8 @@ def precision_recall(vectors: npt.ArrayLike, real: npt.ArrayLike, *, neighbours:
     """
     generated, original = _pair(vectors, real, minimum=neighbours + 1)
     between = _squares(generated, original)
-    in_real = between <= _radii(original, neighbours)[None, :]
-    in_corpus = between <= _radii(generated, neighbours)[:, None]
+    in_real = between <= squared_radii(original, neighbours)[None, :]
+    in_corpus = between <= squared_radii(generated, neighbours)[:, None]
     return float(in_real.any(axis=1).mean()), float(in_corpus.any(axis=0).mean())
 
 
@@ -143,7 +143,7 @@ def _squares(one: Floats, other: Floats) -> Floats:
     return np.asarray(np.maximum(np.square(one).sum(axis=1)[:, None] + np.square(other).sum(axis=1) - 2 * product, 0))
 
 
-def _radii(vectors: Floats, neighbours: int) -> Floats:
+def squared_radii(vectors: Floats, neighbours: int) -> Floats:
     """Return the squared distance of each vector to its k-th nearest other one."""
     squares = _squares(vectors, vectors)
     np.fill_diagonal(squares, np.inf)

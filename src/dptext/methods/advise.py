@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -65,25 +66,15 @@ class ComparedMethod:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        statement, person, assessment = self.statement, self.person, self.assessment
-        numbers: dict[str, Any] = dict.fromkeys(("unit", "epsilon", "delta", "guarantee", "trust"))
-        if statement is not None:
-            numbers = {name: str(getattr(statement, name)) for name in ("unit", "guarantee", "trust")}
-            numbers |= {"epsilon": statement.epsilon, "delta": getattr(statement.guarantee, "delta", 0.0)}
-        return {
-            "name": self.name,
-            "command": self.command,
-            "fit": str(self.fit),
-            "reasons": list(self.reasons),
-            "guarantee_in_words": self.guarantee,
-            **numbers,
-            "epsilon_per_person": None if person is None else person.epsilon,
-            "texts_per_person": self.texts,
+        statement, assessment = self.statement, self.assessment
+        names = ("name", "command", "fit", "reasons", "guarantee", "attack", "texts")
+        return {name: getattr(self, name) for name in names} | {
+            "statement": None if statement is None else json.loads(statement.to_json()),
+            "epsilon": None if statement is None else statement.epsilon,
+            "epsilon_per_person": None if self.person is None else self.person.epsilon,
             "good_for": assessment.good_for,
-            "attack": self.attack,
-            "commands": list(assessment.commands),
-            "preview": [{"input": source or None, "output": output} for source, output in assessment.preview.pairs],
-            "preview_missing": assessment.preview.missing,
+            "commands": assessment.commands,
+            "preview": assessment.preview._asdict(),
         }
 
 
@@ -130,7 +121,7 @@ class Advice:
         """Everything as plain values, for the owner of the rows."""
         return {
             "for_the_owner_only": True,
-            "requirements": {name: getattr(self.requirements, name) for name in ("purpose", "recipient", "trust")},
+            "requirements": vars(self.requirements),
             "data": self.data.as_dict(),
             "methods": [method.as_dict() for method in self.methods],
             "recommended": None if self.recommended is None else self.recommended.name,
@@ -207,7 +198,8 @@ def advise(
 def compare(case: AdviceInput) -> Advice:
     """Assess every method for a table."""
     methods = [_judge(method, case) for method in METHODS]
-    clear = [method for method in methods if method.rank and method.fit is Fit.RECOMMENDED and case.requirements.any]
+    asked = len(case.requirements.unanswered) < 3
+    clear = [method for method in methods if method.rank and method.fit is Fit.RECOMMENDED and asked]
     best = max(clear, key=lambda method: method.rank, default=None)
     methods = [
         replace(method, fit=Fit.POSSIBLE) if method.fit is Fit.RECOMMENDED and method is not best else method
@@ -242,7 +234,7 @@ def _judge(method: Method, case: AdviceInput) -> ComparedMethod:
         assessment = replace(assessment, commands=(case.missing_extra, *assessment.commands))
         caveats.append(Caveat(0, f"Install first: {case.missing_extra}."))
     weight = max((caveat.weight for caveat in caveats), default=0)
-    if not case.requirements.any:  # nothing was said that could exclude a method
+    if len(case.requirements.unanswered) == 3:  # nothing was said that could exclude a method
         weight = min(weight, 1)
     guarantee, attack = "Unknown without word vectors.", ""
     if statement is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -72,7 +72,7 @@ class AttackInputs:
         return before, after
 
     def linkage_options(self, before: Rows) -> dict[str, Any]:
-        return {"top": (1, 10), "people": before.people, "seed": self.seed}
+        return {"people": before.people, "seed": self.seed}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +109,15 @@ def linkage_result(topic: str, scores: Sequence[AttackScore], before: Rows, **va
     return attack_result(topic, scores, originals=before.size, best=best, **values)
 
 
+def link_by_words(before: Rows, after: Rows, options: dict[str, Any]) -> list[AttackScore]:
+    scores = linkage(before.texts, after.texts, **options)
+    return [replace(score, attack="linkage (shared words)") for score in scores]
+
+
 def link_rows(inputs: AttackInputs) -> AttackResult:
     """Link the rows of a file without a statement to their originals by shared words."""
     before, after = inputs.read_pairs()
-    return linkage_result("rows", linkage(before.texts, after.texts, **inputs.linkage_options(before)), before)
+    return linkage_result("rows", link_by_words(before, after, inputs.linkage_options(before)), before)
 
 
 def infer_attribute(inputs: AttackInputs) -> AttackResult:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks import AttackScore, linkage, linkage_of_scores
+from dptext.attacks import AttackScore, linkage_of_scores
 from dptext.attacks.base import as_people
 from dptext.audits.mechanisms import audit
 from dptext.calibration.deniability import Floats
@@ -19,36 +19,14 @@ from dptext.errors import DataError, ParameterError
 from dptext.evaluation.utility import Predictions, predictions
 from dptext.intervals import Estimate, mean_of_people, share
 from dptext.io.batches import display_name
-from dptext.io.documents import read_documents
-from dptext.methods.attacks import Attack, AttackInputs, AttackResult, infer_attribute, linkage_result
-from dptext.methods.base import (
-    NO_PREVIEW,
-    PROTECTING,
-    AdviceInput,
-    Assessment,
-    Caveat,
-    Method,
-    option_unless,
-    wrap_command,
-)
-from dptext.methods.checks import Audit, Check, ReleaseFiles, check_digest, check_document_guarantee, first_row
+from dptext.methods import base, checks
+from dptext.methods import preview as numbers
+from dptext.methods.attacks import Attack, AttackInputs, AttackResult, infer_attribute, link_by_words, linkage_result
+from dptext.methods.checks import Audit, Check, ReleaseFiles
 from dptext.methods.data import LICENCE, PUBLIC, quote
 from dptext.methods.examination import RowExamination, sample_pairs
 from dptext.methods.files import Rows
-from dptext.methods.preview import (
-    OUTCOMES,
-    REPLACEMENTS,
-    Piece,
-    Previewer,
-    Samples,
-    Share,
-    TextPreview,
-    attack_preview,
-    guarantee_fields,
-    neighbours_preview,
-    outcome_table,
-    overlap,
-)
+from dptext.methods.preview import OUTCOMES, REPLACEMENTS, Piece, Previewer, Samples, Share, TextPreview
 from dptext.methods.results import Measurement, Relinking
 from dptext.privacy.guarantee import Trust, best_guesses, rate_at_most
 from dptext.privacy.randomness import RandomBits
@@ -66,7 +44,6 @@ _UTILITY = (
     "not (.58 at epsilon 3; label descriptions alone reach .74)."
 )
 _PEOPLE = (10, 100, 1_000, 10_000)
-_MOST_SIMILARITIES = 1 << 31  # to find the sets of public texts
 _FALSE_ALARM = 1e-6
 
 
@@ -93,22 +70,24 @@ class BankExamination(RowExamination):
         before = self._compare(rows, raw, self._rewriter)
         if before is None:
             return
-        fields = {"people": before.people, "seed": self.config.seed}
-        scores, likely = link_bank(before, rows, self._rewriter, self.data, fields)
+        options = {"people": before.people, "seed": self.config.seed}
+        scores, likely = link_bank(before, rows, self._rewriter, self.data, options)
         self.owner_attacks += scores
-        self._draw_checks = _check_draws(self._rewriter, likely)
+        if not drawn_as_said(self._rewriter, likely)[2]:
+            name = "the stated share of outputs is among the texts most similar to their originals"
+            seen = "it does not: these are not its originals, or the statement is false"
+            self._draw_checks = [Check(name, False, seen)]
         self.utility += _similarity(self._rewriter, raw.texts, rows.texts)
 
     def _relinking(self) -> list[Relinking]:
         """Return the success of linking documents with as many sentences as the longest one."""
-        rewriter, text = self._rewriter, self.statement.parameters.get("sentences_counted")
-        longest = text if isinstance(text, int) and text > 0 else 1
+        rewriter = self._rewriter
+        longest = max(self.config.files(self.data, self.statement).counted("sentences_counted"), 1)
         parts = longest if rewriter.unit == "sentence" else rewriter.longest_document or 1
         return [
             Relinking(
                 people=people,
                 parts=parts,
-                exact=_success_among_public(rewriter, people) if parts == 1 else None,
                 maximum=rewriter.relinking(people, parts=parts),
                 pure=rate_at_most(self.statement.epsilon, people),
             )
@@ -139,7 +118,7 @@ class BankPreviewer(Previewer):
     epsilons = (0.5, 20.0, 8.0)
 
     def __init__(self, vectors: WordVectors, samples: Samples) -> None:
-        self._samples = samples
+        super().__init__(vectors, samples)
         self._bank = TextBank(samples.public, encoder=MeanOfWords(vectors), cache=False, name=samples.name)
         self._rows = {text: row for row, text in enumerate(self._bank.texts)}
 
@@ -155,15 +134,17 @@ class BankPreviewer(Previewer):
         half = OUTCOMES // 2
         top = list(dict.fromkeys([*self._most_likely(text, one, half), *self._most_likely(second, other, half)]))
         names = [self._bank.texts[row] for row in top]
-        outcomes = outcome_table(names, one[top], other[top], rest="any other text")
-        return TextPreview(
-            method="sentences",
-            epsilon=epsilon,
-            **guarantee_fields(rewriter.document_statement(1)),
-            pieces=(Piece(text, 0.0 if same is None else float(one[same]), replacements),),
-            draws=tuple(rewriter.sample([text] * draws)),
-            attack=attack_preview("sentences", Share(guesses.rate), guesses.blind, candidates=len(candidates)),
-            neighbours=neighbours_preview("sentences", (text, second), overlap(one, other), outcomes),
+        return self.preview(
+            epsilon,
+            rewriter.document_statement(1),
+            pieces=[Piece(text, 0.0 if same is None else float(one[same]), replacements)],
+            draws=rewriter.sample([text] * draws),
+            success=Share(guesses.rate),
+            chance=guesses.blind,
+            candidates=len(candidates),
+            texts=(text, second),
+            overlap=numbers.overlap(one, other),
+            outcomes=numbers.outcome_table(names, one[top], other[top], rest="any other text"),
         )
 
     def _most_likely(self, text: str, distribution: Floats, count: int) -> list[int]:
@@ -173,7 +154,7 @@ class BankPreviewer(Previewer):
         return [int(row) for row in np.lexsort((-similarity, -distribution))[:count]]
 
 
-class Bank(Method):
+class Bank(base.Method):
     """``dptext privatize --mechanism bank``."""
 
     name = "texts of a bank"
@@ -189,26 +170,26 @@ class Bank(Method):
         "vectors": "The output is public texts: their words come from the bank's authors, not from your users."
     }
 
-    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
+    def assess(self, case: base.AdviceInput, *, figures: bool) -> base.Assessment:
         bank = case.public.bank
-        rewriter = BankRewriter(bank, epsilon=PROTECTING, unit="document")
+        rewriter = BankRewriter(bank, epsilon=base.PROTECTING, unit="document")
         good_for = _UTILITY
         if figures:
-            similarity, random = bank_epsilon(bank, PROTECTING, unit="document").similarity
+            similarity, random = bank_epsilon(bank, base.PROTECTING, unit="document").similarity
             good_for += (
                 f" Similarity {similarity:.2f} to the input, at random {abs(random):.2f} ({len(bank):,} public texts)."
             )
-        files = [*map(quote, case.public.files or (PUBLIC,)), *option_unless("text", case.public.column, "text")]
-        options = ("--mechanism bank --bank bank --unit document", f"--epsilon {PROTECTING:g}", *case.keep_options())
-        return Assessment(
+        files = [*map(quote, case.public.files or (PUBLIC,)), *base.option_unless("text", case.public.column, "text")]
+        options = ("--bank bank --unit document", f"--epsilon {base.PROTECTING:g}", *case.keep_options())
+        return base.Assessment(
             statement=rewriter.statement,
             good_for=good_for,
             caveats=tuple(_caveats(case)),
             commands=(
-                wrap_command("dptext bank", " ".join(files), f"-o bank --licence {LICENCE}"),
-                case.command("privatize", ".bank.jsonl", *options, trust=Trust.LOCAL),
+                base.wrap_command("dptext bank", " ".join(files), f"-o bank --licence {LICENCE}"),
+                case.command(self, ".bank.jsonl", *options),
             ),
-            preview=case.preview(rewriter) if figures else NO_PREVIEW,
+            preview=case.preview(rewriter) if figures else base.NO_PREVIEW,
         )
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
@@ -221,48 +202,47 @@ class Bank(Method):
         return {"linkage": link_sentences, "attribute": infer_attribute}
 
 
-def _caveats(case: AdviceInput) -> Iterator[Caveat]:
+def _caveats(case: base.AdviceInput) -> Iterator[base.Caveat]:
     yield from case.label_caveats()
     if case.requirements.trust == "local":
-        yield Caveat(0, "Each owner runs it on their own texts, with the same public bank.")
+        yield base.Caveat(0, "Each owner runs it on their own texts, with the same public bank.")
     if case.requirements.trust == "central":
-        yield Caveat(0, "If one party may hold all texts, a synthetic corpus gives each person a stronger guarantee.")
+        yield base.Caveat(
+            0, "If one party may hold all texts, a synthetic corpus gives each person a stronger guarantee."
+        )
 
 
 def check_bank(files: ReleaseFiles, rewriter: BankRewriter) -> Audit:
-    """Check that every text consists of texts of the bank, and audit the rewriter."""
-    statement = files.statement
-    checks = check_digest(statement, files.data)
-    longest = statement.parameters.get("sentences_counted")
-    counted = longest if isinstance(longest, int) and not isinstance(longest, bool) and longest >= 0 else 0
-    if checks[0].passed is not None:
-        checks += _check_parts(rewriter, files, counted)
+    """Check that every text consists of texts of the bank, as many as the statement says, and audit the rewriter."""
+    counted = files.counted("sentences_counted")
+
+    def contents() -> Iterator[Check]:
+        parting = Parting(rewriter.bank.texts)
+        always = rewriter.longest_document if rewriter.unit == "document" else None
+        count = 0
+        foreign: list[int] = []
+        others: list[int] = []
+        for count, document in enumerate(files.documents(), 1):
+            parts = None if document.text is None else parting.counts(document.text)
+            if parts is None:
+                continue
+            if not parts:
+                foreign.append(count)
+            elif always not in parts if always is not None else min(parts) > counted:
+                others.append(count)
+        seen = f"{count:,} texts, {len(foreign):,} of them otherwise"
+        yield Check("every text is made of texts of the bank", not foreign, seen + _first_row(foreign))
+        number = f"{always:,}" if always is not None else f"at most {counted:,}"
+        seen = f"{len(others):,} of another number{_first_row(others)}"
+        yield Check(f"every text is made of {number} of them, as the statement says", not others, seen)
+
     names = ("bank", "bank_licence")  # of one fingerprint
-    checks.append(check_document_guarantee(statement, rewriter, counted, apart_from=names))
-    return Audit(statement, checks, audit(rewriter, **files.sampling))
+    follows = checks.check_document_guarantee(files.statement, rewriter, counted, apart_from=names)
+    return checks.audit_file(files, contents, follows, audit(rewriter, **files.sampling))
 
 
-def _check_parts(rewriter: BankRewriter, files: ReleaseFiles, counted: int) -> Iterator[Check]:
-    """Check that each text consists of texts of the bank, and of as many as the statement says."""
-    parting = Parting(rewriter.bank.texts)
-    always = rewriter.longest_document if rewriter.unit == "document" else None
-    count = 0
-    foreign: list[int] = []
-    others: list[int] = []
-    for document in read_documents(files.parts, text=files.text):
-        count += 1
-        if document.text is None:
-            continue
-        parts = parting.counts(document.text)
-        if not parts:
-            foreign.append(count)
-        elif always not in parts if always is not None else min(parts) > counted:
-            others.append(count)
-    seen = f"{count:,} texts, {len(foreign):,} of them otherwise"
-    yield Check("every text is made of texts of the bank", not foreign, seen + first_row(foreign))
-    text = f"{always:,}" if always is not None else f"at most {counted:,}"
-    seen = f"{len(others):,} of another number"
-    yield Check(f"every text is made of {text} of them, as the statement says", not others, seen + first_row(others))
+def _first_row(rows: Sequence[int]) -> str:
+    return f", the first in row {rows[0]:,}" if rows else ""
 
 
 def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank | None) -> BankRewriter:
@@ -274,10 +254,8 @@ def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank |
     if not isinstance(bank, TextBank):
         bank = TextBank.load(bank)
     if bank.fingerprint != parameters["bank_sha256"]:
-        count = parameters.get("bank_texts")
-        texts = f"{count:,} texts, " if isinstance(count, int) else ""
         raise ParameterError(
-            f"this bank ({len(bank):,} texts) is not the bank of the statement ({texts}SHA-256 digest "
+            f"this bank ({len(bank):,} texts) is not the bank of the statement (SHA-256 digest "
             f"{parameters['bank_sha256']}): pass that one as --bank"
         )
     try:
@@ -296,7 +274,7 @@ def link_sentences(inputs: AttackInputs) -> AttackResult:
     before, after = inputs.read_pairs(keeps_marks=rewriter.keeps_marks)
     scores, likely = link_bank(before, after, rewriter, inputs.release, inputs.linkage_options(before))
     drawn, expected, agrees = drawn_as_said(rewriter, likely)
-    values = {"drawn": drawn.value, "expected": expected, "agrees": agrees, "size": rewriter.size}
+    values = {"drawn": drawn, "expected": expected, "agrees": agrees, "size": rewriter.size}
     return linkage_result("bank", scores, before, by_sentences=rewriter.unit == "sentence", **values)
 
 
@@ -308,8 +286,8 @@ def link_bank(
     if (parts < 0).any():
         row = after.chosen[int(np.argmin(parts))] + 1
         raise DataError(
-            f"{private.name}, row {row}: the private text is not made of as many texts of the bank as the original has "
-            "parts, so it was not made from it: name the file it was made from, in its order"
+            f"{private.name}, row {row}: the private text does not have as many texts of the bank as the original has "
+            "parts: name the file it was made from, in its order"
         )
     scores: list[AttackScore] = []
     if rewriter.unit == "sentence":
@@ -319,12 +297,10 @@ def link_bank(
             attack="linkage (number of sentences alone)",
             **options,
         )
-    by_words = linkage(before.texts, after.texts, **options)
-    scores += [replace(word, attack="linkage (shared words)") for word in by_words]
-    best = linkage_of_scores(likely, shape=likely.shape, attack="linkage (likelihood)", **options)
+    scores += link_by_words(before, after, options)
+    best, *others = linkage_of_scores(likely, shape=likely.shape, attack="linkage (likelihood)", **options)
     expected, limits = _expected(before, rewriter, likely, int(parts.max()))
-    best[0] = replace(best[0], detail=f"{best[0].detail}; {limits}")
-    return [*scores, *best, expected], likely
+    return [*scores, replace(best, detail=f"{best.detail}; {limits}"), *others, expected], likely
 
 
 def _expected(before: Rows, rewriter: BankRewriter, likely: Likelihoods, longest: int) -> tuple[AttackScore, str]:
@@ -349,31 +325,13 @@ def _expected(before: Rows, rewriter: BankRewriter, likely: Likelihoods, longest
     return expected, f"at most {maximum} among any {people:,} texts, {pure} under any mechanism of this epsilon"
 
 
-def drawn_as_said(rewriter: BankRewriter, likely: Likelihoods) -> tuple[Estimate, float, bool]:
+def drawn_as_said(rewriter: BankRewriter, likely: Likelihoods) -> tuple[float, float, bool]:
     """Return the share of outputs in the set of their original, the expected share, and whether the two agree."""
     parts, minimum, maximum = likely.own()
     total = int(parts[parts > 0].sum())
-    target = rewriter.size * rewriter.selection.probabilities[0]
+    expected = rewriter.size * rewriter.selection.probabilities[0]
     low, high = (share(int(entry.sum()), total, confidence=1 - _FALSE_ALARM) for entry in (minimum, maximum))
-    seen = share(int(minimum.sum()), total)
-    return seen, target, low.low <= target <= high.high
-
-
-def _success_among_public(rewriter: BankRewriter, people: int) -> float | None:
-    bank = rewriter.bank
-    if people > len(bank) or people * len(bank) > _MOST_SIMILARITIES:
-        return None
-    rows = np.arange(people, dtype=np.int64) * len(bank) // people
-    return rewriter.relinking(people, [bank.texts[row] for row in rows.tolist()], parts=1)
-
-
-def _check_draws(rewriter: BankRewriter, likely: Likelihoods) -> list[Check]:
-    """Return a failed check if too few outputs are among the most similar texts."""
-    _, _, agree = drawn_as_said(rewriter, likely)
-    if agree:
-        return []
-    seen = "it does not: these are not its originals, or the statement is false"
-    return [Check("the stated share of outputs is among the texts most similar to their originals", False, seen)]
+    return share(int(minimum.sum()), total).value, expected, low.low <= expected <= high.high
 
 
 def _similarity(
@@ -384,13 +342,12 @@ def _similarity(
     if len(np.unique(result.owners)) < 2:
         return []
     share = mean_of_people((1 + result.output) / 2, result.owners)  # a similarity lies between -1 and 1
-    text = replace(share, value=2 * share.value - 1, low=2 * share.low - 1, high=2 * share.high - 1)
     expected = rewriter.bank.profile.expected(rewriter.size, rewriter.selection.epsilon)
     return [
         Measurement(
             name="similarity of the output to its original",
             measure="similarity in the public features",
-            score=text,
+            score=replace(share, value=2 * share.value - 1, low=2 * share.low - 1, high=2 * share.high - 1),
             baseline=float(result.random.mean()),
             baseline_name="texts of the bank at random",
             owner_only=True,

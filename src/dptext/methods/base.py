@@ -171,32 +171,24 @@ class PublicTexts:
     def bundled(cls, seed: int | None) -> PublicTexts:
         labels = dict(utterances("train"))
         texts = _shuffled(list(labels), seed)
-        named = tuple(labels[text] for text in texts)
-        return cls(texts, named, "utterances to a voice assistant (SNIPS)", seed=seed)
+        return cls(texts, tuple(labels[text] for text in texts), "utterances to a voice assistant (SNIPS)", seed=seed)
 
     @classmethod
     def of(cls, files: Any, *, text: str, label: str | None = None, seed: int | None) -> PublicTexts:
         """Texts of the caller: files, or anything that `Pool` takes."""
         pool = Pool(files, text=text)
         if len(pool) <= 2 * PREVIEWED:
-            raise ParameterError(
-                f"public must hold more than {2 * PREVIEWED} texts, got {len(pool)}: add some, or leave public out"
-            )
+            raise ParameterError(f"public must hold more than {2 * PREVIEWED} texts, got {len(pool)}")
         if label is not None and not pool.files:
             raise ParameterError("public_label names a column of files: give public texts with labels as files")
-        known = [*pool.texts]
-        labels: dict[str, str] = {}
-        if label is not None:
-            rows = read_documents(pool.files, text=text, label=label)
-            labels = {str(row.text).strip(): str(row.label) for row in rows if row.label is not None}
-            known = [entry for entry in known if entry in labels]
-        texts = _shuffled(known, seed)
-        paths = [files] if isinstance(files, str | os.PathLike) else files
+        rows = [] if label is None else read_documents(pool.files, text=text, label=label)
+        labels = {str(row.text).strip(): str(row.label) for row in rows if row.label is not None}
+        texts = _shuffled([entry for entry in pool.texts if label is None or entry in labels], seed)
         return cls(
             texts,
             None if label is None else tuple(labels[entry] for entry in texts),
             "your public texts",
-            tuple(map(str, paths)) if pool.files else (),
+            tuple(map(str, [files] if isinstance(files, str | os.PathLike) else files)) if pool.files else (),
             text,
             len(pool),
             seed,
@@ -287,12 +279,12 @@ class AdviceInput:
     def text_option(self) -> list[str]:
         return option_unless("text", self.data.roles.text, "text")
 
-    def command(self, program: str, suffix: str, *options: str, trust: Trust) -> str:
+    def command(self, method: Method, suffix: str, *options: str) -> str:
         """The command line that releases the private files."""
         user = [] if self.data.roles.user is None else [option("user", self.data.roles.user)]
-        if not user and trust is Trust.CENTRAL:
+        if not user and method.trust is Trust.CENTRAL:
             user = ["--unit document"]
-        start = (f"dptext {program} {self.data.inputs}", f"-o {quote(self.data.out(suffix))}")
+        start = (f"dptext {method.command} {self.data.inputs}", f"-o {quote(self.data.out(suffix))}")
         return wrap_command(*start, *self.text_option(), *user, *options)
 
     def preview(self, mechanism: TextMechanism) -> Preview:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dptext.audits.verdict import Verdict, judge_gaussian
 from dptext.errors import DataError, ParameterError, extra
 from dptext.features.pool import Pool
-from dptext.io.documents import find_files, read_documents
+from dptext.io.documents import DocumentReader, find_files, read_documents
 from dptext.methods.files import columns_of
 from dptext.noise.gaussian_sums import count_off_grid
 from dptext.privacy.budgets import PersonalBudgets
@@ -72,6 +72,15 @@ class ReleaseFiles:
     @property
     def sampling(self) -> dict[str, Any]:
         return {"samples": self.samples, "error": self.error, "seed": self.seed}
+
+    def documents(self) -> DocumentReader:
+        """The texts of the release."""
+        return read_documents(self.parts, text=self.text)
+
+    def counted(self, name: str) -> int:
+        """A count in the statement, which anybody may have changed; 0: it has none."""
+        value = self.statement.parameters.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
 
     @property
     def pool(self) -> Pool | None:
@@ -136,13 +145,11 @@ def whole_parameter(statement: PrivacyStatement, name: str) -> int:
     return value
 
 
-def first_row(rows: Sequence[int]) -> str:
-    return f", the first in row {rows[0]:,}" if rows else ""
-
-
-def check_digest(statement: PrivacyStatement, data: Path) -> list[Check]:
-    agrees = data_agrees(statement, data)
-    return [Check("the data is the data of the statement", agrees, _SEEN[agrees])]
+def audit_file(files: ReleaseFiles, contents: Callable[[], Iterable[Check]], follows: Check, verdict: Verdict) -> Audit:
+    """Audit a file: its digest, its contents if there are any, the guarantee, and the verdict on the mechanism."""
+    agrees = data_agrees(files.statement, files.data)
+    digest = Check("the data is the data of the statement", agrees, _SEEN[agrees])
+    return Audit(files.statement, [digest, *([] if agrees is None else contents()), follows], verdict)
 
 
 def check_guarantee(statement: PrivacyStatement, repeated: PrivacyStatement, *, apart_from: Collection[str]) -> Check:
@@ -226,23 +233,25 @@ def check_corpus(files: ReleaseFiles, pool: Pool | None, described: Described | 
             f"this pool ({len(pool):,} texts) is not the pool of the statement ({texts}SHA-256 digest {digest}): "
             "pass that one as --public. Nothing was checked."
         )
-    checks = check_digest(statement, files.data)
-    if checks[0].passed is not None:
-        checks += _check_texts(files, pool, described)
+
+    def contents() -> Iterator[Check]:
+        yield from _check_texts(files, pool, described)
+
+    audit = audit_file(files, contents, _check_people(statement), _judge_people(statement))
     if described is not None:
-        checks.append(_check_grid(described))
         differ = disagreements(statement, described.statement, of_a_release=True)  # it may contain more, not less
         if statement.release_id is None or statement.release_id != described.statement.release_id:
             differ.insert(0, "release_id")
         seen = f"{', '.join(differ)} differ" if differ else f"release {described.statement.release_id}"
-        checks.append(Check("the corpus was made from this description", not differ, seen))
-    return Audit(statement, [*checks, _check_people(statement)], _judge_people(statement))
+        same = Check("the corpus was made from this description", not differ, seen)
+        audit.checks[-1:-1] = [_check_grid(described), same]
+    return audit
 
 
 def _check_texts(files: ReleaseFiles, pool: Pool | None, described: Described | None) -> Iterator[Check]:
     labels = None if described is None else described.labels
     columns = () if labels is None else labels.columns
-    missing = set(columns) - set(columns_of(files.data, text=files.text, columns=columns))
+    missing = set(columns) - set(columns_of(files.data)) if columns else set[str]()
     known = None if pool is None else {" ".join(text.split()) for text in pool.texts}
     count = foreign = outside = 0
     seen: set[str] = set()

@@ -16,17 +16,16 @@ import numpy.typing as npt
 from dptext.attacks import AttackScore
 from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.errors import DataError, ParameterError
-from dptext.evaluation.corpus_quality import MEASURES, compare, nearest_labels
+from dptext.evaluation.corpus_quality import MEASURES, compare, nearest_labels, squared_radii
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
-from dptext.features.pool import Pool
 from dptext.intervals import Estimate, mean_over_runs, paired_difference
 from dptext.io.batches import display_name
 from dptext.io.documents import OnError, read_documents
 from dptext.methods.checks import check_corpus, check_noise, description_folder
 from dptext.methods.examination import Examination
 from dptext.methods.files import chosen_rows, count_rows
-from dptext.methods.results import Corpus, LabelOfCorpus, Measurement, Picture, Spread, attack_picture, plane_figure
+from dptext.methods.results import Corpus, LabelOfCorpus, Measurement, Spread
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.guarantee import Unit
 from dptext.privacy.randomness import RandomBits
@@ -41,7 +40,6 @@ _MAX_TRAINING = 20_000
 _LABELS_SHOWN, _SAMPLES_SHOWN, _MAX_CHARACTERS = 20, 3, 200
 _DISTANCE_TEXTS = 2000
 _COMPARISONS, _MAX_COMPARED, _MIN_COMPARED = 5, 1000, 10
-_POINTS = 400  # of each kind in the figure
 _MAX_TARGETS = 1000  # members, and others
 _MAX_NUMBERS = 1 << 31
 _NO_HELD_OUT = "--held-out names a file of people who are not in the data"
@@ -67,41 +65,38 @@ class CorpusExamination(Examination):
     """A synthetic corpus and the description that it was sampled from."""
 
     def run(self) -> None:
-        self._check_columns()
+        config, labels = self.config, self._distribution.labels.columns
+        wrong = [name for name in ("attribute", "group") if getattr(config, name) is not None]
+        wrong += ["label"] if config.label is not None and config.label not in labels else []
+        if wrong:
+            known = f"its labels are known ({', '.join(labels)})" if labels else "it has no labels"
+            raise ParameterError(
+                f"a synthetic corpus has no original rows, and {known}: leave {' and '.join(wrong)} out"
+            )
         self.say(f"Auditing {self.statement.mechanism} ...")
-        described = read_description(self._folder)
-        self.add_audit(check_corpus(self.config.files(self.data, self.statement), self._pool, described))
+        self._pool = config.files(self.data, self.statement).pool
+        self.add_audit(
+            check_corpus(config.files(self.data, self.statement), self._pool, read_description(self._folder))
+        )
         self.notes += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self._distribution.doubts()]
+        if config.label is not None and config.original is None:
+            self.notes.append("No model was trained: name real texts to test it on (--original).")
         if self._pool is None:
             self.notes.append("The corpus was not compared with the public pool: name it with --public.")
         self.attacks.append(self._bound())
-        if self.config.original is not None:
-            self._check_noise(self.config.original)
-        if self._real is not None:
-            self._measure_utility(self._real)
+        corpus, real = self._read(self.data, None), None
+        if config.original is not None:
+            self._check_noise(config.original)
+            real = self._read(config.original, config.user, maximum=config.rows)
+            self._measure_utility(corpus, real)
             self._attack_membership()
-        self.pictures["attacks"] = attack_picture(
-            [*self.owner_attacks, *self.attacks], measure="share of pairs in which the member was identified"
-        )
         self.say("Comparing texts ...")
-        self.corpus = self._describe_texts()
+        self.corpus = self._describe_texts(corpus, real)
 
     def membership(self) -> list[AttackScore]:
         """Return the bound on membership inference, and the success of an adversary who guesses the other texts."""
         self._attack_membership()
         return [self._bound(), *self.owner_attacks]
-
-    def _check_columns(self) -> None:
-        columns = self._distribution.labels.columns
-        names = [name for name in ("label", "attribute", "group") if getattr(self.config, name) is not None]
-        names = [name for name in names if name != "label" or self.config.label not in columns]
-        if names:
-            labels = f"its labels are known ({', '.join(columns)})" if columns else "it has no labels"
-            raise ParameterError(
-                f"a synthetic corpus has no original rows, and {labels}: leave {' and '.join(names)} out"
-            )
-        if self.config.label is not None and self.config.original is None:
-            self.notes.append("No model was trained: name real texts to test it on (--original).")
 
     # -- inputs -----------------------------------------------------------------------------------------------
 
@@ -120,10 +115,6 @@ class CorpusExamination(Examination):
         return TextDistribution.load(self._folder)
 
     @cached_property
-    def _pool(self) -> Pool | None:
-        return self.config.files(self.data, self.statement).pool
-
-    @cached_property
     def _bits(self) -> RandomBits:
         """Random bits for numbers that depend on original texts."""
         return RandomBits(self.config.seed)
@@ -132,21 +123,6 @@ class CorpusExamination(Examination):
     def _public_bits(self) -> RandomBits:
         """Random bits for published numbers: these must not depend on the number of original texts."""
         return RandomBits(self.config.seed)
-
-    @cached_property
-    def _corpus_texts(self) -> _Texts:
-        return self._read(self.data, None)
-
-    @cached_property
-    def _real(self) -> _Texts | None:
-        original = self.config.original
-        return None if original is None else self._read(original, self.config.user, maximum=self.config.rows)
-
-    @cached_property
-    def _held_out(self) -> _Texts | None:
-        """Texts of people who are not in the data."""
-        held_out = self.config.held_out
-        return None if held_out is None else self._read(held_out, self.config.user, maximum=self.config.rows)
 
     def _read(self, path: Path, user: str | None, *, maximum: int | None = None) -> _Texts:
         """Return the texts of a file that have a class; a random sample of this size if there are more rows."""
@@ -173,12 +149,14 @@ class CorpusExamination(Examination):
 
     # -- utility ----------------------------------------------------------------------------------------------
 
-    def _measure_utility(self, real: _Texts) -> None:
-        distribution, held_out, pool = self._distribution, self._held_out, self._pool
+    def _measure_utility(self, corpus: _Texts, real: _Texts) -> None:
+        config, distribution, pool, held_out = self.config, self._distribution, self._pool, None
+        if config.held_out is not None:  # texts of people who are not in the data
+            held_out = self._read(config.held_out, config.user, maximum=config.rows)
         if len(distribution.labels.names) < 2:
             self.notes.append("No model was trained: the corpus has no labels, or a single one.")
             return
-        corpus = self._corpus_texts.select(chosen_rows(len(self._corpus_texts), _MAX_TRAINING, self._bits))
+        corpus = corpus.select(chosen_rows(len(corpus), _MAX_TRAINING, self._bits))
         train, test = (real, held_out) if held_out is not None else self._halves(real)
         if len(np.unique(test.codes)) < 2:
             self.notes.append("No model was trained: the real texts for the test have a single label.")
@@ -196,11 +174,7 @@ class CorpusExamination(Examination):
             self._train("trained on the corpus, cut to as many texts", corpus.select(rows), test, tested)
         by_release = distribution.weigh(test.texts).scores.argmax(axis=1)
         self._score(
-            "the release alone: its linear model, no text",
-            by_release,
-            test,
-            is_rival=True,
-            reference=predicted,
+            "the release alone: its linear model, no text", by_release, test, is_rival=True, reference=predicted
         )
         by_name = nearest_labels(distribution.features, distribution.labels, test.texts)
         self._score("the nearest label name: epsilon 0, no private data", by_name, test, is_rival=True)
@@ -352,8 +326,8 @@ class CorpusExamination(Examination):
 
     # -- texts ------------------------------------------------------------------------------------------------
 
-    def _describe_texts(self) -> Corpus:
-        corpus, pool, real, features = self._corpus_texts, self._pool, self._real, self._distribution.features
+    def _describe_texts(self, corpus: _Texts, real: _Texts | None) -> Corpus:
+        pool, features = self._pool, self._distribution.features
         kinds = {"corpus": corpus.texts}
         if pool is not None:
             kinds["pool"] = [pool.texts[row] for row in chosen_rows(len(pool), self.config.rows, self._public_bits)]
@@ -362,16 +336,12 @@ class CorpusExamination(Examination):
         rows = chosen_rows(len(corpus), self.config.rows, self._public_bits)
         compared = kinds | {"corpus": [corpus.texts[row] for row in rows]}
         vectors = {name: np.asarray(features.vectors(texts), dtype=np.float64) for name, texts in compared.items()}
-        self.pictures["spread"] = self._plane(vectors)
-        labels = self._labels(corpus, real)
-        pool_size = self.statement.parameters.get("pool_texts")
         return Corpus(
             texts=len(corpus),
-            pool=pool_size if isinstance(pool_size, int) else None,
-            labels=labels,
+            pool=self.config.files(self.data, self.statement).counted("pool_texts") or None,
+            labels=self._labels(corpus, real),
             more_labels=max(0, len(self._distribution.labels.names) - _LABELS_SHOWN),
             spread=[*self._variety(kinds, vectors), *self._distances_to_real(compared, vectors)],
-            owner_picture=real is not None,
         )
 
     def _variety(self, kinds: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
@@ -387,7 +357,11 @@ class CorpusExamination(Examination):
         # equally many of each kind, because more texts lie nearer; the number of real texts must not matter
         size = min(_DISTANCE_TEXTS, *(len(values) for name, values in vectors.items() if name != "real"))
         detail = f"in the public features; among {size:,} texts of each kind, or as many as there are"
-        nearest = {name: f"{_mean_nearest_distance(values[:size]):.3f}" for name, values in vectors.items()}
+        samples = {name: values[:size] for name, values in vectors.items()}
+        nearest = {
+            name: f"{np.sqrt(squared_radii(sample, 1)).mean():.3f}" if len(sample) > 1 else "0.000"
+            for name, sample in samples.items()
+        }
         yield row("mean distance to the nearest other text", nearest, detail)
 
     def _distances_to_real(self, texts: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
@@ -435,20 +409,6 @@ class CorpusExamination(Examination):
             )
         return result
 
-    def _plane(self, vectors: dict[str, Floats]) -> Picture:
-        """Draw texts along the two directions in which the public pool varies most."""
-        features = self._distribution.features
-        values, basis = np.linalg.eigh(features.covariance)
-        axes = basis[:, np.argsort(-values)[:2]]
-        if axes.shape[1] < 2:
-            axes = np.column_stack([axes, np.zeros(len(axes))])
-        names = {"pool": "public pool", "real": "original texts", "corpus": "corpus"}
-        points = [(names[name], (vectors[name][:_POINTS] - features.mean) @ axes) for name in names if name in vectors]
-        return (
-            f"At most {_POINTS:,} texts of each kind, along the two directions in which the public features vary most",
-            plane_figure(points, axis_label="first and second principal component of the pool's public features"),
-        )
-
 
 class _EncodedTexts:
     """A feature space for texts that were encoded together."""
@@ -462,15 +422,6 @@ class _EncodedTexts:
     def units(self, texts: list[str]) -> npt.NDArray[np.int32]:
         unit: npt.NDArray[np.int32] = self._units[[self._rows[text] for text in texts]]
         return unit
-
-
-def _mean_nearest_distance(vectors: Floats) -> float:
-    if len(vectors) < 2:
-        return 0.0
-    squares = (vectors**2).sum(axis=1)
-    distances = squares[:, None] + squares - 2 * vectors @ vectors.T
-    np.fill_diagonal(distances, np.inf)
-    return float(np.sqrt(np.maximum(distances.min(axis=1), 0.0)).mean())
 
 
 def _shorten(text: str) -> str:

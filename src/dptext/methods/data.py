@@ -7,7 +7,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path, PurePath
@@ -36,6 +37,7 @@ _KNOWN = {
     "user": "user author person user_id userid author_id writer patient customer client speaker",
     "label": "label class topic category intent stars rating sentiment target",
 }
+_NO_TEXT = ("number", "date")
 _PEOPLE_OF = ("identifier", "category", "number", "text")  # kinds of a column that can name who wrote
 
 
@@ -103,10 +105,6 @@ class Requirements:
     def unanswered(self) -> list[str]:
         return [name for name, answer in vars(self).items() if answer is None]
 
-    @property
-    def any(self) -> bool:
-        return any(vars(self).values())
-
 
 # -- the rows ------------------------------------------------------------------------------------------------------
 
@@ -118,7 +116,7 @@ class Roles:
     text: str
     user: str | None
     labels: tuple[str, ...]
-    guessed: frozenset[str] = frozenset()
+    guessed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,22 +161,7 @@ class Data:
         return " ".join(map(quote, self.files)) or _NO_FILE
 
     def as_dict(self) -> dict[str, Any]:
-        names = ("name", "kind", "present", "distinct")
-        counted = ("rows", "is_all", "unread", "empty", "people", "most_texts", "classes", "rarest")
-        return {
-            "for_the_owner_only": True,
-            "files": list(self.files),
-            "columns": [
-                {name: getattr(column, name) for name in names} | {"may_identify": list(column.reasons)}
-                for column in self.columns
-            ],
-            "text": self.roles.text,
-            "user": self.roles.user,
-            "labels": list(self.roles.labels),
-            "guessed": sorted(self.roles.guessed),
-            "words": {"median": self.words[0], "most": self.words[1]},
-            **{name: getattr(self, name) for name in counted},
-        }
+        return {"for_the_owner_only": True, **asdict(self)}
 
 
 def quote(value: str) -> str:
@@ -231,8 +214,7 @@ def _look_in_memory(source: Any, text: str | None, user: str | None, labels: tup
     nothing = [None] * len(table[roles.text])
     users = nothing if roles.user is None else table[roles.user]
     classes = zip(*(table[label] for label in roles.labels), strict=True) if roles.labels else nothing
-    rows = zip(table[roles.text], users, classes, strict=True)
-    return _count(rows, Data(files=(), columns=columns, roles=roles))
+    return _count(zip(table[roles.text], users, classes, strict=True), Data(files=(), columns=columns, roles=roles))
 
 
 def _columns_in_memory(source: Any) -> dict[str, list[Any]]:
@@ -263,19 +245,19 @@ def _roles(
 ) -> Roles:
     known = [column.name for column in columns]
     options = [("text", text), ("user", user), *(("label", label) for label in labels or ())]
-    names = [name for _, name in options if name is not None]
-    for option, name in options:
-        if name is not None and name not in known:
-            described = describe_columns(name, known, required=names, sure=are_names)
+    named = {name: option for option, name in options if name is not None}
+    if len(named) < sum(name is not None for _, name in options):
+        raise ParameterError("text, user and label must be different columns")
+    for name, option in named.items():
+        if name not in known:
+            described = describe_columns(name, known, required=list(named), sure=are_names)
             raise ParameterError(f"expected a column {name!r} for {option}, there is {described}")
-    if not are_names and may_be_values(known, required=names):
+    if not are_names and may_be_values(known, required=list(named)):
         raise DataError(
             "the first line may be a row instead of column names: add a header; if it is a header, name the column of "
             "texts with --text COLUMN (text=)"
         )
-    if len(set(names)) < len(names):
-        raise ParameterError("text, user and label must be different columns")
-    free = [column for column in columns if column.name not in names]
+    free = [column for column in columns if column.name not in named]
     text_column = text or _guess_text(free)
     if text_column is None:
         raise ParameterError(
@@ -289,16 +271,14 @@ def _roles(
         text=text_column,
         user=user_column,
         labels=_guess_labels(free) if labels is None else labels,
-        guessed=frozenset(name for name, value in given.items() if value is None),
+        guessed=tuple(name for name, value in given.items() if value is None),
     )
 
 
 def _guess_text(columns: Sequence[Column]) -> str | None:
     """Guess the text column: by its name, else free text with the most distinct values."""
     texts = [column for column in columns if column.kind == "text" or len(columns) == 1]
-    named = _named("text", texts) or _named(
-        "text", [entry for entry in columns if entry.kind not in ("number", "date")]
-    )
+    named = _named("text", texts) or _named("text", [column for column in columns if column.kind not in _NO_TEXT])
     # short texts: nearly all differ, and nothing else is known of them
     texts = texts or [column for column in columns if column.reasons == (ALL_DIFFERENT,)]
     return named or (max(texts, key=lambda column: column.distinct).name if texts else None)
@@ -315,13 +295,9 @@ def _guess_user(columns: Sequence[Column]) -> str | None:
 
 def _guess_labels(columns: Sequence[Column]) -> tuple[str, ...]:
     """Guess the label column: by its name, else the first with few values that identify no one."""
-    few = [
-        column
-        for column in columns
-        if column.kind in ("category", "number", "text")
-        and 2 <= column.distinct <= _MOST_LABELS
-        and _ROWS_A_LABEL * column.distinct <= column.present
-    ]
+    kinds = ("category", "number", "text")
+    few = [column for column in columns if column.kind in kinds and 2 <= column.distinct <= _MOST_LABELS]
+    few = [column for column in few if _ROWS_A_LABEL * column.distinct <= column.present]
     plain = (column.name for column in few if column.kind == "category" and not column.reasons)
     label = _named("label", few) or next(plain, None)
     return () if label is None else (label,)
@@ -364,6 +340,7 @@ def _count(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:
     )
 
 
+@cache
 def utterances(part: Literal["train", "test"]) -> list[tuple[str, str]]:
     """Return (text, intent) of bundled public utterances to a voice assistant (SNIPS, CC0)."""
     path = files("dptext") / "cli" / "sample" / f"snips-{part}.jsonl.gz"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,29 +20,10 @@ from dptext.embeddings.refinement import public_base
 from dptext.embeddings.sharing import check_copies
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.io.documents import Document
+from dptext.methods import checks
 from dptext.methods.attacks import Attack, AttackInputs, AttackResult, attack_result
-from dptext.methods.base import (
-    NO_USER,
-    PROTECTING,
-    AdviceInput,
-    Assessment,
-    Caveat,
-    Method,
-    Preview,
-    round_down,
-)
-from dptext.methods.checks import (
-    DIGITS,
-    FILES_AGREE,
-    Audit,
-    Check,
-    ReleaseFiles,
-    covers_earlier,
-    describes,
-    own_guarantee,
-    real_parameter,
-    whole_parameter,
-)
+from dptext.methods.base import NO_USER, PROTECTING, AdviceInput, Assessment, Caveat, Method, Preview, round_down
+from dptext.methods.checks import Audit, Check, ReleaseFiles
 from dptext.methods.files import STATEMENT, VECTORS, read_rows
 from dptext.privacy.gaussian import SampledGaussian
 from dptext.privacy.guarantee import Trust, Unit
@@ -97,7 +78,7 @@ class Embeddings(Method):
             statement=statement,
             good_for=good_for,
             caveats=tuple(_caveats(case, expected)),
-            commands=(case.command("embed", ".vectors", f"--epsilon {PROTECTING:g}", trust=Trust.CENTRAL),),
+            commands=(case.command(self, ".vectors", f"--epsilon {PROTECTING:g}"),),
             preview=Preview(missing="there are no texts: one vector per public word"),
         )
 
@@ -114,29 +95,26 @@ class Embeddings(Method):
         vectors = load_folder(files.data, limit=None, source=files.data.name)
         statement = vectors.statement
         assert statement is not None  # the folder has one
-        value = statement.parameters.get("words")
+        agree = len(vectors) == statement.parameters.get("words")
         count = f"{len(vectors):,} words, {vectors.dimension} numbers each"
-        checks = [
-            FILES_AGREE,
-            Check("there are as many words as the statement says", len(vectors) == value, count),
+        result = [
+            checks.FILES_AGREE,
+            Check("there are as many words as the statement says", agree, count),
             Check("all numbers are finite", bool(np.isfinite(vectors.matrix).all()), count),
         ]
         for name, agrees in check_copies(files.data, vectors):
             seen = "byte for byte" if agrees else "it holds others"
-            checks.append(Check(f"{name} is a copy of these vectors", agrees, seen))
+            result.append(Check(f"{name} is a copy of these vectors", agrees, seen))
         for file, one in statements_in(files.data).items():
-            verdict = _judge_learned(one)
             level = one.parameters.get("level")
-            text = "everybody" if level is None or file == STATEMENT else f"users of the level {str(level)!r}"
-            checks.append(
-                Check(f"the guarantee for {text} follows from the parameters", not verdict.refuted, f"{one.guarantee}")
-            )
+            users = "everybody" if level is None or file == STATEMENT else f"users of the level {str(level)!r}"
+            name = f"the guarantee for {users} follows from the parameters"
+            result.append(Check(name, not _judge_learned(one).refuted, f"{one.guarantee}"))
         level = statement.parameters.get("epsilon_for_level", 0.0)
-        sent = float(level) * DIGITS[0] if isinstance(level, int | float) else 0.0
-        checks.append(
-            Check("the guarantee covers this release and earlier ones in it", *covers_earlier(statement, sent))
-        )
-        return Audit(statement, checks, _judge_learned(statement))
+        sent = float(level) * checks.DIGITS[0] if isinstance(level, int | float) else 0.0
+        covers = checks.covers_earlier(statement, sent)
+        result.append(Check("the guarantee covers this release and earlier ones in it", *covers))
+        return Audit(statement, result, _judge_learned(statement))
 
 
 def _caveats(case: AdviceInput, expected: ExpectedVectors | None) -> Iterator[Caveat]:
@@ -155,18 +133,17 @@ def bound_membership(inputs: AttackInputs) -> AttackResult:
     verdict = _judge_learned(statement)
     parameters, epsilon, delta = statement.parameters, verdict.allowed, verdict.delta
     sigma, sensitivity = parameters.get("sigma"), parameters.get("sensitivity")
+    accuracy = auc = None
     # new words and the level that a user sent are released too
-    is_one_of_several = any(name.startswith("promise_of_") for name in parameters)
-    auc = None
-    if is_one_of_several or parameters.get("epsilon_for_level"):
+    if checks.earlier_guarantees(statement) or parameters.get("epsilon_for_level"):
         epsilon, delta = statement.epsilon, getattr(statement.guarantee, "delta", 0.0)
     elif isinstance(sigma, float) and isinstance(sensitivity, float):
         ceiling = gaussian_ceiling(sigma, sensitivity=sensitivity)
         accuracy, auc = ceiling.accuracy, ceiling.auc
-    if auc is None:
+    if accuracy is None:
         accuracy = (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)) if epsilon < 500 else 1.0
-    bounds = {"accuracy_at_most": accuracy, "auc_at_most": auc}
     values: dict[str, Any] = {"unit": statement.unit, "accuracy": accuracy, "auc": auc, "epsilon": epsilon}
+    bounds = {"accuracy_at_most": accuracy, "auc_at_most": auc}
     return attack_result("vectors", bounds=bounds, name=inputs.release.name, **values)
 
 
@@ -187,19 +164,23 @@ def find_secrets(inputs: AttackInputs) -> AttackResult:
         return nearest_secrets(vectors.matrix, *rows_in(vectors), left_out=unknown, top=10, seed=inputs.seed, **options)
 
     public = _public_vectors(shared)
-    scores = attack(shared, public=None if public is None else _vectors_of(shared.words, public))
+    matrix = None
+    if public is not None:
+        rows_of_words = np.array([public.vocabulary.row(word) for word in shared.words])
+        matrix = public.matrix[rows_of_words].copy()
+        matrix[rows_of_words == public.vocabulary.unknown_row] = 0.0
+    scores = attack(shared, public=matrix)
     if public is not None:
         with suppress(ParameterError):  # it knows none of these words
             scores += attack(public, attack="neighbours (public vectors alone)")
     planted = WordVectors(shared.words, nearest_secrets_known(shared.matrix, *rows_in(shared)))
     control = attack(planted, attack="neighbours (control: pairs planted in the vectors)")
     bits = next((score for score in scores if score.measure.startswith("bits")), None)
-    has_public = any("public vectors" in score.attack for score in scores)
     return attack_result(
         "neighbours",
         [*scores, *control],
         control=control,
-        adds_nothing=bits is not None and not bits.succeeded and has_public,
+        adds_nothing=bits is not None and not bits.succeeded and any("public" in score.attack for score in scores),
         unit=None if shared.statement is None else shared.statement.unit,
     )
 
@@ -221,25 +202,23 @@ def _public_vectors(shared: WordVectors) -> WordVectors | None:
     return None
 
 
-def _vectors_of(words: Sequence[str], public: WordVectors) -> Any:
-    """(V, d) the public vectors of these words; 0 where there is none."""
-    rows = np.array([public.vocabulary.row(word) for word in words])
-    matrix = public.matrix[rows].copy()
-    matrix[rows == public.vocabulary.unknown_row] = 0.0
-    return matrix
-
-
 def _judge_learned(statement: PrivacyStatement) -> Verdict:
     """Judge whether the stated noise is sufficient for the guarantee of this release alone."""
     people = {Unit.USER: "all people", Unit.DOCUMENT: "all documents"}.get(statement.unit, "all pairs of words")
-    fields: dict[str, Any] = {"release_guarantee": own_guarantee(statement), "coverage": f"{people}, {_COVERAGE}"}
-    with describes("noise"):
+    fields: dict[str, Any] = {
+        "release_guarantee": checks.own_guarantee(statement),
+        "coverage": f"{people}, {_COVERAGE}",
+    }
+    with checks.describes("noise"):
         if "sigma" in statement.parameters:
-            sigma, sensitivity = real_parameter(statement, "sigma"), real_parameter(statement, "sensitivity")
+            sigma, sensitivity = (
+                checks.real_parameter(statement, "sigma"),
+                checks.real_parameter(statement, "sensitivity"),
+            )
             return judge_gaussian(statement, sigma=sigma, sensitivity=sensitivity, **fields)
         account = SampledGaussian(
-            noise_multiplier=real_parameter(statement, "noise_multiplier"),
-            sampling_rate=real_parameter(statement, "sampling_rate"),
-            steps=whole_parameter(statement, "steps"),
+            noise_multiplier=checks.real_parameter(statement, "noise_multiplier"),
+            sampling_rate=checks.real_parameter(statement, "sampling_rate"),
+            steps=checks.whole_parameter(statement, "steps"),
         )
         return judge_sampled_gaussian(statement, account=account, **fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from dptext.io.batches import display_name
 from dptext.io.documents import find_files
 from dptext.methods.checks import Audit, Check, ReleaseFiles
 from dptext.methods.files import Rows, chosen_rows, columns_of, count_rows, read_rows
-from dptext.methods.results import GroupGap, KeptColumn, KeptPieces, Measurement, Picture, Sample
+from dptext.methods.results import GroupGap, KeptColumn, KeptPieces, Measurement, Sample
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.mechanism import TextMechanism, mark, placeholder, unmarked
@@ -111,7 +111,6 @@ class Examination(ABC):
         self.utility: list[Measurement] = []
         self.fairness: list[Measurement] = []
         self.gaps: list[GroupGap] = []
-        self.pictures: dict[str, Picture | None] = {}
         self.limits: dict[str, float] = {}
 
     @abstractmethod
@@ -176,18 +175,16 @@ class RowExamination(Examination):
                 f"{len(chosen):,} of {count:,} rows were examined, chosen at random. Among fewer originals, a row is "
                 "easier to find. The checks of the file read all rows."
             )
-        private_columns = columns_of(self.data, text=config.text, columns=config.columns)
-        missing = [column for column in config.columns if column not in private_columns]
-        self._original_columns = missing
-        # models are tested by person, so every number needs the original file if only that names the people
-        self.unpublished_columns = config.columns if config.user in missing else missing
+        columns = columns_of(self.data)
+        missing = self._original_columns = [column for column in config.columns if column not in columns]
         if missing and config.original is None:
             raise DataError(f"{name}: expected a column {missing[0]!r}, the file has none")
+        private_columns = [column for column in config.columns if column in columns]
         rows = read_rows(self.data, chosen, text=config.text, columns=private_columns)
         if config.original is None:
             return rows, None
-        for column in set(missing) - set(columns_of(config.original, text=config.text, columns=missing)):
-            raise DataError(f"{name} and {display_name(config.original)}: neither has a column {column!r} in all rows")
+        for column in missing and sorted(set(missing) - set(columns_of(config.original))):
+            raise DataError(f"{name} and {display_name(config.original)}: neither has a column {column!r}")
         raw = read_rows(config.original, chosen, text=config.text, columns=missing)
         rows.columns.update(raw.columns)
         return rows, raw
@@ -254,11 +251,12 @@ class RowExamination(Examination):
         selected = rows.at(places)
         people, labels = selected.column(config.user), selected.column(config.label) or []
         self.say(f"Training models on {len(places):,} rows ...")
+        widths = {None if side.vectors is None else side.vectors.shape[1] for side in (rows, raw) if side is not None}
         models = self.models(
             selected.features,
             None if raw is None else raw.at(places).features,
             np.asarray(labels),
-            comparable=raw is not None and _width(raw) == _width(rows),
+            comparable=len(widths) == 1,
             people=None if people is None else np.asarray(people),
             folds=config.folds,
             seed=config.seed,
@@ -281,13 +279,46 @@ class RowExamination(Examination):
         shared = next((model for model in models if not _uses_originals(model)), models[0])
         originals = [model for model in models if model.trained_on == "raw"]
         for model in dict.fromkeys((models[0], shared, *originals)):
-            is_owners = owner_only or hidden or _uses_originals(model)
-            measured, gap = _group_results(model, values, people, owner_only=is_owners)
-            self.fairness += measured
-            self.gaps.append(gap)
+            self._measure_groups(model, values, people, owner_only=owner_only or hidden or _uses_originals(model))
         rare = int((~_is_frequent(values, people, SMALLEST_GROUP)).sum())
         if rare:
             self.notes.append(f"{rare:,} rows were left out: their groups have fewer than {SMALLEST_GROUP} people.")
+
+    def _measure_groups(
+        self, model: Predictions, groups: Sequence[str], people: Sequence[str] | None, *, owner_only: bool
+    ) -> None:
+        """Add the accuracy for each group, and the largest gap."""
+        values = np.asarray(groups)[model.rows]
+        owners = None if people is None else np.asarray(people)[model.rows]
+        large = _is_frequent(values.tolist(), None if owners is None else owners.tolist(), SMALLEST_GROUP)
+        if len(set(values[large])) < 2:
+            raise ParameterError(
+                f"group must have at least two groups of {SMALLEST_GROUP} people or more: name another column, or "
+                "examine more rows"
+            )
+        result = fairness(
+            model.true[large], model.predicted[large], values[large], people=None if owners is None else owners[large]
+        )
+        name, gap = _description(model), result.largest
+        self.fairness += [
+            Measurement(
+                name=group.group,
+                measure="accuracy",
+                score=group.score,
+                baseline=group.baseline,
+                baseline_name=group.baseline_name,
+                owner_only=owner_only,
+                detail=f"{group.people:,} {'rows' if people is None else 'people'}, {name}",
+            )
+            for group in result.groups
+        ]
+        sentence = (
+            f"{name[0].upper()}{name[1:]}: the largest gap is {100 * gap.gap.value:.1f} points ({gap.better!r} above "
+            f"{gap.worse!r}; 95% interval {100 * gap.gap.low:.1f} to {100 * gap.gap.high:.1f}), "
+            f"{'more than chance explains' if gap.is_shown else 'which chance may explain'}."
+        )
+        is_for_release = model.trained_on == "private"
+        self.gaps.append(GroupGap(sentence=sentence, gap=gap.gap, is_for_release=is_for_release, owner_only=owner_only))
 
     def _compare(
         self, rows: Rows, raw: Rows, mechanism: TextMechanism, placeholders: Mapping[Kind, str] | None = None
@@ -326,16 +357,20 @@ def count_kept_pieces(
     originals: Sequence[str | None], private: Sequence[str | None], *, words: Iterable[str] = ()
 ) -> list[KeptPieces]:
     """Count the names, addresses and numbers of the originals that remain in the private texts, by kind."""
+
+    def letters_of(text: str) -> list[str]:
+        return [fold(run) for run in letters_between(unmarked(text))]
+
     terms = Terms(words)
     counts: dict[str, list[int]] = {}
     for before, after in zip(originals, private, strict=True):
         spans = united([*terms.find(before), *find(before)]) if before else []
         if not before or not spans:
             continue
-        runs = list(_runs(after or ""))
+        runs = letters_of(after or "")
         distinct, joined = set(runs), f" {' '.join(runs)} "
         for start, end, kind in spans:
-            piece = list(_runs(before[start:end]))
+            piece = letters_of(before[start:end])
             count = counts.setdefault(kind, [0, 0, 0])
             count[0] += 1
             if piece and f" {' '.join(piece)} " in joined:
@@ -344,10 +379,6 @@ def count_kept_pieces(
                 count[2] += 1
     result = [KeptPieces(kind, *count) for kind, count in counts.items()]
     return sorted(result, key=lambda entry: (-entry.pieces, entry.kind))
-
-
-def _runs(text: str) -> Iterator[str]:
-    return (fold(run) for run in letters_between(unmarked(text)))
 
 
 def redacted_rows(before: Rows, statement: PrivacyStatement, *, keeps_marks: bool, words: Sequence[str] = ()) -> Rows:
@@ -364,11 +395,6 @@ def sample_pairs(mechanism: TextMechanism | None) -> list[Sample]:
     """Return made-up sentences before and after a mechanism."""
     texts = () if mechanism is None else privatize(_SENTENCES, mechanism).texts
     return [Sample(before, after or "") for before, after in zip(_SENTENCES, texts, strict=False)]
-
-
-def _width(rows: Rows) -> int | None:
-    """Return the number of columns of vectors; None for texts."""
-    return None if rows.vectors is None else int(rows.vectors.shape[1])
 
 
 def _uses_originals(model: Predictions) -> bool:
@@ -397,40 +423,3 @@ def _measurement(model: Predictions, task: str, *, owner_only: bool) -> Measurem
         is_rival=model.trained_on == "random",
         detail=f"{task}: {result.rows:,} rows, {result.folds} folds, {result.model}, {result.features}",
     )
-
-
-def _group_results(
-    model: Predictions, groups: Sequence[str], people: Sequence[str] | None, *, owner_only: bool
-) -> tuple[list[Measurement], GroupGap]:
-    """Return the accuracy for each group, and the largest gap."""
-    values = np.asarray(groups)[model.rows]
-    owners = None if people is None else np.asarray(people)[model.rows]
-    large = _is_frequent(values.tolist(), None if owners is None else owners.tolist(), SMALLEST_GROUP)
-    if len(set(values[large])) < 2:
-        raise ParameterError(
-            f"group must have at least two groups of {SMALLEST_GROUP} people or more: name another column, or examine "
-            "more rows"
-        )
-    result = fairness(
-        model.true[large], model.predicted[large], values[large], people=None if owners is None else owners[large]
-    )
-    name, gap = _description(model), result.largest
-    measured = [
-        Measurement(
-            name=group.group,
-            measure="accuracy",
-            score=group.score,
-            baseline=group.baseline,
-            baseline_name=group.baseline_name,
-            owner_only=owner_only,
-            detail=f"{group.people:,} {'rows' if people is None else 'people'}, {name}",
-        )
-        for group in result.groups
-    ]
-    reason = "more than chance explains" if gap.is_shown else "which chance may explain"
-    sentence = (
-        f"{name[0].upper()}{name[1:]}: the largest gap is {100 * gap.gap.value:.1f} points ({gap.better!r} above "
-        f"{gap.worse!r}; 95% interval {100 * gap.gap.low:.1f} to {100 * gap.gap.high:.1f}), {reason}."
-    )
-    is_for_release = model.trained_on == "private"
-    return measured, GroupGap(sentence=sentence, gap=gap.gap, is_for_release=is_for_release, owner_only=owner_only)

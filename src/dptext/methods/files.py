@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.artifacts import announced_format
 from dptext.io.batches import describe_columns
-from dptext.io.documents import read_documents
+from dptext.io.documents import find_files, first_rows, read_documents
 from dptext.io.formats import file_format
 from dptext.privacy.randomness import RandomBits
 from dptext.release.release import statement_path
@@ -58,19 +58,11 @@ class Rows:
         return Rows(self.chosen[places], [self.texts[place] for place in places], None, columns)
 
 
-def columns_of(path: Path, *, text: str, columns: Sequence[str]) -> list[str]:
-    """Return the columns, among these names, that the first row of a file has."""
-    announced = file_format(path)
-    if announced.kind == ".parquet":
-        names = _schema(path)
-        return [column for column in columns if column in names]
-    result = []
-    for column in columns if announced.format.has_columns else ():
-        with suppress(DataError):  # it lacks the column; what else is wrong with the row shows when it is read
-            with closing(read_documents(path, text=text, keep=() if column == text else (column,))) as reader:
-                next(reader, None)
-            result.append(column)
-    return result
+def columns_of(path: Path) -> list[str]:
+    """Return the columns of the first row of a file, or of the first file of a folder."""
+    if not path.is_dir() and file_format(path).kind == ".parquet":
+        return _schema(path)
+    return list(next(first_rows([file for file, _ in find_files([path])]), {}))
 
 
 def count_rows(path: Path, *, text: str) -> int:
@@ -179,24 +171,11 @@ VECTORS, DESCRIPTION, BANK, DEVICE = (
 """Formats that the configurations of folders announce."""
 
 _NO_REPORT = {
-    DESCRIPTION: "{name} is a description: make a report about a corpus sampled from it, or run `dptext audit {name}`",
-    VECTORS: (
-        "{name} holds word vectors, and a report is about texts or vectors of texts: run `dptext audit {name}` and "
-        "`dptext attack membership {name}`"
-    ),
-    BANK: (
-        "{name} is a bank of public texts, which has no guarantee: name a release made with it "
-        "(dptext report PRIVATE --bank {name}, dptext audit PRIVATE --bank {name})"
-    ),
-    DEVICE: (
-        "{name} is an encoder for devices: make a report about the vectors that it made, or run `dptext audit {name}`"
-    ),
+    DESCRIPTION: "is a description: make a report about a corpus sampled from it, or run `dptext audit`",
+    VECTORS: "holds word vectors, which have no report: run `dptext audit` and `dptext attack membership`",
+    BANK: "is a bank of public texts, which has no guarantee: name a release made with it, and pass the bank as --bank",
+    DEVICE: "is an encoder for devices: make a report about the vectors that it made, or run `dptext audit`",
 }
-_SEVERAL_FILES = "{name} holds several private files, and a report is about one: name one of them"
-_NO_RELEASE = (
-    "{name} is no folder of dptext, and no file in it has a statement (….privacy.json): name a private file, or a "
-    "folder of vectors, a description or an encoder"
-)
 
 
 def private_files(folder: Path) -> list[Path]:
@@ -207,14 +186,6 @@ def private_files(folder: Path) -> list[Path]:
         raise StorageError.of("read", folder, error) from None
 
 
-def no_report(path: Path, announced: str | None) -> ParameterError:
-    """Return the error about a release of this format, or about a folder: why there is no report, and what to run."""
-    message = _NO_REPORT.get(announced or "")
-    if message is None:
-        message = _SEVERAL_FILES if path.is_dir() and private_files(path) else _NO_RELEASE
-    return ParameterError(message.format(name=path.name or str(path)))
-
-
 def refuse_folder(folder: Path) -> None:
     """Raise unless a folder holds the parts of one private file, whose statement lies next to it."""
     if folder.name and statement_path(folder).exists():
@@ -222,4 +193,9 @@ def refuse_folder(folder: Path) -> None:
     announced = None
     with suppress(StorageError):
         announced = announced_format(folder)
-    raise no_report(folder, announced)
+    reason = _NO_REPORT.get(announced or "")
+    if reason is None and private_files(folder):
+        reason = "holds several private files, and a report is about one: name one of them"
+    elif reason is None:
+        reason = "holds no release: name a private file with its statement (….privacy.json), or a folder of dptext"
+    raise ParameterError(f"{folder.name or folder} {reason}")

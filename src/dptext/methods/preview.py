@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from dptext.calibration.deniability import Floats, probability_interval
 from dptext.methods.data import utterances
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import Strength, filled, paragraphs, strength_in_brief, table_cells
+from dptext.privacy.wording import Strength, paragraphs, strength_in_brief, table_cells
 from dptext.representations.randomizer import Channel
 from dptext.vectors.word_vectors import WordVectors
 
@@ -96,7 +97,7 @@ class Share:
         return cls(mean, float(low[0]), float(high[0]), values.size)
 
 
-class Previewer(Protocol):
+class Previewer(ABC):
     """Previews of one release method.
 
     Attributes:
@@ -110,47 +111,57 @@ class Previewer(Protocol):
     choices: ClassVar[tuple[str, ...]]
     epsilons: ClassVar[tuple[float, float, float]]
 
-    def __init__(self, vectors: WordVectors, samples: Samples) -> None: ...
+    def __init__(self, vectors: WordVectors, samples: Samples) -> None:
+        self._vectors, self._samples = vectors, samples
 
+    @abstractmethod
     def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> TextPreview:
         """Return the preview of a text; ``choice`` is a mechanism, ``neighbour`` the second input."""
-        ...
 
+    def preview(
+        self,
+        epsilon: float,
+        statement: PrivacyStatement | None,
+        *,
+        pieces: Iterable[Piece],
+        draws: Iterable[str],
+        success: Share,
+        chance: float,
+        candidates: int,
+        texts: tuple[str, str],
+        overlap: Share,
+        outcomes: Sequence[tuple[str, float, float]] = (),
+        topic: str = "overlap",
+        points: tuple[Point, ...] | None = None,
+        sampled: bool = False,
+    ) -> TextPreview:
+        """Return a preview with its sentences; ``statement`` None: the text has no word that it could cover."""
 
-# -- sentences --------------------------------------------------------------------------------------------------------
+        def paragraphs_of(topic: str) -> list[str]:
+            values = {"success": success, "chance": chance, "candidates": candidates, "overlap": overlap}
+            template = "methods/templates/preview.txt"
+            return paragraphs(template, topic=topic, method=self.key, sampled=sampled, percent=percent, **values)
 
-
-def guarantee_fields(statement: PrivacyStatement | None) -> dict[str, Any]:
-    """Return the fields of `TextPreview` about the guarantee; None: the text has no word that it could cover."""
-    if statement is None:
-        guarantee, strength = paragraphs("methods/templates/preview.txt", topic="no words")
-        return {"guarantee": guarantee, "strength": strength, "protects": False}
-    level = Strength.for_statement(statement)
-    return {
-        "guarantee": table_cells(statement)[0].removesuffix(level.value).rstrip(),  # the next field contains the level
-        "strength": strength_in_brief(statement, attacks_follow=False)[0],
-        "protects": level is Strength.PROTECTS,
-    }
-
-
-def attack_preview(
-    method: str, success: Share, chance: float, *, candidates: int, sampled: bool = False
-) -> AttackPreview:
-    sentence = _sentence("attack", method, success=success, chance=chance, candidates=candidates, sampled=sampled)
-    return AttackPreview(sentence, success.value, chance)
-
-
-def neighbours_preview(
-    method: str,
-    texts: tuple[str, str],
-    overlap: Share,
-    outcomes: tuple[tuple[str, float, float], ...] = (),
-    *,
-    topic: str = "overlap",
-    sampled: bool = False,
-) -> Neighbours:
-    sentence = _sentence(topic, method, overlap=overlap, sampled=sampled)
-    return Neighbours(*texts, overlap.value, sentence, outcomes if overlap.value < 1 else ())
+        if statement is None:
+            guarantee, strength = paragraphs_of("no words")
+        else:
+            level = Strength.for_statement(statement)
+            guarantee = table_cells(statement)[0].removesuffix(level.value).rstrip()  # the strength contains the level
+            strength = strength_in_brief(statement, attacks_follow=False)[0]
+        return TextPreview(
+            method=self.key,
+            epsilon=epsilon,
+            guarantee=guarantee,
+            strength=strength,
+            protects=statement is not None and Strength.for_statement(statement) is Strength.PROTECTS,
+            pieces=tuple(pieces),
+            draws=tuple(draws),
+            attack=AttackPreview(" ".join(paragraphs_of("attack")), success.value, chance),
+            neighbours=Neighbours(
+                *texts, overlap.value, " ".join(paragraphs_of(topic)), tuple(outcomes) if overlap.value < 1 else ()
+            ),
+            points=points,
+        )
 
 
 def outcome_table(
@@ -172,11 +183,6 @@ def percent(share: float) -> str:
     if 0.999 < share < 1:
         return ">99.9%"
     return "<0.1%" if 0 < share < 0.001 else f"{100 * share:.1f}".removesuffix(".0") + "%"
-
-
-def _sentence(topic: str, method: str, **values: Any) -> str:
-    text = filled("methods/templates/preview.txt", topic=topic, method=method, percent=percent, **values)
-    return " ".join(text.split())
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------
@@ -256,7 +262,8 @@ class Samples:
 
     def candidates(self, text: str) -> list[str]:
         """Return the texts among which an adversary chooses: this one first."""
-        return [text, *(other for other in self._test if other != text)][:_CANDIDATES]
+        others = dict.fromkeys(other for other, _ in utterances("test") if other != text)
+        return [text, *others][:_CANDIDATES]
 
     def neighbour(self, text: str) -> str:
         """Return an example other than this text."""
@@ -265,7 +272,3 @@ class Samples:
     @cached_property
     def _train(self) -> list[str]:
         return [text for text, _ in utterances("train")]
-
-    @cached_property
-    def _test(self) -> list[str]:
-        return list(dict.fromkeys(text for text, _ in utterances("test")))

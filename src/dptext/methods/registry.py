@@ -9,13 +9,12 @@ from typing import Any, TypeVar
 
 from dptext.errors import DataError, ParameterError
 from dptext.io.artifacts import announced_format
-from dptext.io.documents import find_files, first_rows
 from dptext.methods.attacks import ROW_ATTACKS, AttackInputs, AttackResult
 from dptext.methods.bank import Bank
 from dptext.methods.base import Method
 from dptext.methods.checks import ReleaseFiles
 from dptext.methods.embeddings import Embeddings
-from dptext.methods.files import STATEMENT, private_files, refuse_folder
+from dptext.methods.files import STATEMENT, columns_of, private_files, refuse_folder
 from dptext.methods.synthesis import Synthesis
 from dptext.methods.vectors import Vectors
 from dptext.methods.words import Words
@@ -114,10 +113,8 @@ def open_release(path: Path, *, only_fitting: bool = False, **inputs: Any) -> tu
     folder = path.parent if path.name == STATEMENT else path
     method = method_of_folder(folder) if folder.is_dir() else None
     if method is not None:
-        place = folder / STATEMENT
-        if not place.exists():
-            raise DataError(_without_statement(folder, method))
-        return method, ReleaseFiles(data=folder, statement=read_statement(place), **inputs)
+        _require_statement(folder / STATEMENT, method)
+        return method, ReleaseFiles(data=folder, statement=read_statement(folder / STATEMENT), **inputs)
     data, place = data_and_statement(path)
     statement = read_statement(place)
     method = method_of(statement)
@@ -131,9 +128,8 @@ def open_release(path: Path, *, only_fitting: bool = False, **inputs: Any) -> tu
 
 def text_column(data: Path, statement: PrivacyStatement) -> str:
     """Return the column that a release wrote its texts to: the first one that is neither kept nor a vector."""
-    columns = next(first_rows([path for path, _ in find_files([data])]), {}) if data.exists() else {}
-    texts = (name for name in columns if name != VECTOR and kept_as_it_was(name) not in statement.exposed)
-    return next(texts, "text")
+    columns = columns_of(data) if data.exists() else []
+    return next((name for name in columns if name != VECTOR and kept_as_it_was(name) not in statement.exposed), "text")
 
 
 def foreign_inputs(method: Method, inputs: Mapping[str, Any]) -> list[str]:
@@ -175,8 +171,8 @@ def verify_release(path: Path) -> Verification:
         path /= STATEMENT
     data, place = data_and_statement(path)
     method = method_of_folder(place.parent)
-    if method is not None and not place.exists():
-        raise DataError(_without_statement(place.parent, method))
+    if method is not None:
+        _require_statement(place, method)
     statement = read_statement(place)
     agrees = data_agrees(statement, data)
     if agrees is None and method is not None and place.name in method.verify_folder(place.parent):
@@ -200,16 +196,21 @@ def attack_release(name: str, path: Path, **inputs: Any) -> AttackResult:
     statement = read_statement(place) if place.exists() else None
     if method is None and statement is not None:
         method = method_of(statement)
-    if method is None and (inputs.get("bank") or inputs.get("vectors")):
-        raise ParameterError(f"{path.name} has no privacy statement: leave --bank and --vectors out")
+    attacks, holds = ROW_ATTACKS, "has no privacy statement"
     if method is not None:
         refuse_inputs(method, path, inputs)
-    attacks = ROW_ATTACKS if method is None else method.attacks()
+        attacks, holds = method.attacks(), f"holds {method.holds}"
+    elif inputs.get("bank") or inputs.get("vectors"):
+        raise ParameterError(f"{path.name} {holds}: leave --bank and --vectors out")
+    if not attacks:
+        raise ParameterError(f"{path.name} {holds}: there are no attacks on this method")
     if name not in attacks:
-        holds = "has no privacy statement" if method is None else f"holds {method.holds}"
         raise ParameterError(f"{path.name} {holds}: run `dptext attack {' or '.join(attacks)}` instead of {name}")
     return attacks[name](AttackInputs(release=path, statement=statement, **inputs))
 
 
-def _without_statement(folder: Path, method: Method) -> str:
-    return f"{folder.name} holds {method.holds} without a privacy statement, so it has no guarantee to verify"
+def _require_statement(place: Path, method: Method) -> None:
+    if not place.exists():
+        raise DataError(
+            f"{place.parent.name} holds {method.holds} without a privacy statement, so it has no guarantee to verify"
+        )

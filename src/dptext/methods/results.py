@@ -1,30 +1,23 @@
-"""Results of a report: data classes, the grade and sign of a number compared with its chance level, and figures.
+"""Results of a report: data classes, and the grade and sign of a number compared with its chance level.
 
 Derivation: docs/howto/report.md#reports-grades
 """
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Literal
 
 from dptext.attacks.base import AttackScore
-from dptext.audits.verdict import Verdict
-from dptext.errors import extra
 from dptext.evaluation.measures import Measured
 from dptext.intervals import Estimate
-from dptext.plotting import add_score_row
 
 NEAR, HALF, NEARLY = 0.1, 0.5, 0.9
 """Advantages at which grades change."""
 _TIMES = 20.0
 """A guarantee of 3 nats allows about this multiple of the chance level."""
-Picture = tuple[str, bytes]
-"""A caption and a PNG picture."""
 
 
 # -- grades --------------------------------------------------------------------------------------------------------
@@ -193,13 +186,12 @@ class Corpus:
     labels: Sequence[LabelOfCorpus] = ()
     more_labels: int = 0
     spread: Sequence[Spread] = ()
-    owner_picture: bool = False
 
     @property
     def has_owner_numbers(self) -> bool:
         """Return whether any number was computed from original texts."""
-        labels = any(label.real is not None for label in self.labels)
-        return self.owner_picture or labels or any(entry.real or entry.owner_only for entry in self.spread)
+        has_real_labels = any(label.real is not None for label in self.labels)
+        return has_real_labels or any(entry.real or entry.owner_only for entry in self.spread)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,14 +201,12 @@ class Relinking:
     Attributes:
         people: how many there are.
         parts: sentences per document.
-        exact: success for public texts; None: not computed.
         maximum: bound for any texts.
         pure: bound for any mechanism with this epsilon.
     """
 
     people: int
     parts: int
-    exact: float | None
     maximum: float
     pure: float
 
@@ -227,63 +217,3 @@ def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:
     for score in scores:
         first.setdefault(score.attack, score)
     return list(first.values())
-
-
-# -- figures -------------------------------------------------------------------------------------------------------
-
-
-def attack_picture(scores: Sequence[AttackScore], *, measure: str = "success rate") -> Picture | None:
-    """Draw the main number of each attack next to its chance level; a single one needs no picture."""
-    rows = [(score.attack.replace(" (", "\n("), score.score, score.baseline) for score in main_scores(scores)]
-    caption = "Success of each attack (dot) and chance level (grey bar)"
-    return (caption, scores_figure(rows, measure=measure)) if len(rows) > 1 else None
-
-
-def guarantee_figure(name: str, verdict: Verdict) -> bytes:
-    """Draw the stated epsilon, the measured loss and the largest measurable loss of an audit."""
-    return _picture(lambda axes: verdict.draw_row(axes, name), 1)
-
-
-def scores_figure(scores: Sequence[tuple[str, Estimate, float]], *, measure: str) -> bytes:
-    """Draw one row per score: name, share with its interval, and the chance level."""
-
-    def draw(axes: Any) -> None:
-        for name, score, baseline in scores:
-            add_score_row(axes, name, value=score.value, low=score.low, high=score.high, baseline=baseline)
-        axes.set(xlabel=measure, xlim=(-0.02, 1.02))
-
-    lines = sum(1 + name.count("\n") for name, _, _ in scores)
-    return _picture(draw, max(round(0.55 * lines), 2))
-
-
-def plane_figure(points: Sequence[tuple[str, Any]], *, axis_label: str) -> bytes:
-    """Draw texts as points of a plane, one style per kind."""
-    styles: tuple[dict[str, Any], ...] = (
-        {"s": 22, "color": "0.72", "marker": "."},
-        {"s": 14, "facecolors": "none", "edgecolors": "0.4", "marker": "o", "linewidths": 0.6},
-        {"s": 16, "color": "black", "marker": "x", "linewidths": 0.8},
-    )
-
-    def draw(axes: Any) -> None:
-        for style, (name, values) in zip(styles[-len(points) :], points, strict=True):
-            axes.scatter(values[:, 0], values[:, 1], label=name, **style)
-        axes.set(xlabel=axis_label, xticks=[], yticks=[])
-
-    return _picture(draw, 8)
-
-
-def _picture(draw: Callable[[Any], None], rows: int) -> bytes:
-    size = (8.0, 1.5 + 0.42 * rows)
-    figure = extra("matplotlib.figure", "report", "a figure").Figure(figsize=size, layout="constrained")
-    extra("matplotlib.backends.backend_agg", "report", "a figure").FigureCanvasAgg(figure)  # no window
-    axes = figure.subplots()
-    draw(axes)
-    axes.set_axisbelow(True)
-    handles, labels = axes.get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
-    figure.legend(unique.values(), unique.keys(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    stream = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # the table next to it contains the name
-        figure.savefig(stream, format="png", dpi=150, metadata={"Software": None})
-    return stream.getvalue()

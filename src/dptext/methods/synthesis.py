@@ -14,38 +14,15 @@ import numpy.typing as npt
 from dptext.errors import DataError, DptextError, ParameterError
 from dptext.features.features import UNIT
 from dptext.io.documents import Document
+from dptext.methods import base
 from dptext.methods.attacks import Attack, AttackInputs, AttackResult, attack_result
-from dptext.methods.base import (
-    NO_LABEL,
-    NO_PREVIEW,
-    NO_USER,
-    PREVIEWED,
-    PROTECTING,
-    AdviceInput,
-    Assessment,
-    Caveat,
-    Method,
-    Preview,
-    option,
-    round_down,
-    wrap_command,
-)
+from dptext.methods.base import PREVIEWED, PROTECTING, AdviceInput, Assessment, Caveat, Preview, round_down
 from dptext.methods.checks import Audit, ReleaseFiles, check_corpus, check_description, description_folder
 from dptext.methods.corpus import CorpusExamination
 from dptext.methods.data import LABELS, NEW, quote
 from dptext.methods.examination import ReportConfig
 from dptext.methods.files import DESCRIPTION, STATEMENT
-from dptext.methods.preview import (
-    DELTA,
-    Piece,
-    Previewer,
-    Samples,
-    Share,
-    TextPreview,
-    attack_preview,
-    guarantee_fields,
-    neighbours_preview,
-)
+from dptext.methods.preview import DELTA, Piece, Previewer, Samples, Share, TextPreview
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import Trust
@@ -84,7 +61,8 @@ class CorpusPreviewer(Previewer):
     epsilons = (0.1, 10.0, 1.0)
 
     def __init__(self, vectors: WordVectors, samples: Samples) -> None:
-        self._samples, self._encoder = samples, MeanOfWords(vectors)
+        super().__init__(vectors, samples)
+        self._encoder = MeanOfWords(vectors)
         self._plan = self._synthesizer(1.0).plan(samples.public)
         self._others = self._sum(*samples.people)
         self._pool = self._plan.features.units(self._plan.pool.texts) * UNIT
@@ -101,24 +79,23 @@ class CorpusPreviewer(Previewer):
         sigma, people = plan.terms.budget.sigma, len(self._samples.people)
         distance = _norm(first - second)
         replaced = "without it" if neighbour is None else f"and this text instead: {neighbour}"
-        texts = f"{people:,} people and this text: {text}", f"{people:,} people {replaced}"
         intervals = [f"{low:g} to {high:g}" for low, high in pairwise(_EDGES[1:-1])]
         names = [f"below {_EDGES[1]:g}", *intervals, f"above {_EDGES[-2]:g}"]
         one, other = (
-            np.diff([NormalDist(shift).cdf(edge) for edge in _EDGES])
+            np.diff([NormalDist(shift).cdf(edge) for edge in _EDGES]).tolist()
             for shift in (distance / sigma / 2, -distance / sigma / 2)
         )
-        outcomes = tuple(zip(names, one.tolist(), other.tolist(), strict=True))
-        return TextPreview(
-            method="synthetic",
-            epsilon=epsilon,
-            **guarantee_fields(plan.promise),
-            pieces=(Piece(text),),
-            draws=tuple(plan.pool.texts[row] for row in rows.tolist()),
-            attack=attack_preview(
-                "synthetic", Share(1 - _gaussian_overlap(sigma, _norm(first)) / 2), 0.5, candidates=people
-            ),
-            neighbours=neighbours_preview("synthetic", texts, Share(_gaussian_overlap(sigma, distance)), outcomes),
+        return self.preview(
+            epsilon,
+            plan.promise,
+            pieces=[Piece(text)],
+            draws=(plan.pool.texts[row] for row in rows.tolist()),
+            success=Share(1 - _gaussian_overlap(sigma, _norm(first)) / 2),
+            chance=0.5,
+            candidates=people,
+            texts=(f"{people:,} people and this text: {text}", f"{people:,} people {replaced}"),
+            overlap=Share(_gaussian_overlap(sigma, distance)),
+            outcomes=list(zip(names, one, other, strict=True)),
         )
 
     def _synthesizer(self, epsilon: float) -> Synthesizer:
@@ -138,7 +115,7 @@ def _gaussian_overlap(sigma: float, distance: float) -> float:
     return 1.0 if distance == 0.0 else 1.0 - gaussian_delta(sigma, epsilon=0.0, sensitivity=distance)
 
 
-class Synthesis(Method):
+class Synthesis(base.Method):
     """``dptext synthesize``."""
 
     name = "synthetic corpus"
@@ -178,7 +155,7 @@ class Synthesis(Method):
             good_for=good_for,
             caveats=tuple(caveats),
             commands=_commands(case),
-            preview=_preview(case) if figures else NO_PREVIEW,
+            preview=_preview(case) if figures else base.NO_PREVIEW,
         )
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
@@ -211,29 +188,21 @@ def infer_membership(inputs: AttackInputs) -> AttackResult:
         )
     if inputs.statement.unit == "user" and inputs.user is None:
         raise ParameterError("--user COLUMN is required: the guarantee protects users, and it names them")
-    config = ReportConfig(
-        private=inputs.release,
-        original=inputs.original,
-        held_out=inputs.held_out,
-        distribution=inputs.release,
-        user=inputs.user,
-        text=inputs.text,
-        seed=inputs.seed,
-    )
+    columns = {name: getattr(inputs, name) for name in ("original", "held_out", "user", "text", "seed")}
+    config = ReportConfig(private=inputs.release, distribution=inputs.release, **columns)
     examination = CorpusExamination(config, inputs.release, inputs.statement, inputs.say)
-    scores = examination.membership()
-    if len(scores) < 2:
-        raise DataError(examination.notes[-1] if examination.notes else "too few people in the files")
-    bound, *attacks = scores
+    bound, *attacks = examination.membership()
+    if not attacks:
+        raise DataError(examination.notes[-1])
     details = [score.detail for score in attacks if score.detail]
-    return attack_result("membership", scores, bound=bound.score.value, details=details)
+    return attack_result("membership", [bound, *attacks], bound=bound.score.value, details=details)
 
 
 def _caveats(case: AdviceInput) -> Iterator[Caveat]:
     if case.data.unit == "document":
-        yield NO_USER
+        yield base.NO_USER
     if case.classifies and case.data.classes is None:
-        yield NO_LABEL
+        yield base.NO_LABEL
     if case.classifies and case.data.roles.labels:
         yield _CLASSIFIER
 
@@ -298,15 +267,17 @@ def _classes(case: AdviceInput) -> int:
 
 
 def _commands(case: AdviceInput) -> tuple[str, ...]:
-    data, public = case.data, case.public
-    labels = [part for label in data.roles.labels for part in (option("label", label), option("labels", LABELS))]
-    count = min(_COUNT, round_down(public.count // 2)) if public.count else _COUNT
-    options = (f"--epsilon {_EPSILON:g}", *labels, case.public_options(), f"-n {count}")
-    command = case.command("synthesize", ".synthetic.jsonl", *options, trust=Trust.CENTRAL)
-    if not (case.classifies and data.roles.labels):
-        return (command,)
-    distribution = option("distribution", data.out(".synthetic.jsonl.distribution"))
-    return command, wrap_command(f"dptext classify {quote(NEW)}", distribution, "-o labels.jsonl", *case.text_option())
+    option, labels, count = base.option, case.data.roles.labels, _COUNT
+    if case.public.count:
+        count = min(_COUNT, round_down(case.public.count // 2))
+    label_options = [part for label in labels for part in (option("label", label), option("labels", LABELS))]
+    options = (f"--epsilon {_EPSILON:g}", *label_options, case.public_options(), f"-n {count}")
+    commands = [case.command(Synthesis(), ".synthetic.jsonl", *options)]
+    if case.classifies and labels:
+        distribution = option("distribution", case.data.out(".synthetic.jsonl.distribution"))
+        classify = ("dptext classify", quote(NEW), distribution, "-o labels.jsonl", *case.text_option())
+        commands.append(base.wrap_command(*classify))
+    return tuple(commands)
 
 
 def _preview(case: AdviceInput) -> Preview:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,38 +14,14 @@ from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import Floats
 from dptext.errors import DataError
 from dptext.io.artifacts import announced_format
+from dptext.methods import checks
+from dptext.methods import preview as numbers
 from dptext.methods.attacks import Attack, infer_attribute
 from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Caveat, Method, Preview
-from dptext.methods.checks import (
-    FILES_AGREE,
-    Audit,
-    Check,
-    ReleaseFiles,
-    check_digest,
-    check_guarantee,
-    describes,
-    whole_parameter,
-)
+from dptext.methods.checks import Audit, Check, ReleaseFiles
 from dptext.methods.examination import NO_ENCODER, RowExamination
 from dptext.methods.files import DEVICE, STATEMENT, Rows
-from dptext.methods.preview import (
-    DELTA,
-    OUTCOMES,
-    Piece,
-    Point,
-    Previewer,
-    Samples,
-    Share,
-    TextPreview,
-    attack_preview,
-    guarantee_fields,
-    largest,
-    log_densities,
-    neighbours_preview,
-    outcome_table,
-    sampled_overlap,
-    sampled_success,
-)
+from dptext.methods.preview import DELTA, OUTCOMES, Piece, Point, Previewer, Samples, Share, TextPreview, outcome_table
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -104,7 +79,8 @@ class VectorPreviewer(Previewer):
     epsilons = (0.5, 50.0, 8.0)
 
     def __init__(self, vectors: WordVectors, samples: Samples) -> None:
-        self._samples, self._encoder = samples, MeanOfWords(vectors)
+        super().__init__(vectors, samples)
+        self._encoder = MeanOfWords(vectors)
         self._public = self._encoder.encode(samples.public)
         self._bounds: dict[tuple[str, int], Bound] = {}
 
@@ -117,29 +93,25 @@ class VectorPreviewer(Previewer):
         known, pair = clean[:-1], clean[[0, -1]]
         public = device.bound.apply(self._public)
         private = _draw(device.channel, known, _CANDIDATE_DRAWS, bits)
-        success = sampled_success(log_densities(device.channel, private, known))
         outputs = _draw(device.channel, pair, _PAIR_DRAWS, bits)
-        logs = log_densities(device.channel, outputs, pair)
+        logs = numbers.log_densities(device.channel, outputs, pair)
         is_same = bool(np.array_equal(pair[0], pair[1]))
         nearest = np.argmax(outputs @ public.T, axis=1).reshape(2, _PAIR_DRAWS)
         one, other = (np.bincount(rows, minlength=len(public)) / _PAIR_DRAWS for rows in nearest)
-        top = largest(np.maximum(one, other), OUTCOMES)
+        top = numbers.largest(np.maximum(one, other), OUTCOMES)
         names = [self._samples.public[row] for row in top]
-        outcomes = outcome_table(names, one[top], other[top], rest="nearest to another text")
         sample = np.asarray(device.encode([text] * draws), dtype=np.float64)
-        return TextPreview(
-            method="vectors",
-            epsilon=epsilon,
-            **guarantee_fields(device.statement),
-            pieces=(Piece(text),),
-            draws=tuple(self._samples.public[row] for row in np.argmax(sample @ public.T, axis=1).tolist()),
-            attack=attack_preview("vectors", success, 1 / len(known), candidates=len(known)),
-            neighbours=neighbours_preview(
-                "vectors",
-                (text, second),
-                Share(1.0) if is_same else sampled_overlap(logs[:, 0] - logs[:, 1]),
-                outcomes,
-            ),
+        return self.preview(
+            epsilon,
+            device.statement,
+            pieces=[Piece(text)],
+            draws=(self._samples.public[row] for row in np.argmax(sample @ public.T, axis=1).tolist()),
+            success=numbers.sampled_success(numbers.log_densities(device.channel, private, known)),
+            chance=1 / len(known),
+            candidates=len(known),
+            texts=(text, second),
+            overlap=Share(1.0) if is_same else numbers.sampled_overlap(logs[:, 0] - logs[:, 1]),
+            outcomes=outcome_table(names, one[top], other[top], rest="nearest to another text"),
             points=_points(pair, outputs.reshape(2, _PAIR_DRAWS, -1)[:, :_POINTS]),
         )
 
@@ -216,7 +188,7 @@ class Vectors(Method):
             statement=statement,
             good_for=good_for,
             caveats=tuple(_caveats(case)),
-            commands=(case.command("encode", ".encoded.parquet", *options, trust=Trust.LOCAL),),
+            commands=(case.command(self, ".encoded.parquet", *options),),
             preview=Preview(missing="there are no texts: a list of numbers per text"),
         )
 
@@ -232,12 +204,12 @@ class Vectors(Method):
 
     def check(self, files: ReleaseFiles) -> Audit:
         if files.data.is_dir() and announced_format(files.data) == self.folder:  # an encoder for devices
-            files = replace(files, statement=check_device(files.data))
-            checks = [FILES_AGREE]
-        else:
-            checks = _check_file(files)
-        follows, verdict = _audit_randomizer(files.statement, **files.sampling)
-        return Audit(files.statement, [*checks, follows], verdict)
+            statement = check_device(files.data)
+            follows, verdict = _audit_randomizer(statement, **files.sampling)
+            return Audit(statement, [checks.FILES_AGREE, follows], verdict)
+        return checks.audit_file(
+            files, lambda: _check_numbers(files), *_audit_randomizer(files.statement, **files.sampling)
+        )
 
 
 def _caveats(case: AdviceInput) -> Iterator[Caveat]:
@@ -248,29 +220,26 @@ def _caveats(case: AdviceInput) -> Iterator[Caveat]:
         )
 
 
-def _check_file(files: ReleaseFiles) -> list[Check]:
-    checks = check_digest(files.statement, files.data)
-    if checks[0].passed is not None:
-        width = whole_parameter(files.statement, "width")
-        count = wrong = 0
-        for vectors in vectors_in(files.data):
-            count += len(vectors)
-            fits = vectors.shape[1] == width
-            wrong += int((~np.isfinite(vectors).all(axis=1)).sum()) if fits else len(vectors)
-        seen = f"{count:,} vectors, {wrong:,} of them otherwise"
-        checks.append(Check(f"every vector has {width:,} finite numbers", wrong == 0, seen))
-    return checks
+def _check_numbers(files: ReleaseFiles) -> Iterator[Check]:
+    width = checks.whole_parameter(files.statement, "width")
+    count = wrong = 0
+    for vectors in vectors_in(files.data):
+        count += len(vectors)
+        fits = vectors.shape[1] == width
+        wrong += int((~np.isfinite(vectors).all(axis=1)).sum()) if fits else len(vectors)
+    seen = f"{count:,} vectors, {wrong:,} of them otherwise"
+    yield Check(f"every vector has {width:,} finite numbers", wrong == 0, seen)
 
 
 def _audit_randomizer(statement: PrivacyStatement, **sampling: Any) -> tuple[Check, Verdict]:
     """Check that the guarantee follows from the parameters, and audit the channel that they describe."""
     randomizer = randomizer_from_parameters(statement.mechanism, statement.parameters)
-    dimension = whole_parameter(statement, "dimension")
+    dimension = checks.whole_parameter(statement, "dimension")
     if dimension > _MOST_NUMBERS:
         raise DataError(f"expected a statement of vectors of at most {_MOST_NUMBERS:,} numbers, got {dimension:,}")
-    with describes("a randomizer"):
+    with checks.describes("a randomizer"):
         repeated = randomizer.statement(dimension)
-    follows = check_guarantee(statement, repeated, apart_from=_NO_CONSTANTS)
+    follows = checks.check_guarantee(statement, repeated, apart_from=_NO_CONSTANTS)
     # the claim comes from the file, and the channel from the parameters
     channel = randomizer.channel(dimension)
     pair = channel.witness if isinstance(channel, PublishedChannel) else None  # two that are known to lose most

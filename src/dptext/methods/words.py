@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,49 +10,25 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks import (
-    AttackScore,
-    bayes_recovery,
-    expected_recovery,
-    linkage,
-    linkage_of_scores,
-    nearest_recovery,
-)
+from dptext.attacks import AttackScore, bayes_recovery, expected_recovery, linkage_of_scores, nearest_recovery
 from dptext.audits.mechanisms import audit
 from dptext.calibration.deniability import Floats, deniability, distributions_of, zipf_weights
 from dptext.errors import DataError, ParameterError
-from dptext.io.documents import read_documents
+from dptext.methods import preview as numbers
 from dptext.methods.attacks import (
     Attack,
     AttackInputs,
     AttackResult,
     attack_result,
     infer_attribute,
+    link_by_words,
     linkage_result,
 )
 from dptext.methods.base import NO_PREVIEW, PROTECTING, AdviceInput, Assessment, Method
-from dptext.methods.checks import Audit, Check, ReleaseFiles, check_digest, check_document_guarantee
+from dptext.methods.checks import Audit, Check, ReleaseFiles, audit_file, check_document_guarantee
 from dptext.methods.examination import NO_ENCODER, RowExamination, sample_pairs
 from dptext.methods.files import Rows
-from dptext.methods.preview import (
-    OUTCOMES,
-    REPLACEMENTS,
-    Neighbours,
-    Piece,
-    Previewer,
-    Samples,
-    Share,
-    TextPreview,
-    attack_preview,
-    guarantee_fields,
-    largest,
-    log_l2_laplace,
-    neighbours_preview,
-    outcome_table,
-    overlap,
-    sampled_overlap,
-    sampled_success,
-)
+from dptext.methods.preview import OUTCOMES, REPLACEMENTS, Piece, Previewer, Share, TextPreview, outcome_table
 from dptext.noise.discrete import l2_laplace
 from dptext.privacy.guarantee import Trust, best_guesses
 from dptext.privacy.randomness import RandomBits
@@ -104,7 +80,7 @@ class WordExamination(RowExamination):
         before = self._compare(rows, raw, self._mechanism, PLACEHOLDERS)
         if before is None:
             return
-        self.owner_attacks += link(before, rows, seed=self.config.seed)
+        self.owner_attacks += link(before, rows, {"people": before.people, "seed": self.config.seed})
         if not is_its_data:
             self.notes.append("Word recovery was not tried: the file does not match its statement.")
             return
@@ -151,46 +127,48 @@ class WordPreviewer(Previewer):
     choices = ("TEM", "SubsetSelection", "Madlib")
     epsilons = (0.5, 20.0, 4.0)
 
-    def __init__(self, vectors: WordVectors, samples: Samples) -> None:  # noqa: ARG002
-        self._vectors = vectors
-
     def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> TextPreview:
         bits = RandomBits()
         first = _WordText.split(text, self._vectors)
         second = self._neighbour(first) if neighbour is None else _WordText.split(neighbour, self._vectors)
         mechanism = word_mechanism(choice, vectors=self._vectors, epsilon=epsilon)
         sampled = not isinstance(mechanism, ShownMechanism)
-        candidates = list(dict.fromkeys([*first.rows, *range(_CANDIDATE_WORDS)]))
-        candidates = [row for row in candidates if row < len(self._vectors)]
-        candidates = candidates[: max(_CANDIDATE_WORDS, len(set(first.rows)))]
+        frequent = range(min(_CANDIDATE_WORDS, len(self._vectors)))
+        candidates = list(dict.fromkeys([*first.rows, *frequent]))[: max(_CANDIDATE_WORDS, len(set(first.rows)))]
         rows = {*first.rows, *second.rows, *(() if sampled else candidates)}
         distributions = _distributions(mechanism, sorted(rows), bits)
         if sampled:
-            success = sampled_success(_noisy_likelihoods(mechanism, candidates, candidates, _CANDIDATE_DRAWS, bits))
+            success = numbers.sampled_success(_noisy_likelihoods(mechanism, candidates, _CANDIDATE_DRAWS, bits))
         else:
             table = np.array([distributions[row] for row in candidates])
             success = Share(best_guesses([table], np.full(len(candidates), 1 / len(candidates))).rate)
-        pieces = {row: self._replacements(row, distributions[row]) for row in set(first.rows)}
-        statement = mechanism.document_statement(len(first.rows)) if first.rows else None
-        return TextPreview(
-            method="words",
-            epsilon=epsilon,
-            **guarantee_fields(statement),
-            pieces=tuple(
-                Piece(token.text, *pieces[row]) if row >= 0 else _unreplaced(token)
+        return self.preview(
+            epsilon,
+            mechanism.document_statement(len(first.rows)) if first.rows else None,
+            pieces=(
+                self._piece(token, row, distributions)
                 for token, row in zip(first.tokens, first.token_rows, strict=True)
             ),
-            draws=tuple(mechanism.replacing()([text] * draws, bits)[0]),
-            attack=attack_preview("words", success, 1 / len(candidates), candidates=len(candidates), sampled=sampled),
-            neighbours=self._compare(first, second, mechanism, distributions, suggested=neighbour is None),
+            draws=mechanism.replacing()([text] * draws, bits)[0],
+            success=success,
+            chance=1 / len(candidates),
+            candidates=len(candidates),
+            texts=(first.text, second.text),
+            sampled=sampled,
+            **self._compare(first, second, mechanism, distributions, suggested=neighbour is None),
         )
 
-    def _replacements(self, row: int, distribution: Floats) -> tuple[float, tuple[tuple[str, float], ...]]:
-        """Return how likely a word stays, and its most likely replacements."""
+    def _piece(self, token: Token, row: int, distributions: dict[int, Floats]) -> Piece:
+        """Return how likely a word stays, and its most likely replacements; other tokens become placeholders."""
+        if row < 0:
+            placeholder = PLACEHOLDERS.get(token.kind)
+            return Piece(token.text, None, () if placeholder is None else ((placeholder, 1.0),))
+        distribution = distributions[row]
         is_unknown = row == self._vectors.vocabulary.unknown_row  # then the word of this row is a replacement
-        others = [other for other in largest(distribution, REPLACEMENTS + 1) if is_unknown or other != row]
+        others = [other for other in numbers.largest(distribution, REPLACEMENTS + 1) if is_unknown or other != row]
         words = [(self._vectors.words[other], float(distribution[other])) for other in others[:REPLACEMENTS]]
-        return 0.0 if is_unknown else float(distribution[row]), tuple(pair for pair in words if pair[1] > 0)
+        stays = 0.0 if is_unknown else float(distribution[row])
+        return Piece(token.text, stays, tuple(pair for pair in words if pair[1] > 0))
 
     def _neighbour(self, text: _WordText) -> _WordText:
         """Return the text with its rarest known word replaced by a similar word; the text itself if none is known."""
@@ -198,7 +176,7 @@ class WordPreviewer(Previewer):
         places = sorted((-row, place) for place, row in enumerate(text.token_rows) if row not in (-1, unknown))
         for negative_row, place in places[:_NEIGHBOUR_WORDS]:
             distances = np.linalg.norm(matrix - matrix[-negative_row], axis=1).astype(np.float64)
-            for other in largest(-distances, _NEIGHBOUR_CHOICES):
+            for other in numbers.largest(-distances, _NEIGHBOUR_CHOICES):
                 parts = [token.text for token in text.tokens]
                 parts[place] = self._vectors.words[other]
                 result = _WordText.split("".join(parts), self._vectors)
@@ -214,31 +192,24 @@ class WordPreviewer(Previewer):
         distributions: dict[int, Floats],
         *,
         suggested: bool,
-    ) -> Neighbours:
-        texts, sampled = (first.text, second.text), not isinstance(mechanism, ShownMechanism)
+    ) -> dict[str, Any]:
+        """Return the overlap of the outputs of two texts, the topic of its sentence, and some outputs."""
         if first.layout != second.layout:
-            return neighbours_preview("words", texts, Share(0.0), topic="other layout")
+            return {"overlap": Share(0.0), "topic": "other layout"}
         pairs = [(one, other) for one, other in zip(first.rows, second.rows, strict=True) if one != other]
         if not pairs:
             is_same = suggested and first.text == second.text
-            return neighbours_preview("words", texts, Share(1.0), topic="no neighbour" if is_same else "overlap")
+            return {"overlap": Share(1.0), "topic": "no neighbour" if is_same else "overlap"}
         one, other = (distributions[row] for row in pairs[0])
-        if len(pairs) == 1 and not sampled:
-            result = overlap(one, other)
+        if len(pairs) == 1 and isinstance(mechanism, ShownMechanism):
+            result = numbers.overlap(one, other)
         else:
             bits = RandomBits()
-            result = sampled_overlap(
-                np.sum([_log_ratios(mechanism, distributions, pair, bits) for pair in pairs], axis=0)
-            )
-        top = largest(np.maximum(one, other), OUTCOMES)
+            ratios = [_log_ratios(mechanism, distributions, pair, bits) for pair in pairs]
+            result = numbers.sampled_overlap(np.sum(ratios, axis=0))
+        top = numbers.largest(np.maximum(one, other), OUTCOMES)
         words = [self._vectors.words[row] for row in top]
-        outcomes = outcome_table(words, one[top], other[top], rest="any other word")
-        return neighbours_preview("words", texts, result, outcomes, sampled=sampled)
-
-
-def _unreplaced(token: Token) -> Piece:
-    placeholder = PLACEHOLDERS.get(token.kind)
-    return Piece(token.text, None, () if placeholder is None else ((placeholder, 1.0),))
+        return {"overlap": result, "outcomes": outcome_table(words, one[top], other[top], rest="any other word")}
 
 
 def _distributions(mechanism: WordMechanism, rows: list[int], bits: RandomBits) -> dict[int, Floats]:
@@ -248,10 +219,8 @@ def _distributions(mechanism: WordMechanism, rows: list[int], bits: RandomBits) 
         return dict(zip(rows, mechanism.distributions([words[row] for row in rows]), strict=True)) if rows else {}
     draws = max(_MIN_DRAWS, _WORD_DRAWS // max(len(rows), 1))
     outputs = mechanism.sample_rows(np.repeat(np.array(rows, dtype=np.int64), draws), bits).reshape(len(rows), draws)
-    return {
-        row: np.bincount(drawn_rows, minlength=len(words)) / draws
-        for row, drawn_rows in zip(rows, outputs, strict=True)
-    }
+    counts = (np.bincount(drawn_rows, minlength=len(words)) for drawn_rows in outputs)
+    return {row: count / draws for row, count in zip(rows, counts, strict=True)}
 
 
 def _log_ratios(
@@ -259,7 +228,7 @@ def _log_ratios(
 ) -> Floats:
     """Return log likelihood ratios of outputs, of which half were drawn for each of two words."""
     if not isinstance(mechanism, ShownMechanism):  # of noisy vectors
-        logs = _noisy_likelihoods(mechanism, list(pair), list(pair), _PAIR_DRAWS, bits)
+        logs = _noisy_likelihoods(mechanism, list(pair), _PAIR_DRAWS, bits)
         return np.asarray(logs[:, 0] - logs[:, 1])
     one, other = (distributions[row] for row in pair)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -271,14 +240,11 @@ def _log_ratios(
     return np.asarray(losses[np.concatenate(outputs)])
 
 
-def _noisy_likelihoods(
-    mechanism: WordMechanism, rows: list[int], candidates: list[int], draws: int, bits: RandomBits
-) -> Floats:
-    """Return (n * draws, m) log likelihoods of noisy vectors of some words for each candidate word."""
-    matrix, scale = mechanism.vectors.matrix.astype(np.float64), 1.0 / mechanism.epsilon
-    inputs = np.repeat(np.array(rows), draws)
-    noise = l2_laplace(bits, inputs.size, matrix.shape[1], scale)
-    return log_l2_laplace(matrix[inputs] + noise, matrix[candidates], scale)
+def _noisy_likelihoods(mechanism: WordMechanism, rows: list[int], draws: int, bits: RandomBits) -> Floats:
+    """Return (n * draws, n) log likelihoods of noisy vectors of n words for each of these words."""
+    points, scale = mechanism.vectors.matrix[rows].astype(np.float64), 1.0 / mechanism.epsilon
+    noise = l2_laplace(bits, len(rows) * draws, points.shape[1], scale)
+    return numbers.log_l2_laplace(np.repeat(points, draws, axis=0) + noise, points, scale)
 
 
 class Words(Method):
@@ -297,7 +263,7 @@ class Words(Method):
     mismatch: ClassVar = {"vectors": "Randomly replaced words have no neighbours to learn from."}
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
-        commands = (case.command("privatize", ".words.jsonl", f"--epsilon {PROTECTING:g}", trust=Trust.LOCAL),)
+        commands = (case.command(self, ".words.jsonl", f"--epsilon {PROTECTING:g}"),)
         if case.vectors is None:
             unknown = "Its guarantee, and how many words stay, depend on the word vectors."
             return Assessment(statement=None, good_for=unknown, commands=commands)
@@ -324,21 +290,17 @@ class Words(Method):
 
 def check_words(files: ReleaseFiles, mechanism: WordMechanism) -> Audit:
     """Check that every word can come from the mechanism, and audit the mechanism."""
-    statement = files.statement
-    checks = check_digest(statement, files.data)
-    if checks[0].passed is not None:
-        known = words_that_can_come_out(mechanism.vectors.vocabulary) | placeholders_of(statement)
-        documents = foreign = 0
-        for document in read_documents(files.parts, text=files.text):
-            documents += 1
-            foreign += count_foreign_words(document.text or "", known)
-        seen = f"{documents:,} documents, {foreign:,} words that the mechanism cannot have written"
-        checks.append(Check("every word is one that the mechanism writes", foreign == 0, seen))
-    longest = statement.parameters.get("words_counted")
-    counted = longest if isinstance(longest, int) else 0
-    checks.append(check_document_guarantee(statement, mechanism, counted, apart_from=("vectors",)))  # they may move
+    known = words_that_can_come_out(mechanism.vectors.vocabulary) | placeholders_of(files.statement)
+
+    def contents() -> Iterator[Check]:
+        foreign = [count_foreign_words(document.text or "", known) for document in files.documents()]
+        seen = f"{len(foreign):,} documents, {sum(foreign):,} words that the mechanism cannot have written"
+        yield Check("every word is one that the mechanism writes", not any(foreign), seen)
+
+    counted = files.counted("words_counted")
+    follows = check_document_guarantee(files.statement, mechanism, counted, apart_from=("vectors",))  # they may move
     verdict = audit(mechanism, words=files.words or None, labels=mechanism.labels, **files.sampling)
-    return Audit(statement, checks, verdict)
+    return audit_file(files, contents, follows, verdict)
 
 
 def channel_of(mechanism: WordMechanism) -> Callable[[npt.NDArray[np.int64]], Any] | None:
@@ -350,51 +312,20 @@ def channel_of(mechanism: WordMechanism) -> Callable[[npt.NDArray[np.int64]], An
     return lambda rows: distributions([words[row] for row in rows.tolist()])
 
 
-def aligned(
-    before: Rows, after: Rows, mechanism: WordMechanism, private: Path
-) -> tuple[list[int], list[int], list[Any]]:
-    """Return the original words, the private words and their owners, words as rows of the vocabulary."""
-    aligner = Aligner(mechanism)
-    true: list[int] = []
-    observed: list[int] = []
-    owners: list[Any] = []
-    for row, (original, out) in enumerate(zip(before.texts, after.texts, strict=True)):
-        result = None if (original is None) != (out is None) else aligner.pairs(original or "", out or "")
-        if result is None:
-            raise DataError(
-                f"{private.name}, row {after.chosen[row] + 1}: the private text does not have the layout of the "
-                f"original one, so it was not made from it by {mechanism.name}: name the file it was made from, in its "
-                "order"
-            )
-        true += result[0]
-        observed += result[1]
-        owners += [row if before.people is None else before.people[row]] * len(result[0])
-    if not true:
-        raise DataError(f"{private.name}: expected at least one private word, got none")
-    return true, observed, owners
-
-
-def link_by_layout(before: Rows, after: Rows, options: dict[str, Any]) -> list[AttackScore]:
-    """Link rows by their layout, which no word mechanism hides."""
+def link(before: Rows, after: Rows, options: dict[str, Any]) -> list[AttackScore]:
+    """Link rows to their originals by layout, which no word mechanism hides, and by shared words."""
     codes: dict[str, int] = {}
     first, second = (
         np.array([codes.setdefault(visible(text or ""), len(codes)) for text in side.texts])
         for side, visible in ((before, layout_of_release), (after, layout_of_private))
     )
-    return linkage_of_scores(
+    by_layout = linkage_of_scores(
         lambda start, stop: (second[start:stop, None] == first).astype(np.int8),
         shape=(second.size, first.size),
         attack="linkage (layout alone)",
         **options,
     )
-
-
-def link(before: Rows, after: Rows, *, seed: int) -> list[AttackScore]:
-    """Link rows to their originals by layout, and by shared words."""
-    options: dict[str, Any] = {"people": before.people, "seed": seed}
-    by_words = linkage(before.texts, after.texts, **options)
-    by_words = [replace(score, attack="linkage (shared words)") for score in by_words]
-    return [*link_by_layout(before, after, options), *by_words]
+    return [*by_layout, *link_by_words(before, after, options)]
 
 
 def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
@@ -417,7 +348,20 @@ def recover(
     largest: int | None = _ALL_CHANNELS,
 ) -> tuple[list[AttackScore], str]:
     """Recover words by the best possible attack and by a simple one; return the scores, and why one was left out."""
-    true, observed, owners = aligned(before, after, mechanism, private)
+    aligner = Aligner(mechanism)
+    true: list[int] = []
+    observed: list[int] = []
+    owners: list[Any] = []
+    for row, (original, output) in enumerate(zip(before.texts, after.texts, strict=True)):
+        pairs = None if (original is None) != (output is None) else aligner.pairs(original or "", output or "")
+        if pairs is None:
+            raise DataError(
+                f"{private.name}, row {after.chosen[row] + 1}: the private text does not have the layout of the "
+                f"original one, so {mechanism.name} did not make it: name the file it was made from, in its order"
+            )
+        true += pairs[0]
+        observed += pairs[1]
+        owners += [row if before.people is None else before.people[row]] * len(pairs[0])
     if len(set(owners)) < 2:
         return [], "Word recovery was not tried: it needs words of at least two rows (or people)."
     prior = zipf_weights(len(mechanism.vectors))
@@ -436,11 +380,9 @@ def recover(
 def link_words(inputs: AttackInputs) -> AttackResult:
     """Link private rows to their originals by layout and by shared words."""
     before, after = inputs.read_pairs()
-    options = inputs.linkage_options(before)
-    layout, by_words = link_by_layout(before, after, options), linkage(before.texts, after.texts, **options)
-    best = max(score.score.value for score in (*layout, *by_words) if "first guess" in score.measure)
-    by_layout = layout[0].succeeded and layout[0].score.value > best / 2
-    return linkage_result("words", [*layout, *by_words], before, by_layout=by_layout)
+    scores = link(before, after, inputs.linkage_options(before))
+    best = max(score.score.value for score in scores if "first guess" in score.measure)
+    return linkage_result("words", scores, before, by_layout=scores[0].succeeded and scores[0].score.value > best / 2)
 
 
 def recover_words(inputs: AttackInputs) -> AttackResult:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -17,8 +14,8 @@ from dptext.errors import ParameterError, extras
 from dptext.io.batches import display_name
 from dptext.io.documents import PathLike
 from dptext.methods.checks import Check
-from dptext.methods.examination import Examination, ReportConfig
-from dptext.methods.files import no_report, refuse_folder
+from dptext.methods.examination import ReportConfig
+from dptext.methods.files import refuse_folder
 from dptext.methods.registry import method_of, refuse_inputs
 from dptext.methods.results import (
     Corpus,
@@ -28,14 +25,10 @@ from dptext.methods.results import (
     KeptPieces,
     Measurement,
     Of,
-    Picture,
     Relinking,
     Sample,
-    attack_picture,
     grade,
-    guarantee_figure,
     main_scores,
-    scores_figure,
     sign,
 )
 from dptext.privacy.statement import PrivacyStatement
@@ -84,13 +77,11 @@ class Report(ReprMixin):
         samples: public or synthetic texts, before and after.
         stays: share of words that stay unchanged, at public frequencies; None: no word mechanism.
         corpus: contents of a synthetic corpus; None: no corpus.
-        pictures: of the sections "audit", "attacks", "utility" and "spread".
-        command: the command that makes the page again; a card shows it without folders and the original file.
+        command: the command that makes the page again, for the owner.
         notes: sentences for the reader.
         identifying: kept columns that look like identifiers.
         unchanged: (unchanged, compared) original texts, for their owner; None: not compared.
         kept_pieces: names, addresses and numbers of the originals that remain, for their owner.
-        unpublished_columns: columns that the release does not contain: a card names none of them.
     """
 
     title: str
@@ -108,18 +99,11 @@ class Report(ReprMixin):
     samples: Sequence[Sample] = ()
     stays: float | None = None
     corpus: Corpus | None = None
-    pictures: Mapping[str, Picture] = field(default_factory=dict)
     command: str = ""
     notes: Sequence[str] = ()
     identifying: Sequence[KeptColumn] = ()
     unchanged: tuple[int, int] | None = None
     kept_pieces: Sequence[KeptPieces] = ()
-    unpublished_columns: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        for caption, picture in self.pictures.values():
-            if not picture.startswith(b"\x89PNG"):
-                raise ParameterError(f"a figure must be a PNG picture, {caption!r} is something else")
 
     @property
     def refuted(self) -> bool:
@@ -153,12 +137,13 @@ class Report(ReprMixin):
                 corpus,
                 labels=[replace(label, real=None) for label in corpus.labels],
                 spread=[replace(entry, real="") for entry in corpus.spread if not entry.owner_only],
-                owner_picture=False,
             )
         return replace(
             self,
             checks=[
-                replace(check, detail=_OWNER) if check.owner_only else check for check in self.checks if check.is_shared
+                replace(check, detail="measured with the original texts") if check.owner_only else check
+                for check in self.checks
+                if check.is_shared
             ],
             owner_attacks=(),
             controls=(),
@@ -166,12 +151,10 @@ class Report(ReprMixin):
             fairness=[entry for entry in self.fairness if not entry.owner_only],
             gaps=[gap for gap in self.gaps if not gap.owner_only],
             corpus=corpus,
-            pictures={},
-            command=_to_share(self.command, self.unpublished_columns),
+            command="",
             notes=(),
             unchanged=None,
             kept_pieces=(),
-            unpublished_columns=(),
         )
 
     def html(self) -> str:
@@ -194,7 +177,6 @@ class Report(ReprMixin):
             fairness=[_row(entry, entry.name, entry.grade, "model", entry.owner_only) for entry in self.fairness],
             explanation=explanation_html(self.statement),
             verdict_sign=self._sign,
-            base64=lambda picture: base64.b64encode(picture).decode(),
             **_shared_values(self, recommendation(self)),
         )
 
@@ -218,7 +200,6 @@ class Report(ReprMixin):
             attacks=[(attack.attack, attack) for attack in shared.attacks],
             utility=[(entry.name, entry) for entry in shared.utility],
             fairness=[(entry.name, entry) for entry in shared.fairness],
-            fence="`" * (2 + max(map(len, re.findall("`+", shared.command)), default=1)),  # longer than any in a name
             **_shared_values(shared, recommendation(shared, to_recipient=True)),
         )
 
@@ -266,30 +247,28 @@ def report(
         DataError: a file is not what it should be: other rows than the original, a missing column, no statement.
         ParameterError: an option that does not fit the release, a column with one class, groups that are too small.
         StorageError: a file cannot be read.
-        MissingExtraError: matplotlib, scikit-learn or scipy is not installed.
+        MissingExtraError: scikit-learn or scipy is not installed.
     """
     if isinstance(private, Release):
         if "out" not in private.made:
             raise ParameterError("this release is in memory: make a file with dptext.privatize_file, and give its path")
         private = private.out
-    if isinstance(private, ReportConfig):
-        config = replace(private, **options)
-    else:
-        paths = {
-            name: Path(options[name]) for name in ("original", "distribution", "held_out", "bank") if options.get(name)
-        }
-        config = ReportConfig(private=Path(private), **options | paths)
+    if not isinstance(private, ReportConfig):
+        files = ("original", "distribution", "held_out", "bank")
+        paths = {name: Path(value) for name, value in options.items() if name in files and value}
+        private, options = ReportConfig(private=Path(private), **options | paths), {}
+    config = replace(private, **options)
     if config.private.is_dir():
         refuse_folder(config.private if config.private.name else config.private.resolve())
     data, statement_file = data_and_statement(config.private)
     statement = read_statement(statement_file)
-    required = [("matplotlib.figure", "report"), ("scipy.stats", "report"), ("sklearn", "report")]
+    required = [("scipy.stats", "report"), ("sklearn", "report")]
     if (config.vectors or statement.parameters.get("vectors")) == GLOVE:
         required.append((GLOVE_PACKAGE, "glove"))
     extras(required, "this report")  # all of them, before minutes of work
     method = method_of(statement)
     if method.examination is None:
-        raise no_report(data, method.folder)
+        raise ParameterError(f"{data.name} holds {method.holds}: there is no report about this method")
     refuse_inputs(method, data, vars(config))
     with progress_bar(progress, "examining the release", describe=lambda line: (0, None, line)) as step:
 
@@ -299,68 +278,9 @@ def report(
 
         examination = method.examination(config, data, statement, say_and_show)
         examination.run()
-        return _page(examination, title, command)
-
-
-def _page(examination: Examination, title: str, command: str) -> Report:
-    [verdict] = examination.verdicts
-    pictures = {"attacks": attack_picture([*examination.owner_attacks, *examination.attacks])}
-    if verdict.allowed < 1e6:
-        caption = "Privacy loss of the worst pair found: the bound of the guarantee, and the result of the audit"
-        name = f"worst pair found, {verdict.method.partition(',')[0]}"
-        pictures["audit"] = caption, guarantee_figure(name, verdict)
-    rows = [
-        (entry.name.replace(", ", ",\n"), entry.score, entry.baseline)
-        for entry in examination.utility
-        if entry.measure == "accuracy"
-    ]
-    if len(rows) > 1:
-        pictures["utility"] = (
-            "Accuracy of each model (dot) and chance level (grey bar)",
-            scores_figure(rows, measure="accuracy"),
-        )
-    pictures |= examination.pictures
-    names = {field.name for field in fields(Report)}
+    names = {field.name for field in fields(Report)} - {"title", "command"}
     values: dict[str, Any] = {name: value for name, value in vars(examination).items() if name in names}
-    values |= {
-        "title": title or f"Report on {display_name(examination.data)}",
-        "pictures": {name: picture for name, picture in pictures.items() if picture is not None},
-        "command": command,
-    }
-    return Report(**values)
-
-
-_OWNER = "measured with the original texts"
-_COLUMNS = ("--label", "--attribute", "--group", "--user")
-
-
-def _to_share(command: str, unpublished_columns: Sequence[str] = ()) -> str:
-    try:
-        words = iter(shlex.split(command))
-    except ValueError:
-        return ""
-    kept: list[str] = []
-    dropped: set[str] = set()
-    for word in words:
-        option, equals, value = word.partition("=")
-        if option in ("--original", "--held-out", "--redact-list"):
-            if not equals:
-                next(words, None)
-            continue
-        if option in _COLUMNS and unpublished_columns:
-            value = value if equals else next(words, "")
-            if value in unpublished_columns:
-                dropped.add(option)
-            else:
-                kept += [option, value]
-            continue
-        named = word if not (equals and option.startswith("-")) else value
-        name = re.split(r"[/\\]", named.rstrip("/\\"))[-1]
-        kept.append(name if named is word else f"{option}={name}")
-    if "--label" in dropped and "--group" in kept:  # groups are judged by how well labels are named
-        place = kept.index("--group")
-        del kept[place : place + 2]
-    return shlex.join(kept)
+    return Report(title=title or f"Report on {display_name(data)}", command=command, **values)
 
 
 def _shared_values(report: Report, recommended: Recommendation) -> dict[str, Any]:
@@ -390,12 +310,16 @@ def _row(result: AttackScore | Measurement, name: str, grade: Grade, of: Of, own
     visible = _percent if result.measure == "accuracy" or result.measure.startswith("share ") else _three_digits
     is_rival = isinstance(result, Measurement) and result.is_rival
     ceiling = of in ("attacker", "allowed") and is_ceiling(result)
+    numbers = result.score.low, result.score.value, result.score.high, result.baseline
     return {
         "kind": next((kind for kind in _KINDS if name.startswith(kind)), ""),
         "name": name,
         "measure": result.measure,
         "number": visible(result.score.value),
         "interval": "exact" if is_exact(result) else f"{visible(result.score.low)} to {visible(result.score.high)}",
+        "percentages": [round(100 * number, 1) for number in numbers]
+        if 0 <= min(numbers) <= max(numbers) <= 1
+        else None,
         "baseline": visible(result.baseline),
         "baseline_name": result.baseline_name,
         "grade": grade,
