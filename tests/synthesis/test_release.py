@@ -1,13 +1,11 @@
-"""A synthetic file out of private ones: released once, charged once, whole or not at all, and safe to go on with."""
+"""Synthetic files from private ones: charged once, written completely or not at all, resumable at no further cost."""
 
-import gzip
 import json
 import os
 import threading
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,18 +14,11 @@ from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.features.pool import Pool
 from dptext.io import atomic, batches
 from dptext.io.artifacts import SavedFolder, file_digest
-from dptext.io.documents import DocumentWriter
 from dptext.ledger.ledger import Ledger
 from dptext.representations.encoders import MeanOfWords
 from dptext.synthesis import release as release_module
 from dptext.synthesis import synthesizer as synthesizer_module
-from dptext.synthesis.release import (
-    Draw,
-    PrivateFiles,
-    draw_file,
-    earlier,
-    synthesize_file,
-)
+from dptext.synthesis.release import Draw, PrivateFiles, draw_file, earlier, synthesize_file
 from secrecy import MARKER, assert_error, assert_silent
 
 DRINKS, RULES = ["tea", "cup", "cocoa"], ["tax", "law", "court"]
@@ -35,11 +26,13 @@ WORDS = [*DRINKS, *RULES]
 VECTORS = dptext.load_vectors((WORDS, np.random.default_rng(1).normal(size=(6, 3))))
 OUT, FOLDER, BOOK = Path("made.jsonl"), Path("made.jsonl.distribution"), "book"
 PEOPLE = 12
+START = ["in.jsonl", "pool.txt"]
+WHOLE = [*START, "made.jsonl", "made.jsonl.distribution", "made.jsonl.privacy.json"]
 
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """In a folder with people's rows and a public pool, with blocks of ten rows."""
+    """A folder with private rows and a public pool; ten rows per block."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(batches, "BATCH_ROWS", 10)
     write()
@@ -54,385 +47,297 @@ def rows(count=2 * PEOPLE):
         yield {"text": text, "author": f"{MARKER}{n % PEOPLE}", "topic": topic, "stars": n % 3}
 
 
-def write(count=2 * PEOPLE, name="in.jsonl", more=()):
-    lines = [*map(json.dumps, rows(count)), *more]
-    Path(name).write_text("".join(f"{line}\n" for line in lines))
+def write(count=2 * PEOPLE, more=()):
+    Path("in.jsonl").write_text("".join(f"{line}\n" for line in [*map(json.dumps, rows(count)), *more]))
 
 
-def synthesizer(**how):
+def synthesizer(**changes):
     fields = {"epsilon": 2.0, "labels": {"topic": ["drinks", "rules"]}, "features": MeanOfWords(VECTORS)}
-    return dptext.Synthesizer(**{**fields, "cache": False, "public_users": 1000, **how})
+    return dptext.Synthesizer(**{**fields, "cache": False, "public_users": 1000, **changes})
 
 
-def made(out=OUT, *, source="in.jsonl", n=5, how=None, files=None, draw=None, **options):
-    files = {"user": "author", **(files or {})}
+def make(out=OUT, *, source="in.jsonl", n=5, changes=None, files=None, draw=None, **options):
     draw = {"public": Path("pool.txt"), "cache": False, **(draw or {})}
     if isinstance(draw["public"], Path):
         draw["public"] = Pool([draw["public"]])
-    return synthesize_file(
-        PrivateFiles(paths=source, **files), out, synthesizer(**(how or {})), Draw(n=n, **draw), **options
-    )
+    rows_of_files = PrivateFiles(paths=source, **{"user": "author", **(files or {})})
+    return synthesize_file(rows_of_files, out, synthesizer(**(changes or {})), Draw(n=n, **draw), **options)
+
+
+def assert_refused(error, *parts, **options):
+    return assert_error(error, lambda: make(**options), *parts)
 
 
 def names():
     return sorted(path.name for path in Path().iterdir())
 
 
-START = ["in.jsonl", "pool.txt"]
-WHOLE = [*START, "made.jsonl", "made.jsonl.distribution", "made.jsonl.privacy.json"]
+def contents():
+    return {path: path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
 
 
-def stated(file):
-    return dptext.PrivacyStatement.from_json(Path(file).read_text())
+def states():
+    return [release.state for release in Ledger(BOOK).releases()]
 
 
-def check_whole(out=OUT, folder=FOLDER):
-    """The corpus is what its statement says, of the release that stands in the folder."""
-    statement = stated(f"{out}.privacy.json")
+def check_complete(out=OUT, folder=FOLDER):
+    """Check that the corpus agrees with its statement and with the release in the folder."""
+    statement = dptext.PrivacyStatement.from_json(Path(f"{out}.privacy.json").read_text())
     assert statement.data_sha256 == file_digest(out)
-    result = dptext.TextDistribution.load(folder)
-    assert statement.release_id == result.statement.release_id
-    assert statement.guarantee == result.statement.guarantee
+    distribution = dptext.TextDistribution.load(folder)
+    assert statement.release_id == distribution.statement.release_id
+    assert statement.guarantee == distribution.statement.guarantee
     return statement
 
 
 # -- one run ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_order_is_reserve_add_up_folder_settle_texts(monkeypatch):
+def test_a_run_reserves_sums_saves_settles_and_then_draws(monkeypatch):
     Ledger.create(BOOK, epsilon=10, delta=1e-5)
     seen = []
 
-    def note(place, name, what):
-        real = getattr(place, name)
+    def record(owner, name, step):
+        real = getattr(owner, name)
 
-        def call(*given, **more):
-            ledger = [release.state for release in Ledger(BOOK).releases()]
-            seen.append((what, ledger, FOLDER.exists(), OUT.exists()))
-            return real(*given, **more)
+        def call(*args, **options):
+            seen.append((step, states(), FOLDER.exists(), OUT.exists()))
+            return real(*args, **options)
 
-        monkeypatch.setattr(place, name, call)
+        monkeypatch.setattr(owner, name, call)
 
-    note(Ledger, "reserve", "reserve")
-    note(synthesizer_module.SynthesisPlan, "total", "add up")
-    note(SavedFolder, "write", "save")
-    note(Ledger, "settle", "settle")
-    note(dptext.TextDistribution, "sample", "draw")
-    note(release_module, "write_statement", "statement")
-    release = made(ledger=BOOK)
+    record(Ledger, "reserve", "reserve")
+    record(synthesizer_module.SynthesisPlan, "total", "sum")
+    record(SavedFolder, "write", "save")
+    record(Ledger, "settle", "settle")
+    record(dptext.TextDistribution, "sample", "draw")
+    record(release_module, "write_statement", "statement")
+    release = make(ledger=BOOK)
     assert seen == [
         ("reserve", [], False, False),
-        ("add up", ["pending"], False, False),
+        ("sum", ["pending"], False, False),
         ("save", ["pending"], False, False),
         ("settle", ["pending"], True, False),
         ("draw", ["released"], True, False),
         ("statement", ["released"], True, False),
     ]
-    assert sorted(names()) == sorted([*WHOLE, BOOK])
+    assert names() == sorted([*WHOLE, BOOK])
     assert (release.documents, release.skipped, release.out) == (5, 0, OUT)
-    statement = check_whole()
+    statement = check_complete()
     assert statement == release.statement
     assert statement.parameters["texts"] == 5
     assert statement.parameters["pool_sha256"] == Pool([Path("pool.txt")]).sha256
     assert not statement.seeded
-    assert not [path for path in Path().rglob("*") if path.is_file() and path.name not in ("in.jsonl", BOOK)
-                and MARKER.encode() in path.read_bytes()]  # fmt: skip
+    public = {path: content for path, content in contents().items() if path.name not in ("in.jsonl", BOOK)}
+    assert not any(MARKER.encode() in content for content in public.values())
 
 
-@pytest.mark.parametrize("name", ["in.csv", "in.tsv", "in.jsonl.gz", "in.parquet"])
-def test_every_format_of_people_gives_the_same_description(name):
-    values = [{**row, "stars": str(row["stars"])} for row in rows()]
-    if name.endswith(".parquet"):
-        pq.write_table(pa.Table.from_pylist(values), name)
-    elif name.endswith(".gz"):
-        with gzip.open(name, "wt") as stream:
-            stream.writelines(json.dumps(row) + "\n" for row in values)
-    else:
-        sign = "," if name.endswith(".csv") else "\t"
-        lines = [values[0].keys(), *(row.values() for row in values)]
-        Path(name).write_text("".join(sign.join(line) + "\n" for line in lines))
-    for source, out in ((name, "one.jsonl"), ("in.jsonl", "two.jsonl")):
-        made(out, source=source, how={"seed": 1})
-    one, two = (dptext.TextDistribution.load(f"{entry}.jsonl.distribution") for entry in ("one", "two"))
-    assert np.array_equal(one.matrix, two.matrix)
-
-
-def test_several_columns_of_labels_and_more_texts_than_a_block(monkeypatch):
+def test_several_label_columns_and_texts_in_blocks(monkeypatch):
     monkeypatch.setattr(release_module, "_ROWS_AT_ONCE", 7)
     labels = {"topic": ["drinks", "rules"], "stars": [0, 1, 2]}
-    release = made("made.parquet", n=20, how={"labels": labels})
+    release = make("made.parquet", n=20, changes={"labels": labels})
     table = pq.read_table("made.parquet").to_pylist()
     assert [set(row) for row in table] == [{"text", "topic", "stars"}] * 20
     assert len({row["text"] for row in table}) == 20
     assert [(row["topic"], row["stars"]) for row in table] == release.labels
     assert pq.ParquetFile("made.parquet").num_row_groups == 1
-    check_whole("made.parquet", "made.parquet.distribution")
-
-
-@pytest.mark.slow
-def test_a_large_corpus_in_parquet():
-    pool = [f"{WORDS[n % 6]} {WORDS[n // 6 % 6]} {n}" for n in range(25_000)]
-    made("made.parquet", n=21_000, draw={"public": pool})
-    pylist = pq.read_table("made.parquet").column("text").to_pylist()
-    assert len(set(pylist)) == 21_000
-    assert set(pylist) < set(pool)
+    check_complete("made.parquet", "made.parquet.distribution")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have no names here")
-def test_a_pipe_is_read_once_and_a_ledger_refuses_it():
+def test_a_pipe_is_read_once_and_refused_with_a_ledger():
     os.mkfifo("pipe.jsonl")
     Ledger.create(BOOK, epsilon=10, delta=1e-5)
-    message = assert_error(ParameterError, lambda: made(source="pipe.jsonl", ledger=BOOK), "reads the input twice")
-    assert "name files" in message
+    assert_refused(ParameterError, "reads the input twice", "name files", source="pipe.jsonl", ledger=BOOK)
     content = Path("in.jsonl").read_bytes()
     writer = threading.Thread(target=lambda: Path("pipe.jsonl").write_bytes(content))
     writer.start()
-    assert made(source="pipe.jsonl").documents == 5
+    assert make(source="pipe.jsonl").documents == 5
     writer.join()
-    check_whole()
+    check_complete()
 
 
-# -- stopped ----------------------------------------------------------------------------------------------------------
+# -- interruptions ----------------------------------------------------------------------------------------------------
 
-BEFORE, AFTER = "before the release", "after it"
-STEPS = {
-    "reading": BEFORE,
-    "reserving": BEFORE,
-    "adding": BEFORE,
-    "noise": BEFORE,
-    "saving": BEFORE,
-    "saved": AFTER,
-    "settling": AFTER,
-    "listing rejects": AFTER,
-    "drawing": AFTER,
-    "texts": AFTER,
-    "statement": AFTER,
-    "data": AFTER,
-}
-ERRORS = {"interrupt": KeyboardInterrupt, "disk": StorageError, "memory": MemoryError}
-KINDS = ["interrupt", *(pytest.param(entry, marks=pytest.mark.slow) for entry in ("disk", "memory"))]
+BEFORE_RELEASE = ("reserving", "noise", "saving")
+AFTER_RELEASE = ("saved", "settling", "drawing", "statement", "data")
 
 
-def break_at(step, error, patch):
-    def stop(*_given, **_more):
+def interrupt_at(step, monkeypatch, error=KeyboardInterrupt, **options):
+    """Run until a step raises an error, and return the advice in its notes."""
+
+    def stop(*_args, **_options):
         raise error("stopped here")
 
-    if step == "saved":
-        real = SavedFolder.write
-
-        def write_and_stop(*given, **more):
-            real(*given, **more)
-            stop()
-
-        patch.setattr(SavedFolder, "write", write_and_stop)
-    elif step == "data":
-        publish = atomic.publish
-        patch.setattr(atomic, "publish", lambda part, to, **more: stop() if to == OUT else publish(part, to, **more))
-    elif step != "reading":
-        place, name = {
-            "reserving": (Ledger, "reserve"),
-            "adding": (synthesizer_module.SynthesisPlan, "total"),
-            "noise": (synthesizer_module, "noisy_matrix"),
-            "saving": (SavedFolder, "write"),
-            "settling": (Ledger, "settle"),
-            "listing rejects": (release_module, "write_rejects"),
-            "drawing": (dptext.TextDistribution, "sample"),
-            "texts": (DocumentWriter, "write"),
-            "statement": (release_module, "write_statement"),
-        }[step]
-        patch.setattr(place, name, stop)
-    return {"files": {"watch": (lambda reader: reader.watch(stop),)}} if step == "reading" else {}
-
-
-def stop_run(step, kind, monkeypatch, **options):
     with monkeypatch.context() as patch:
-        more = break_at(step, ERRORS[kind], patch)
-        with pytest.raises(ERRORS[kind]) as caught:
-            made(**more, **options)
-    assert MARKER not in repr(caught.value) + " ".join(getattr(caught.value, "__notes__", ()))
-    return " ".join(getattr(caught.value, "__notes__", ()))
+        if step == "saved":
+            real = SavedFolder.write
+            patch.setattr(SavedFolder, "write", lambda *args, **more: (real(*args, **more), stop()))
+        elif step == "data":
+            publish = atomic.publish
+            patch.setattr(
+                atomic, "publish", lambda part, to, **more: stop() if to == OUT else publish(part, to, **more)
+            )
+        else:
+            owner, name = {
+                "reserving": (Ledger, "reserve"),
+                "noise": (synthesizer_module, "noisy_matrix"),
+                "saving": (SavedFolder, "write"),
+                "settling": (Ledger, "settle"),
+                "drawing": (dptext.TextDistribution, "sample"),
+                "statement": (release_module, "write_statement"),
+            }[step]
+            patch.setattr(owner, name, stop)
+        with pytest.raises(error) as caught:
+            make(**options)
+    notes = " ".join(getattr(caught.value, "__notes__", ()))
+    assert MARKER not in repr(caught.value) + notes
+    return notes
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("step", STEPS)
-def test_whatever_stops_a_run_people_are_counted_once_if_the_description_stands(step, kind, monkeypatch):
-    """And it is finished for nothing, by the same command with --resume alone."""
+@pytest.mark.parametrize("step", [*BEFORE_RELEASE, *AFTER_RELEASE])
+def test_an_interrupted_run_is_charged_once_and_resumed(step, monkeypatch):
     Ledger.create(BOOK, epsilon=10, delta=1e-5)
-    notes = stop_run(step, kind, monkeypatch, ledger=BOOK)
+    error = {"saving": StorageError, "data": MemoryError}.get(step, KeyboardInterrupt)
+    notes = interrupt_at(step, monkeypatch, error, ledger=BOOK)
     assert not OUT.exists()
     charged = Ledger(BOOK).releases()
-    if STEPS[step] == BEFORE:
+    if step in BEFORE_RELEASE:
         assert names() == sorted([*START, BOOK])
         assert "--resume" not in notes
         assert len(charged) == (step != "reserving")
-        for release in charged:  # no output exists, and still only the owner gives the budget back
+        for release in charged:  # no output exists, and still only the owner refunds the budget
             assert release.state == "pending"
             assert f"dptext ledger void {BOOK} {release.release_id}" in notes
             Ledger(BOOK).void(release.release_id)
-        made(ledger=BOOK, resume=True)  # there is no description to go on with
+        make(ledger=BOOK, resume=True)  # there is no description to resume
     else:
-        before = stated(FOLDER / "privacy.json")
-        assert [entry.release_id for entry in charged] == [before.release_id]
+        content = (FOLDER / "privacy.json").read_bytes()
+        assert [entry.release_id for entry in charged] == [json.loads(content)["release_id"]]
         assert "--resume" in notes
         assert str(FOLDER) in notes
-        content = (FOLDER / "privacy.json").read_bytes()
-        message = assert_error(ParameterError, lambda: made(ledger=BOOK), str(FOLDER), "--resume", "costs again")
-        assert "no further cost" in message
-        with monkeypatch.context() as patch:  # nobody's texts are read again
+        assert_refused(ParameterError, str(FOLDER), "--resume", "no further cost", "costs again", ledger=BOOK)
+        with monkeypatch.context() as patch:  # private texts are not read again
             patch.setattr(PrivateFiles, "read", None)
-            made(ledger=BOOK, resume=True)
+            make(ledger=BOOK, resume=True)
         assert (FOLDER / "privacy.json").read_bytes() == content
-    assert [entry.state for entry in Ledger(BOOK).releases()] == ["released"]
+    assert states() == ["released"]
     assert Ledger(BOOK).left(f"{MARKER}3").spent == 2.0
-    check_whole()
+    check_complete()
     assert names() == sorted([*WHOLE, BOOK])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("step", STEPS)
-def test_a_release_in_place_of_another_stands_until_the_new_one_does(step, monkeypatch):
+@pytest.mark.parametrize("step", ["saving", "drawing"])
+def test_a_replaced_release_stays_until_the_new_one_is_saved(step, monkeypatch):
     Ledger.create(BOOK, epsilon=10, delta=1e-5)
-    made(ledger=BOOK)
-    old, content = check_whole(), OUT.read_bytes()
-    notes = stop_run(step, "interrupt", monkeypatch, ledger=BOOK, force=True)
+    make(ledger=BOOK)
+    old, content = check_complete(), OUT.read_bytes()
+    interrupt_at(step, monkeypatch, ledger=BOOK, force=True)
     assert OUT.read_bytes() == content
-    name = stated(FOLDER / "privacy.json").release_id
-    known = [release.release_id for release in Ledger(BOOK).releases()]
-    if STEPS[step] == BEFORE:
-        assert name == old.release_id
-        assert len(known) == 1 + (step != "reserving")
-        check_whole()
-        assert "--resume" not in notes
+    new = dptext.TextDistribution.load(FOLDER).statement.release_id
+    assert len(states()) == 2
+    if step == "saving":
+        assert new == old.release_id
+        check_complete()
         return
-    assert name != old.release_id
-    assert known == [old.release_id, name]
-    assert "--resume" in notes
-    message = assert_error(ParameterError, lambda: made(ledger=BOOK, resume=True), "--resume and --force together")
-    assert "no further cost" in message
-    assert OUT.read_bytes() == content
-    made(ledger=BOOK, resume=True, force=True)
-    assert check_whole().release_id == name
-    assert [release.state for release in Ledger(BOOK).releases()] == ["released"] * 2
-    assert names() == sorted([*WHOLE, BOOK])
+    assert new != old.release_id
+    assert_refused(ParameterError, "--resume", "--force", "no further cost", ledger=BOOK, resume=True)
+    make(ledger=BOOK, resume=True, force=True)
+    assert check_complete().release_id == new
+    assert states() == ["released"] * 2
 
 
-@pytest.mark.parametrize("step", [entry for entry in STEPS if entry not in ("reserving", "settling")])
-def test_without_a_ledger_a_stopped_run_goes_on_as_well(step, monkeypatch):
-    stop_run(step, "interrupt", monkeypatch)
-    assert FOLDER.is_dir() == (STEPS[step] == AFTER)
-    made(resume=True)
-    check_whole()
-    assert names() == sorted(WHOLE)
-
-
-def test_force_is_a_new_release_that_costs_again_and_a_finished_one_is_left():
+def test_force_charges_again_unless_it_resumes():
     Ledger.create(BOOK, epsilon=10, delta=1e-5)
-    made(ledger=BOOK)
-    before = check_whole(), OUT.read_bytes()
+    make(ledger=BOOK)
+    before = check_complete(), OUT.read_bytes()
     for options in ({}, {"resume": True}):
-        assert_error(
-            ParameterError, lambda options=options: made(ledger=BOOK, **options), "is there already", "costs again"
-        )
-        assert (check_whole(), OUT.read_bytes()) == before
-    made(ledger=BOOK, force=True)
-    assert check_whole().release_id != before[0].release_id
+        assert_refused(ParameterError, "is there already", "costs again", ledger=BOOK, **options)
+        assert (check_complete(), OUT.read_bytes()) == before
+    make(ledger=BOOK, force=True)
+    assert check_complete().release_id != before[0].release_id
     assert Ledger(BOOK).left(f"{MARKER}3").spent == 4.0
-    made(ledger=BOOK, force=True, resume=True)
+    make(ledger=BOOK, force=True, resume=True)
     assert Ledger(BOOK).left(f"{MARKER}3").spent == 4.0
 
 
-def test_a_ledger_that_refuses_leaves_nothing():
+def test_a_refused_charge_leaves_no_output():
     Ledger.create(BOOK, epsilon=1, delta=1e-5)
-    assert_error(RefusedError, lambda: made(ledger=BOOK), f"{PEOPLE} of {PEOPLE}")
+    assert_refused(RefusedError, f"{PEOPLE} of {PEOPLE}", ledger=BOOK)
+    assert_refused(ParameterError, "a seed voids the promise", ledger=BOOK, changes={"seed": 1})
     assert names() == sorted([*START, BOOK])
     assert not Ledger(BOOK).releases()
-    assert_error(ParameterError, lambda: made(ledger=BOOK, how={"seed": 1}), "a seed voids the promise")
 
 
-def test_an_input_that_changes_after_it_was_charged_is_not_released(monkeypatch):
+def test_private_texts_in_the_pool_and_changed_input_are_not_released(monkeypatch):
     Ledger.create(BOOK, epsilon=10, delta=1e-5)
-    reserve = Ledger.reserve
-
-    def reserve_and_change(*given, **more):
-        result = reserve(*given, **more)
-        write(2 * PEOPLE + 1)
-        return result
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "reserve", reserve_and_change)
-        # the reader is opened before: a file that is written in place changes under it
-        assert_error(RefusedError, lambda: made(ledger=BOOK), "the input changed while it was being read")
-    assert [release.state for release in Ledger(BOOK).releases()] == ["pending"]
-    assert names() == sorted([*START, BOOK])
-
-
-def test_a_pool_of_the_private_texts_is_refused_before_the_ledger_charges_anything():
-    Ledger.create(BOOK, epsilon=2, delta=1e-5)
     texts = [f"{row['text']} {place}" for place, row in enumerate(rows())]
     private = [{**row, "text": text} for row, text in zip(rows(), texts, strict=True)]
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in private))
-    message = assert_error(ParameterError, lambda: made(ledger=BOOK, n=2, draw={"public": texts}), "public pool")
-    assert "Nothing was released" in message
+    assert_refused(ParameterError, "public pool", "Nothing was released", ledger=BOOK, n=2, draw={"public": texts})
     assert not Ledger(BOOK).releases()
-    made(ledger=BOOK)
+    reserve = Ledger.reserve
+
+    def reserve_and_change(*args, **options):
+        reserve(*args, **options)
+        write(2 * PEOPLE + 1)
+
+    monkeypatch.setattr(Ledger, "reserve", reserve_and_change)
+    assert_refused(RefusedError, "the input changed while it was being read", ledger=BOOK)
+    assert names() == sorted([*START, BOOK])
+    assert states() == ["pending"]
 
 
-def test_a_release_that_is_voided_while_it_is_made_is_not_saved(monkeypatch):
+def test_voided_and_killed_releases_are_not_saved_or_refunded(monkeypatch):
     Ledger.create(BOOK, epsilon=2, delta=1e-5)
     total = synthesizer_module.SynthesisPlan.total
 
-    def void(*given, **more):
+    def void(*args, **options):
         Ledger(BOOK).void(Ledger(BOOK).releases()[0].release_id)
-        return total(*given, **more)
+        return total(*args, **options)
 
-    monkeypatch.setattr(synthesizer_module.SynthesisPlan, "total", void)
-    assert_error(RefusedError, lambda: made(ledger=BOOK), "was voided in the ledger")
+    with monkeypatch.context() as patch:
+        patch.setattr(synthesizer_module.SynthesisPlan, "total", void)
+        assert_refused(RefusedError, "was voided in the ledger", ledger=BOOK)
     assert names() == sorted([*START, BOOK])
-
-
-def test_a_release_that_was_killed_and_moved_away_stays_charged(monkeypatch):
-    Ledger.create(BOOK, epsilon=2, delta=1e-5)
-    with monkeypatch.context() as killed:  # after the folder is in place, before the ledger is settled
-        killed.setattr(Ledger, "settle", lambda *_: (_ for _ in ()).throw(SystemExit))
-        with pytest.raises(SystemExit):
-            made(ledger=BOOK)
-    FOLDER.rename("handed on")
-    message = assert_error(RefusedError, lambda: made(ledger=BOOK), "would be overspent", "1 pending")
-    assert "until it is settled or you void it" in message
-    assert [release.state for release in Ledger(BOOK).releases()] == ["pending"]
+    interrupt_at("settling", monkeypatch, SystemExit, ledger=BOOK)
+    FOLDER.rename("moved")
+    assert_refused(RefusedError, "would be overspent", "1 pending", "until it is settled or you void it", ledger=BOOK)
+    assert "pending" in states()
     assert Ledger(BOOK).left(f"{MARKER}3").spent == 2.0
 
 
-@pytest.mark.parametrize("lock", [OUT, FOLDER])
-def test_another_run_at_the_same_place_is_refused(lock):
-    with atomic.file_lock(lock):
-        assert_error(StorageError, made, "another process is writing")
+def test_locks_exclude_other_runs_and_stale_ones_are_taken():
+    for lock in (OUT, FOLDER):
+        with atomic.file_lock(lock):
+            assert_refused(StorageError, "another process is writing")
     assert names() == START
-    made()
-    with atomic.file_lock(OUT):
-        assert_error(StorageError, lambda: draw_file(FOLDER, OUT, Draw(n=3, public=["tea", "tax", "law"]), force=True))
-
-
-def test_a_lock_that_a_killed_run_left_is_taken():
-    left = [Path(".made.jsonl.lock"), Path(".made.jsonl.distribution.lock")]
-    for entry in left:
-        entry.touch(mode=0o600)
-    made()
+    for stale in (".made.jsonl.lock", ".made.jsonl.distribution.lock"):
+        Path(stale).touch(mode=0o600)
+    make()
     assert names() == sorted(WHOLE)
+    draw = Draw(n=3, public=["tea", "tax", "law"])
+    with atomic.file_lock(OUT):
+        assert_error(StorageError, lambda: draw_file(FOLDER, OUT, draw, force=True), "another process is writing")
 
 
-# -- what must stay ---------------------------------------------------------------------------------------------------
+# -- files that must stay ---------------------------------------------------------------------------------------------
+
+OPTIONS = [{}, {"force": True}, {"resume": True}, {"force": True, "resume": True}]
 
 
-def before_anything_is_read(monkeypatch):
+@pytest.fixture
+def unread(monkeypatch):
+    """Fail if a private file is opened."""
     monkeypatch.setattr(PrivateFiles, "read", lambda *_: pytest.fail("a private file was opened"))
 
 
-@pytest.mark.parametrize("options", [{}, {"force": True}, {"resume": True}, {"force": True, "resume": True}])
-@pytest.mark.parametrize(
-    ("out", "folder", "what"),
-    [
-        ("in.jsonl", None, "IN"),
+@pytest.mark.usefixtures("unread")
+def test_no_output_replaces_an_input():
+    Ledger.create("book.jsonl", epsilon=10, delta=1e-5)
+    os.link("in.jsonl", "linked.jsonl")
+    before = contents()
+    for out, folder, role in [
         ("./in.jsonl", None, "IN"),
         ("linked.jsonl", None, "IN"),
         ("pool.txt", None, "the public texts"),
@@ -444,266 +349,185 @@ def before_anything_is_read(monkeypatch):
         ("made.jsonl", "made.jsonl.privacy.json", "OUT"),
         ("made.jsonl", ".", "lies around it"),
         ("made.jsonl", "..", "lies around it"),
-    ],
-)
-def test_nothing_takes_the_place_of_what_it_is_made_from(out, folder, what, options, monkeypatch):
-    Ledger.create("book.jsonl", epsilon=10, delta=1e-5)
-    os.link("in.jsonl", "linked.jsonl")
-    before = {name: Path(name).read_bytes() for name in names()}
-    before_anything_is_read(monkeypatch)
-    fields = {"labels": None} if out == "pool.txt" else {}
-    with pytest.raises(ParameterError, match=what):
-        made(out, distribution=folder, ledger="book.jsonl", how=fields, **options)
-    assert {name: Path(name).read_bytes() for name in names()} == before
+    ]:
+        for options in OPTIONS:
+            changes = {"labels": None} if out == "pool.txt" else {}
+            with pytest.raises(ParameterError, match=role):
+                make(out, distribution=folder, ledger="book.jsonl", changes=changes, **options)
+    assert contents() == before
 
 
-@pytest.mark.parametrize("pool", ["in.jsonl", "./in.jsonl", "linked.jsonl", "pointer.jsonl"])
-def test_private_files_are_no_public_pool(pool, monkeypatch):
-    """Its texts would come out as they are, under a promise."""
+@pytest.mark.usefixtures("unread")
+def test_private_files_are_refused_as_public_pool():
     os.link("in.jsonl", "linked.jsonl")
     Path("pointer.jsonl").symlink_to("in.jsonl")
     before = names()
-    values = Pool([Path("pool.txt"), Path(pool)])
-    before_anything_is_read(monkeypatch)
-    with pytest.raises(ParameterError, match="both a file of IN and of the public pool"):
-        made(draw={"public": values})
+    for pool in ("in.jsonl", "./in.jsonl", "linked.jsonl", "pointer.jsonl"):
+        with pytest.raises(ParameterError, match="both a file of IN and of the public pool"):
+            make(draw={"public": Pool([Path("pool.txt"), Path(pool)])})
     assert names() == before
 
 
-@pytest.mark.parametrize("options", [{}, {"force": True}, {"resume": True}])
-def test_a_folder_of_somebody_else_is_never_replaced(options, monkeypatch):
-    before_anything_is_read(monkeypatch)
+def test_foreign_files_and_folders_are_never_replaced(unread):
     FOLDER.mkdir()
     (FOLDER / "mine").write_text("mine")
-    with pytest.raises(ParameterError, match=r"there already|holds something besides"):
-        made(**options)
-    assert (FOLDER / "mine").read_text() == "mine"
-    assert names() == sorted([*START, FOLDER.name])
+    for options in OPTIONS:
+        assert_refused(ParameterError, str(FOLDER), **options)
+    (FOLDER / "mine").unlink()
+    FOLDER.rmdir()
+    for file in (OUT, Path("made.jsonl.privacy.json")):
+        file.write_text("mine")
+        for options in ({}, {"resume": True}):
+            assert_refused(ParameterError, "is there already", **options)
+            assert names() == sorted([*START, file.name])
+        file.unlink()
 
 
-def test_a_description_with_something_besides_is_never_replaced():
-    made()
+def test_a_distribution_with_a_foreign_file_is_never_replaced():
+    make()
+    make(force=True)
     (FOLDER / "mine").write_text("mine")
-    for options in ({}, {"force": True}, {"resume": True}):
-        with pytest.raises(ParameterError):
-            made(**options)
+    for options in OPTIONS:
+        with pytest.raises((ParameterError, DataError)):
+            make(**options)
     assert (FOLDER / "mine").read_text() == "mine"
 
 
-def test_an_output_of_somebody_else_is_replaced_by_force_alone():
-    OUT.write_text("mine")
-    for options in ({}, {"resume": True}):
-        assert_error(ParameterError, lambda options=options: made(**options), "is there already")
-        assert OUT.read_text() == "mine"
-        assert not FOLDER.exists()
-    OUT.unlink()
-    Path("made.jsonl.privacy.json").write_text("mine")
-    for options in ({}, {"resume": True}):
-        assert_error(ParameterError, lambda options=options: made(**options), "is there already")
-    made(force=True)
-    check_whole()
-
-
-@pytest.mark.parametrize(
-    ("out", "what"),
-    [("pool.txt", "the public texts"), ("made.jsonl.distribution/more.jsonl", "lies in the folder"),
-     ("made.jsonl.distribution/privacy.json", "lies in the folder"), ("made.jsonl.distribution", "lies in the folder")],
-)  # fmt: skip
-def test_more_texts_never_take_the_place_of_pool_or_description(out, what):
-    made()
-    before = {path: path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
-    with pytest.raises(ParameterError, match=what):
-        draw_file(FOLDER, out, Draw(n=3, public=Pool([Path("pool.txt")])), force=True)
-    assert {path: path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()} == before
-
-
-def test_more_texts_of_a_description_for_nothing():
-    made()
+def test_more_texts_of_a_distribution():
+    make()
     draw = Draw(n=30, public=Pool([Path("pool.txt")]))
-    release = draw_file(FOLDER, "more.csv", draw)
-    assert release.documents == 30
-    assert check_whole("more.csv").parameters["texts"] == 30
+    before = contents()
+    for out, part in [
+        ("pool.txt", "the public texts"),
+        ("made.jsonl.distribution/more.jsonl", "lies in the folder"),
+        ("made.jsonl.distribution", "lies in the folder"),
+    ]:
+        assert_error(ParameterError, lambda out=out: draw_file(FOLDER, out, draw, force=True), part)
+    assert contents() == before
+    assert draw_file(FOLDER, "more.csv", draw).documents == 30
+    assert check_complete("more.csv").parameters["texts"] == 30
+    before = contents()
     assert_error(ParameterError, lambda: draw_file(FOLDER, "more.csv", draw), "is there already")
-    before = Path("more.csv").read_bytes()
     assert_error(DataError, lambda: draw_file("nowhere", "more.csv", draw, force=True), "nowhere")
-    assert Path("more.csv").read_bytes() == before
+    assert contents() == before
 
 
-# -- rows that cannot be read -----------------------------------------------------------------------------------------
+# -- rows and formats -------------------------------------------------------------------------------------------------
 
 
-def test_rows_that_cannot_be_read_are_named_or_left_out_and_listed_for_the_owner():
+def test_unreadable_rows_stop_a_run_or_are_listed_for_the_owner(monkeypatch):
     write(more=['{"text": "' + MARKER, json.dumps({"text": 7, "author": "x", "topic": MARKER})])
-    assert_error(DataError, made, "in.jsonl", "row 25")
+    assert_refused(DataError, "in.jsonl", "row 25")
     assert names() == START
     Ledger.create(BOOK, epsilon=10, delta=1e-5)
-    release = made(files={"on_error": "skip"}, ledger=BOOK)
-    assert release.skipped == 2
-    listed = Path("made.jsonl.rejects.jsonl")
-    assert [(entry["first"], entry["last"]) for entry in map(json.loads, listed.read_text().splitlines())] == [
+    skip = {"files": {"on_error": "skip"}, "ledger": BOOK}
+    interrupt_at("drawing", monkeypatch, **skip)
+    rejects = Path("made.jsonl.rejects.jsonl")
+    assert [(entry["first"], entry["last"]) for entry in map(json.loads, rejects.read_text().splitlines())] == [
         (25, 25),
         (26, 26),
     ]
-    assert listed.stat().st_mode & 0o777 == 0o600
-    assert MARKER not in listed.read_text()
+    assert rejects.stat().st_mode & 0o777 == 0o600
+    assert MARKER not in rejects.read_text()
+    listed = rejects.read_bytes()
+    make(resume=True, **skip)
+    assert rejects.read_bytes() == listed
     assert Ledger(BOOK).summary().units == PEOPLE
-    # in a noisy sum nobody sees that a row is missing: the promise covers it, and the statement says nothing of it
-    assert "could not be read" not in check_whole().to_json()
+    # a noisy sum does not show missing rows: the guarantee covers them, and the statement does not mention them
+    assert "could not be read" not in check_complete().to_json()
+    assert make(force=True, **skip).skipped == 2
     write()
-    made(files={"on_error": "skip"}, ledger=BOOK, force=True)
-    assert not listed.exists()
-
-
-def test_a_run_that_goes_on_leaves_the_list_of_rejects(monkeypatch):
-    write(more=["{"])
-    stop_run("drawing", "interrupt", monkeypatch, files={"on_error": "skip"})
-    listed = Path("made.jsonl.rejects.jsonl").read_bytes()
-    made(files={"on_error": "skip"}, resume=True)
-    assert Path("made.jsonl.rejects.jsonl").read_bytes() == listed
-
-
-def test_nothing_but_bad_rows_is_an_error():
+    make(force=True, **skip)
+    assert not rejects.exists()
     Path("in.jsonl").write_text("{\n[]\n")
-    assert_error(DataError, lambda: made(files={"on_error": "skip"}), "row 1")
-    assert names() == START
+    assert_refused(DataError, "row 1", files={"on_error": "skip"}, force=True)
 
 
-# -- what is public is checked before anything is spent ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("suffix", ["txt", "txt.gz"])
-def test_a_text_that_the_format_cannot_hold_is_found_before_the_release(suffix, monkeypatch):
-    before_anything_is_read(monkeypatch)
+@pytest.mark.usefixtures("unread")
+def test_public_arguments_are_checked_before_private_rows_are_read():
     pool = ["tea", "tea", "tax law", "cup\nof tea"]
-    fields = {"labels": None} if "txt" in suffix else {}
-    assert_error(
-        DataError, lambda: made(f"made.{suffix}", n=2, draw={"public": pool}, how=fields), "pool", "row 3", ".jsonl"
-    )
-    assert names() == START
-
-
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "csv.gz"])
-def test_odd_characters_come_back_as_they_were(suffix):
-    pool = [
-        'tea "quoted", with comma',
-        "tax\nlaw",
-        "tax\r\nlaw cup",
-        "cup\x00tea",
-        "law\u2028tea",
-        "\ufefflaw",
-        "'=1+1 tea",
-    ]
-    made(f"made.{suffix}", n=len(pool), draw={"public": pool})
-    read = {document.text for document in dptext.read_documents(f"made.{suffix}")}
-    assert read == set(Pool(pool).texts)
-
-
-@pytest.mark.parametrize(
-    ("draw", "what"),
-    [({"variety": 2.0}, "variety"), ({"shares": "mine"}, "shares"), ({"rounds": 0}, "rounds"), ({"seed": "x"}, "seed"),
-     ({"cache": 7}, "cache"), ({"public": ["tea"]}, "n must be at most")],
-)  # fmt: skip
-def test_what_is_wrong_with_a_draw_is_found_before_the_release(draw, what, monkeypatch):
-    before_anything_is_read(monkeypatch)
-    with pytest.raises(ParameterError, match=what) as caught:
-        made(draw=draw)
-    assert_silent(caught.value)
-    assert names() == START
-
-
-def test_text_user_and_labels_are_different_columns():
+    for suffix in ("txt", "txt.gz"):
+        settings = {"out": f"made.{suffix}", "n": 2, "draw": {"public": pool}, "changes": {"labels": None}}
+        assert_refused(DataError, "pool", "row 3", ".jsonl", **settings)
+    for draw, part in [
+        ({"variety": 2.0}, "variety"),
+        ({"shares": "mine"}, "shares"),
+        ({"rounds": 0}, "rounds"),
+        ({"seed": "x"}, "seed"),
+        ({"cache": 7}, "cache"),
+        ({"public": ["tea"]}, "n must be at most"),
+    ]:
+        with pytest.raises(ParameterError, match=part) as caught:
+            make(draw=draw)
+        assert_silent(caught.value)
     for files in ({"text": "topic"}, {"user": "topic"}):
         with pytest.raises(ParameterError):
-            made(files=files)
+            make(files=files)
     assert names() == START
 
 
-# -- going on with the right description ------------------------------------------------------------------------------
+# -- resuming with the right description ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("how", "what"),
-    [
+def test_a_description_of_another_plan_is_not_resumed(monkeypatch):
+    interrupt_at("drawing", monkeypatch)
+    before = contents()
+    other = MeanOfWords(dptext.load_vectors((WORDS, np.random.default_rng(2).normal(size=(6, 3)))))
+    for changes, part in [
         ({"epsilon": 1.0}, "epsilon"),
         ({"delta": 1e-7}, "delta"),
         ({"most_documents": 3}, "most_documents"),
         ({"unit": "document"}, "unit"),
         ({"labels": {"topic": ["rules", "drinks"]}}, "labels"),
-        ({"labels": {"topic": ["drinks", "rule"]}}, "labels"),
         ({"labels": {"subject": ["drinks", "rules"]}}, "label_columns"),
         ({"labels": None}, "classes"),
         ({"seed": 3}, "seeded"),
-        (
-            {"features": MeanOfWords(dptext.load_vectors((WORDS, np.random.default_rng(2).normal(size=(6, 3)))))},
-            "sha256",
-        ),
-        ({"features": MeanOfWords(dptext.load_vectors((WORDS, np.eye(6))))}, "features_dimension"),
-    ],
-)
-def test_a_description_of_another_plan_is_not_gone_on_with(how, what, monkeypatch):
-    stop_run("drawing", "interrupt", monkeypatch)
-    before = {path: path.read_bytes() for path in sorted(FOLDER.iterdir())}
-    files = {"user": None} if how.get("unit") == "document" else {}
-    message = assert_error(
-        ParameterError, lambda: made(how=how, files=files, resume=True), "made with other arguments", what
-    )
-    assert "costs again" in message
-    assert {path: path.read_bytes() for path in sorted(FOLDER.iterdir())} == before
-    made(resume=True)
-
-
-def test_a_description_that_the_ledger_does_not_count_is_not_gone_on_with(monkeypatch):
-    stop_run("drawing", "interrupt", monkeypatch)
-    Ledger.create(BOOK, epsilon=10, delta=1e-5)
-    assert_error(ParameterError, lambda: made(ledger=BOOK, resume=True), "was not charged to this ledger")
-    assert not Ledger(BOOK).releases()
-    made(resume=True)
-
-
-def test_a_release_that_is_pending_is_settled_even_if_the_job_beside_it_is_lost(monkeypatch):
-    Ledger.create(BOOK, epsilon=10, delta=1e-5)
-    stop_run("settling", "disk", monkeypatch, ledger=BOOK)
-    for path in Path().glob(".made*"):
-        path.unlink()
-    assert [release.state for release in Ledger(BOOK).releases()] == ["pending"]
-    made(ledger=BOOK, resume=True)
-    assert [release.state for release in Ledger(BOOK).releases()] == ["released"]
-
-
-def test_a_pool_that_changed_is_another_plan(monkeypatch):
-    stop_run("drawing", "interrupt", monkeypatch)
-    with open("pool.txt", "a") as stream:
-        stream.write("cocoa tax tea\n")
-    assert_error(ParameterError, lambda: made(resume=True), "made with other arguments", "features_fitted_on_sha256")
-    assert draw_file(FOLDER, OUT, Draw(n=5, public=Pool([Path("pool.txt")]))).documents == 5  # as it is, it may be used
-    parameters = check_whole().parameters
+        ({"features": other}, "sha256"),
+    ]:
+        files = {"user": None} if "unit" in changes else {}
+        assert_refused(
+            ParameterError,
+            *("made with other arguments", part, "costs again"),
+            changes=changes,
+            files=files,
+            resume=True,
+        )
+    assert contents() == before
+    Path("pool.txt").write_text(Path("pool.txt").read_text() + "cocoa tax tea\n")
+    assert_refused(ParameterError, "features_fitted_on_sha256", resume=True)
+    assert draw_file(FOLDER, OUT, Draw(n=5, public=Pool([Path("pool.txt")]))).documents == 5
+    parameters = check_complete().parameters
     assert parameters["pool_sha256"] != parameters["features_fitted_on_sha256"]
 
 
-def test_a_folder_that_was_changed_is_refused_when_a_run_goes_on(monkeypatch):
-    stop_run("drawing", "interrupt", monkeypatch)
-    content = (FOLDER / "distribution.safetensors").read_bytes()
-    (FOLDER / "distribution.safetensors").write_bytes(content[:-1] + b"x")
-    with pytest.raises(DataError):
-        made(resume=True)
-    assert not OUT.exists()
-    statement = stated(FOLDER / "privacy.json")
-    (FOLDER / "distribution.safetensors").write_bytes(content)
-    changed = statement.replace(parameters={**statement.parameters, "most_documents": 7})
-    (FOLDER / "privacy.json").write_text(changed.to_json())
-    with pytest.raises((DataError, ParameterError)):
-        made(resume=True)
-    assert not OUT.exists()
+def test_an_uncharged_description_is_not_resumed_with_a_ledger(monkeypatch):
+    interrupt_at("drawing", monkeypatch)
+    Ledger.create(BOOK, epsilon=10, delta=1e-5)
+    assert_refused(ParameterError, "was not charged to this ledger", ledger=BOOK, resume=True)
+    assert not Ledger(BOOK).releases()
+    make(resume=True)
 
 
-def test_a_description_without_texts_and_its_twin_that_forgets_to_compare():
+def test_a_changed_folder_is_not_resumed(monkeypatch):
+    interrupt_at("drawing", monkeypatch)
+    for name, old, new in [("distribution.safetensors", b"\x00", b"\x01"), ("privacy.json", b"1000", b"1001")]:
+        content = (FOLDER / name).read_bytes()
+        (FOLDER / name).write_bytes(new.join(content.rsplit(old, 1)))
+        with pytest.raises((DataError, ParameterError)):
+            make(resume=True)
+        (FOLDER / name).write_bytes(content)
+    assert not OUT.exists()
+    make(resume=True)
+
+
+def test_equal_budgets_for_another_unit_are_told_apart():
     plan = synthesizer().plan(Pool([Path("pool.txt")]))
     source = PrivateFiles(paths="in.jsonl", user="author")
-    result = source.describe(FOLDER, synthesizer(), plan)
+    release_id = source.describe(FOLDER, synthesizer(), plan).statement.release_id
     assert earlier(Path("elsewhere"), plan) is None
-    assert earlier(FOLDER, plan).statement.release_id == result.statement.release_id
+    assert earlier(FOLDER, plan).statement.release_id == release_id
     other = synthesizer(unit="document").plan(Pool([Path("pool.txt")]))
-    assert other.promise.guarantee == plan.promise.guarantee  # what a comparison of budgets alone would let pass
+    assert other.promise.guarantee == plan.promise.guarantee
     assert dict(other.promise.parameters) == dict(plan.promise.parameters)
     with pytest.raises(ParameterError, match="unit"):
         earlier(FOLDER, other)

@@ -383,7 +383,7 @@ def fit_and_encode(
     cache: Cache = None,
     progress: Progress | None = None,
 ) -> tuple[PublicFeatures, Iterator[Units]]:
-    """Fit features on at most ``limit`` evenly spread texts, and encode every text once."""
+    """Fit features on at most ``limit`` evenly spread texts; return them and the units of all texts in parts."""
     every = -(-len(public_texts) // limit)
     features, pools = _fitted_on(spec, list(public_texts[::every]), together, cache, progress)
     if every == 1:
