@@ -1,7 +1,7 @@
-"""A server that speaks chat completions, in a process of its own, well or badly; it keeps every byte that it got.
+"""Server of chat completions in a separate process, with chosen failures; it records every byte that it receives.
 
-The path says how it behaves: a request to ``/NAME/500,cut,ok/v1/chat/completions`` gets the first of these behaviours,
-the second one the second, and so on; the last one is repeated. ``GET /got/NAME`` gives what came to paths of this name.
+The path names the behaviours: the first request to ``/NAME/500,cut,ok/v1/chat/completions`` gets the first one, the
+second request the second one, and so on; the last one is repeated. ``GET /got/NAME`` returns the recorded requests.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ COUNT = re.compile(r"How many: (\d+)|texts \((\d+)\)")
 
 
 class State:
-    """What the server keeps; one lock for all of it."""
+    """Recorded requests and counts, under one lock."""
 
-    def __init__(self, model=None):
+    def __init__(self):
         self.lock = threading.Lock()
         self.turns, self.got, self.made = {}, {}, itertools.count()
         self.running, self.most = {}, {}
-        self.model = model
         self.together = threading.Barrier(3)
 
 
 class Tee:
-    """A stream that keeps what is read from it."""
+    """Stream that records the bytes that are read from it."""
 
     def __init__(self, stream, kept):
         self.stream, self.kept = stream, kept
@@ -55,7 +54,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_):
-        """Say nothing: clients that break off are what this is about."""
+        """Ignore clients that close the connection."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -95,8 +94,6 @@ class Handler(BaseHTTPRequestHandler):
             with state.lock:
                 state.running[name] -= 1
 
-    # -- how it may behave ----------------------------------------------------------------------------------
-
     def do_ok(self, body, _):
         texts = [f"Text {next(self.state.made)} of {body['model']}." for _ in range(wanted(body))]
         self.chat(json.dumps(texts))
@@ -107,11 +104,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_lines(self, body, _):
         self.chat("\n".join(f"Text {next(self.state.made)}." for _ in range(wanted(body))))
-
-    def do_model(self, body, _):
-        prompt = "\n".join(entry["content"] for entry in body["messages"])
-        with self.state.lock:
-            self.chat("\n".join(self.state.model(prompt) for _ in range(wanted(body))))
 
     def do_content(self, _, value):
         self.chat(urllib.request.unquote(value))
@@ -126,7 +118,7 @@ class Handler(BaseHTTPRequestHandler):
         self.chat(json.dumps([f"Text {next(self.state.made)}." for _ in range(500)]))
 
     def do_together(self, body, _):
-        self.state.together.wait()  # nobody gets an answer before three have asked
+        self.state.together.wait()  # until three requests wait
         self.do_ok(body, _)
 
     def do_hang(self, *_):
@@ -174,8 +166,6 @@ class Handler(BaseHTTPRequestHandler):
     def status(self, _, value):
         self.answer(b'{"error": "SECRET-OF-THE-ANSWER"}', int(value))
 
-    # -- the wire -------------------------------------------------------------------------------------------
-
     def chat(self, content, finish_reason="stop"):
         choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": finish_reason}
         self.answer(json.dumps({"object": "chat.completion", "choices": [choice]}).encode())
@@ -196,35 +186,19 @@ def wanted(body):
     return int(match[1] or match[2])
 
 
-def tiny_model(folder):
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder)
-    torch.manual_seed(7)
-
-    def write(prompt):
-        tokens = tokenizer(prompt[-50:], return_tensors="pt")
-        output = model.generate(**tokens, do_sample=True, max_new_tokens=12, pad_token_id=0)[0]
-        return "".join(tokenizer.decode(output[tokens["input_ids"].shape[1] :]).split("\n"))
-
-    return write
-
-
 class Running:
-    """A server that runs, from the side of a test."""
+    """A running server, for tests."""
 
     def __init__(self, process, port):
         self.process, self.port, self._names = process, port, itertools.count()
 
     def url(self, behaviours, name=None):
-        """An address that behaves like this, and the name of what comes to it."""
+        """Return an address with these behaviours and a name for its requests."""
         name = name or f"test{next(self._names)}"
         return f"http://127.0.0.1:{self.port}/{name}/{behaviours}/v1"
 
     def asked(self, url):
-        """Every byte that came to an address: a text for each request."""
+        """Return the bytes of each request to an address."""
         return self._state(url)["got"]
 
     def most_at_once(self, url):
@@ -246,9 +220,9 @@ class Running:
 
 
 @contextmanager
-def running(*arguments):
-    """Start a server; it is gone afterwards."""
-    process = subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True)
+def running():
+    """Start a server, and kill it at the end."""
+    process = subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True)
     try:
         yield Running(process, int(process.stdout.readline()))
     finally:
@@ -258,7 +232,7 @@ def running(*arguments):
 
 
 if __name__ == "__main__":
-    Handler.state = State(tiny_model(sys.argv[1]) if len(sys.argv) > 1 else None)
+    Handler.state = State()
     server = Server(("127.0.0.1", 0), Handler)
     print(server.server_address[1], flush=True)
     server.serve_forever()

@@ -120,14 +120,6 @@ def test_calls_work_within_a_running_event_loop_and_before_pickling(server):
     assert len(pickle.loads(pickle.dumps(source)).propose(REQUEST)) == 30
 
 
-@pytest.mark.slow
-def test_a_server_with_a_real_model(tiny_model_folder):
-    with running(str(tiny_model_folder)) as started:
-        texts = endpoint(started.url("model"), limits=Limits(timeout=600)).propose(Request({}, (), 12))
-    assert texts
-    assert all(isinstance(text, str) and text.strip() for text in texts)
-
-
 # -- failures -------------------------------------------------------------------------------------------------
 
 

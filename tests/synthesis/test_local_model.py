@@ -1,4 +1,4 @@
-"""A language model in a folder writes texts in this process, from what it may be given and from its own random bits."""
+"""`LocalModel`: prompts, sampling with separate random bits, and refusal of unsafe folders."""
 
 import pickle
 import sys
@@ -23,7 +23,7 @@ def local(folder, **options):
 
 @pytest.fixture
 def folder(tmp_path):
-    """What looks like the folder of a model: enough for all that loads none. (To load one takes long.)"""
+    """A folder that looks like a model, for tests that load none, since loading takes long."""
     (tmp_path / "model").mkdir()
     for name in ("config.json", "model.safetensors"):
         (tmp_path / "model" / name).write_text("{}")
@@ -35,29 +35,30 @@ def speaking_folder(tmp_path_factory):
     return tiny_model(tmp_path_factory.mktemp("speaking"), TEMPLATE)
 
 
-def asked_of(model, monkeypatch, answer="A text."):
-    """The prompts that a model gets, as text; it answers all alike."""
+def record_prompts(model, monkeypatch, answer):
+    """Return a list that receives the prompts, as text; every answer is the same."""
     seen = []
 
-    def answers(asked):
-        seen.extend(model._loaded[0].decode(prompt) for prompt in asked)
-        return [answer] * len(asked)
+    def answers(prompts):
+        seen.extend(model._loaded[0].decode(prompt) for prompt in prompts)
+        return [answer] * len(prompts)
 
     monkeypatch.setattr(model, "_answers", answers)
     return seen
 
 
 @pytest.mark.slow
-def test_it_is_a_source_and_writes_texts(tiny_model_folder):
+def test_a_model_writes_lines_without_printing(tiny_model_folder, capfd):
     model = local(tiny_model_folder, batch_size=2)
     assert isinstance(model, Source)
     for texts in (model.propose(REQUEST), model.vary(["An own text."], REQUEST)):
         assert 0 < len(texts) <= 5
         assert all(text == text.strip() and "\n" not in text for text in texts)
     assert model.propose(Request({}, (), 0)) == model.vary([], REQUEST) == []
+    assert capfd.readouterr() == ("", "")
 
 
-def test_the_statement_says_which_model_it_was(folder):
+def test_the_statement_identifies_the_model(folder):
     text = local(folder, about="short news").parameters()
     assert text["generator_model"] == folder.name
     assert len(text["generator_model_sha256"]) == 64
@@ -80,7 +81,7 @@ def test_a_seed_repeats_texts_and_torch_keeps_its_own_state(tiny_model_folder):
 @pytest.mark.slow
 def test_a_model_without_a_template_goes_on_with_a_list(tiny_model_folder, monkeypatch):
     model = local(tiny_model_folder, about="short news")
-    seen = asked_of(model, monkeypatch, "A text. \nAnother.")
+    seen = record_prompts(model, monkeypatch, "A text. \nAnother.")
     assert model.propose(REQUEST) == ["A text."] * 5
     assert seen[0] == "short news; topic: sports (game, season):\n\n- An example in two lines.\n-"
     seen.clear()
@@ -93,7 +94,7 @@ def test_a_model_without_a_template_goes_on_with_a_list(tiny_model_folder, monke
 def test_a_model_with_a_template_is_asked_by_it(speaking_folder, monkeypatch, template):
     model = local(speaking_folder)
     model._loaded[0].chat_template = template
-    seen = asked_of(model, monkeypatch, '["A text."]')
+    seen = record_prompts(model, monkeypatch, '["A text."]')
     assert model.propose(REQUEST) == ["A text."] * 5
     assert model.vary(["Own text."], Request({}, (), 1)) == ["A text."]
     for prompt in seen:
@@ -105,16 +106,16 @@ def test_a_model_with_a_template_is_asked_by_it(speaking_folder, monkeypatch, te
 
 
 @pytest.mark.slow
-def test_a_model_with_a_template_writes(speaking_folder):
-    assert local(speaking_folder, seed=3, max_tokens=16).propose(REQUEST)
-
-
-@pytest.mark.slow
-def test_what_is_too_long_for_the_model_is_cut_in_front(tiny_model_folder):
+def test_long_prompts_are_cut_in_front(tiny_model_folder, monkeypatch):
     model = local(tiny_model_folder)
-    (prompt,) = model._shortened([list(range(2000))], model._loaded[1])
-    assert prompt == list(range(2000))[-(512 - 8) :]
-    assert model.vary(["word " * 500], Request({}, (), 2)) is not None
+    seen = []
+    generate = model._loaded[1].generate
+    monkeypatch.setattr(
+        model._loaded[1], "generate", lambda tokens, **more: seen.append(tokens) or generate(tokens, **more)
+    )
+    prompt = [place % 250 for place in range(2000)]
+    model._answers([prompt])
+    assert seen[0][0].tolist() == prompt[-(512 - 8) :]
     with pytest.raises(ParameterError, match=r"must leave room for a prompt: the model knows 512 places, got 600"):
         local(tiny_model_folder, max_tokens=600).propose(REQUEST)
 
@@ -130,40 +131,31 @@ def test_neighbours_in_a_batch_change_no_greedy_text(tiny_model_folder):
 
 
 class Grid:
-    """Uniform numbers that stand for all: each of the middles of 1000 equal parts once."""
+    """The middles of 1000 equal parts of the unit interval, instead of uniform numbers."""
 
     def uniform(self, *shape):
         return ((np.arange(1000) + 0.5) / 1000).reshape(shape)
 
 
-@pytest.mark.parametrize(
-    ("temperature", "top_p", "expected"),
-    [
+@pytest.mark.parametrize("likeliest", [1, 2, 1024])
+def test_tokens_are_drawn_with_their_probabilities(folder, monkeypatch, likeliest):
+    monkeypatch.setattr("dptext.synthesis.local_model._LIKELIEST", likeliest)
+    for temperature, top_p, expected in [
         (1.0, 1.0, [0.1, 0.6, 0.3]),
         (0.5, 1.0, [0.01 / 0.46, 0.36 / 0.46, 0.09 / 0.46]),
         (1.0, 0.7, [0.0, 2 / 3, 1 / 3]),
         (1.0, 0.5, [0.0, 1.0, 0.0]),
         (0, 1.0, [0.0, 1.0, 0.0]),
-    ],
-)
-@pytest.mark.parametrize("likeliest", [1, 2, 1024])
-def test_tokens_are_drawn_by_their_chances(folder, monkeypatch, temperature, top_p, expected, likeliest):
-    monkeypatch.setattr("dptext.synthesis.local_model._LIKELIEST", likeliest)
-    model = local(folder, temperature=temperature, top_p=top_p)
-    model._bits = Grid()
-    draws = model._draw(None, torch.log(torch.tensor([[0.1, 0.6, 0.3]])).repeat(1000, 1))
-    assert torch.equal((draws == 0).sum(dim=-1), torch.ones(1000, dtype=torch.int64))
-    result = (draws == 0).double().mean(dim=0)
-    assert torch.allclose(result, torch.tensor(expected, dtype=torch.double), atol=0.0011)
+    ]:
+        model = local(folder, temperature=temperature, top_p=top_p)
+        model._bits = Grid()
+        draws = model._draw(None, torch.log(torch.tensor([[0.1, 0.6, 0.3]])).repeat(1000, 1))
+        assert torch.equal((draws == 0).sum(dim=-1), torch.ones(1000, dtype=torch.int64))
+        result = (draws == 0).double().mean(dim=0)
+        assert torch.allclose(result, torch.tensor(expected, dtype=torch.double), atol=0.0011)
 
 
-# -- what is refused ------------------------------------------------------------------------------------------
-
-
-def test_pickled_weights_are_not_read(folder):
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(ParameterError, match=r"has no \*\.safetensors: convert its weights"):
-        local(folder)
+# -- refusals -------------------------------------------------------------------------------------------------
 
 
 def copied(folder, to):
@@ -173,64 +165,41 @@ def copied(folder, to):
 
 
 @pytest.mark.slow
-def test_code_of_a_folder_is_not_run(tiny_model_folder, tmp_path):
+def test_code_in_a_folder_is_not_run(tiny_model_folder, tmp_path):
     folder = copied(tiny_model_folder, tmp_path)
     config = (folder / "config.json").read_text().replace('"gpt2"', '"unheard-of"')
     config = config.replace("{", '{"auto_map": {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"},', 1)
     (folder / "config.json").write_text(config)
     (folder / "own.py").write_text(f"open({str(tmp_path / 'was-run')!r}, 'w')\n")
-    with pytest.raises(ParameterError, match="does it do without code of its own"):
+    with pytest.raises(ParameterError, match="that needs no code of its own"):
         local(folder).propose(REQUEST)
     assert not (tmp_path / "was-run").exists()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("broken", ["config.json", "model.safetensors", "tokenizer.json"])
-def test_a_broken_folder_is_one_clear_error(tiny_model_folder, tmp_path, broken):
-    folder = copied(tiny_model_folder, tmp_path)
-    (folder / broken).write_bytes(b"broken")
-    with pytest.raises(ParameterError, match="cannot load the model"):
-        local(folder).propose(REQUEST)
-
-
-def test_folders_are_checked_early(folder, tmp_path):
-    with pytest.raises(ParameterError, match="is none; nothing is downloaded here"):
-        local(tmp_path / "nowhere")
-    with pytest.raises(ParameterError, match=r"has no config\.json"):
-        local(tmp_path)
-    (folder / "adapter_config.json").write_text("{}")
-    with pytest.raises(ParameterError, match="merge it"):
-        local(folder)
-
-
-@pytest.mark.parametrize(
-    "option",
-    [{"temperature": -1}, {"top_p": 0}, {"top_p": 1.5}, {"max_tokens": 0}, {"batch_size": 0}, {"seed": "1"},
-     {"about": 3}, {"device": ""}],
-    ids=str,
-)  # fmt: skip
-def test_options_are_checked(folder, option):
-    with pytest.raises(ParameterError, match=next(iter(option))):
-        local(folder, **option)
+def test_a_broken_folder_is_one_error(tiny_model_folder, tmp_path):
+    for broken in ("config.json", "model.safetensors", "tokenizer.json"):
+        folder = copied(tiny_model_folder, tmp_path)
+        (folder / broken).write_bytes(b"broken")
+        with pytest.raises(ParameterError, match="cannot load the model"):
+            local(folder).propose(REQUEST)
 
 
 @pytest.mark.slow
-def test_a_model_that_fails_is_one_clear_error(tiny_model_folder, monkeypatch):
+def test_a_failing_model_is_one_error_without_texts(tiny_model_folder, monkeypatch):
     model = local(tiny_model_folder)
 
     def out_of_memory(*_, **__):
         raise torch.OutOfMemoryError("of 3 texts: SECRET")
 
     monkeypatch.setattr(model._loaded[1], "generate", out_of_memory)
-    with pytest.raises(
-        SourceError, match=r"failed on 5 prompts at one time \(OutOfMemoryError\): try a smaller"
-    ) as caught:
+    with pytest.raises(SourceError, match=r"failed on 5 prompts at one time \(OutOfMemoryError\)") as caught:
         model.propose(REQUEST)
     assert "SECRET" not in str(caught.value)
 
 
 @pytest.mark.slow
-def test_a_pickle_holds_the_place_and_not_the_model(tiny_model_folder):
+def test_a_pickle_holds_the_folder_and_not_the_model(tiny_model_folder):
     model = local(tiny_model_folder)
     first = model.propose(REQUEST)
     content = pickle.dumps(model)
@@ -238,14 +207,30 @@ def test_a_pickle_holds_the_place_and_not_the_model(tiny_model_folder):
     assert pickle.loads(content).propose(REQUEST) == first
 
 
-@pytest.mark.slow
-def test_nothing_is_printed(tiny_model_folder, capfd):
-    local(tiny_model_folder).propose(REQUEST)
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("package", ["torch", "transformers"])
-def test_without_its_packages_the_install_line(folder, monkeypatch, package):
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[local-models\]"'):
+def test_unsuitable_folders_and_options_are_refused(folder, tmp_path, monkeypatch):
+    for option in [
+        {"temperature": -1},
+        {"top_p": 0},
+        {"max_tokens": 0},
+        {"batch_size": 0},
+        {"seed": "1"},
+        {"about": 3},
+        {"device": ""},
+    ]:
+        with pytest.raises(ParameterError, match=next(iter(option))):
+            local(folder, **option)
+    with pytest.raises(ParameterError, match="is none; nothing is downloaded here"):
+        local(tmp_path / "nowhere")
+    with pytest.raises(ParameterError, match=r"has no config\.json"):
+        local(tmp_path)
+    (folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(ParameterError, match="merge it"):
         local(folder)
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(ParameterError, match=r"has no \*\.safetensors: convert its weights"):
+        local(folder)
+    for package in ("torch", "transformers"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, package, None)
+            with pytest.raises(MissingExtraError, match=r'pip install "dptext\[local-models\]"'):
+                local(folder)
