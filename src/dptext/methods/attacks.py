@@ -20,32 +20,19 @@ _FOLDS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class AttackInputs:
-    """A release, and what the adversary has.
-
-    Attributes:
-        release: the private file or the released folder.
-        statement: its statement; None: it has none.
-        original: the original texts; for a released distribution, texts of people who are in it.
-        held_out: texts of people who are not in it.
-        pairs: names and their secrets.
-        text, user, label: columns.
-        vectors, bank: the public inputs of the method.
-        redact_list: the terms that were redacted before the release.
-        seed: of random choices of the adversary.
-        say: called with a line for each step.
-    """
+    """A release (a file or a folder), and the files and columns that the adversary has."""
 
     release: Path
     statement: PrivacyStatement | None = None
-    original: Path | None = None
-    held_out: Path | None = None
-    pairs: Path | None = None
+    original: Path | None = None  # for a released distribution, texts of people who are in it
+    held_out: Path | None = None  # texts of people who are not in it
+    pairs: Path | None = None  # names and their secrets
     text: str = "text"
     user: str | None = None
     label: str = ""
     vectors: str | None = None
     bank: Path | None = None
-    redact_list: Path | None = None
+    redact_list: Path | None = None  # terms that were redacted before the release
     seed: int = 0
     say: Callable[[str], None] = lambda _line: None
 
@@ -77,19 +64,12 @@ class AttackInputs:
 
 @dataclass(frozen=True, kw_only=True)
 class AttackResult:
-    """The result of an attack.
+    """The result of an attack."""
 
-    Attributes:
-        description: what the adversary knew and did.
-        scores: attack success, with the chance level.
-        meaning: sentences about the scores.
-        bounds: largest success that the guarantee allows, by name.
-    """
-
-    description: str
+    description: str  # of the adversary
     scores: Sequence[AttackScore] = ()
     meaning: Sequence[str]
-    bounds: Mapping[str, float | None] = field(default_factory=dict)
+    bounds: Mapping[str, float | None] = field(default_factory=dict)  # largest success that the guarantee allows
 
 
 Attack: TypeAlias = Callable[[AttackInputs], AttackResult]

@@ -39,10 +39,6 @@ from dptext.sentences.origins import Likelihoods, Parting, alike
 from dptext.sentences.rewriter import BankRewriter
 from dptext.vectors.word_vectors import WordVectors
 
-_UTILITY = (
-    "One readable text per row. Topics survive (news: .79 at epsilon 4, .88 with the private texts); sentiment does "
-    "not (.58 at epsilon 3; label descriptions alone reach .74)."
-)
 _PEOPLE = (10, 100, 1_000, 10_000)
 _FALSE_ALARM = 1e-6
 
@@ -173,17 +169,12 @@ class Bank(base.Method):
     def assess(self, case: base.AdviceInput, *, figures: bool) -> base.Assessment:
         bank = case.public.bank
         rewriter = BankRewriter(bank, epsilon=base.PROTECTING, unit="document")
-        good_for = _UTILITY
-        if figures:
-            similarity, random = bank_epsilon(bank, base.PROTECTING, unit="document").similarity
-            good_for += (
-                f" Similarity {similarity:.2f} to the input, at random {abs(random):.2f} ({len(bank):,} public texts)."
-            )
+        similarity = bank_epsilon(bank, base.PROTECTING, unit="document").similarity if figures else None
         files = [*map(quote, case.public.files or (PUBLIC,)), *base.option_unless("text", case.public.column, "text")]
         options = ("--bank bank --unit document", f"--epsilon {base.PROTECTING:g}", *case.keep_options())
         return base.Assessment(
             statement=rewriter.statement,
-            good_for=good_for,
+            good_for=base.describe("bank", similarity=similarity, texts=len(bank)),
             caveats=tuple(_caveats(case)),
             commands=(
                 base.wrap_command("dptext bank", " ".join(files), f"-o bank --licence {LICENCE}"),

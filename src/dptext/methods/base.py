@@ -26,7 +26,7 @@ from dptext.methods.preview import Previewer
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import Strength
+from dptext.privacy.wording import Strength, paragraphs
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize
 from dptext.sentences.bank import TextBank
@@ -130,17 +130,9 @@ NO_PREVIEW = Preview()
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
-    """The assessment of a method for one table.
+    """The assessment of a method for one table."""
 
-    Attributes:
-        statement: of the release that ``commands`` make; None: unknown without the extra that is missing.
-        good_for: its utility in words, with figures from public texts.
-        caveats: reasons against it.
-        commands: to paste into a shell.
-        preview: public texts before and after.
-    """
-
-    statement: PrivacyStatement | None
+    statement: PrivacyStatement | None  # None: unknown without the extra that is missing
     good_for: str
     caveats: tuple[Caveat, ...] = ()
     commands: tuple[str, ...] = ()
@@ -149,20 +141,12 @@ class Assessment:
 
 @dataclass(frozen=True, eq=False)
 class PublicTexts:
-    """Public texts in a random order: the first ones are previewed, the others serve as a bank, a pool or people.
-
-    Attributes:
-        texts, labels: the texts, and their public labels if known.
-        name: of the source, for people.
-        files, column: where they come from; no files: bundled with dptext, or in memory.
-        count: how many there are in the files.
-        seed: of the order and of the previews.
-    """
+    """Public texts in a random order: the first ones are previewed, the others serve as a bank, a pool or people."""
 
     texts: tuple[str, ...]
     labels: tuple[str, ...] | None
     name: str
-    files: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # none: bundled with dptext, or in memory
     column: str = "text"
     count: int = 0
     seed: int | None = None
@@ -297,6 +281,11 @@ class AdviceInput:
         except DptextError as error:  # advice without a preview is still advice
             return Preview(missing=str(error))
         return Preview(tuple((text, private or "") for text, private in zip(texts, result.texts, strict=True)))
+
+
+def describe(topic: str, **values: Any) -> str:
+    """Return the sentences about the utility of a method."""
+    return " ".join(paragraphs("methods/templates/assessment.txt", topic=topic, **values))
 
 
 def round_down(count: int) -> int:

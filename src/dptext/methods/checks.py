@@ -45,27 +45,18 @@ _WORDING = {"condition", "assumptions", "exposed"}
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseFiles:
-    """A release in a file or folder, its statement, and the public inputs that its examination needs.
-
-    Attributes:
-        data, statement: the release.
-        text: the text column.
-        vectors: where the word vectors are, if they moved.
-        words: words to audit pairs of; none: chosen at random.
-        bank, public, public_text, distribution: the bank, pool and description behind the release.
-        samples, error, seed: of a sampled audit.
-    """
+    """A release in a file or folder, its statement, and the public inputs that its examination needs."""
 
     data: Path
     statement: PrivacyStatement
     text: str = "text"
-    vectors: str | None = None
-    words: Sequence[str] = ()
+    vectors: str | None = None  # where the word vectors are, if they moved
+    words: Sequence[str] = ()  # to audit pairs of; none: chosen at random
     bank: Path | None = None
     public: Sequence[Path] = ()
     public_text: str = "text"
     distribution: Path | None = None
-    samples: int = 200_000
+    samples: int = 200_000  # of a sampled audit
     error: float = 1e-6
     seed: int | None = None
 

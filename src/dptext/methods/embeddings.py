@@ -22,7 +22,17 @@ from dptext.errors import DataError, DptextError, ParameterError
 from dptext.io.documents import Document
 from dptext.methods import checks
 from dptext.methods.attacks import Attack, AttackInputs, AttackResult, attack_result
-from dptext.methods.base import NO_USER, PROTECTING, AdviceInput, Assessment, Caveat, Method, Preview, round_down
+from dptext.methods.base import (
+    NO_USER,
+    PROTECTING,
+    AdviceInput,
+    Assessment,
+    Caveat,
+    Method,
+    Preview,
+    describe,
+    round_down,
+)
 from dptext.methods.checks import Audit, Check, ReleaseFiles
 from dptext.methods.files import STATEMENT, VECTORS, read_rows
 from dptext.privacy.gaussian import SampledGaussian
@@ -35,7 +45,6 @@ from dptext.vectors.word_vectors import WordVectors
 _DELTA = 1e-6
 _PEOPLE = 1_500  # public texts that stand for people
 _LITTLE, _NOTHING = 0.1, 0.01  # of the contribution of people's texts to public vectors
-_GOOD_FOR = "Similar words, and features for models of this domain."
 _MECHANISMS = ("co-occurrences", "skip-gram")
 _COVERAGE = "with any other participants: each contribution is clipped, if the stated software works as documented"
 
@@ -62,21 +71,15 @@ class Embeddings(Method):
         )
         plan = estimator.plan()
         statement = plan.statement(plan.levels.most, seeded=False)
-        expected, good_for = None, _GOOD_FOR
+        expected, people = None, round_down(case.data.protected)
         if vectors is None:
             statement = statement.replace(parameters={})
         else:
-            people = round_down(case.data.protected)
             documents = (Document(text) for text in case.public.pool.texts[:_PEOPLE])
             [expected] = expected_vectors(plan, documents, people=people, epsilon=PROTECTING)
-            half = "" if expected.half is None else f", half with {expected.half:,}"
-            good_for += (
-                f" With {people:,} {case.data.whom}, each with one public text, {expected.passed:.0%} of their "
-                f"contribution to public vectors passes the noise{half}."
-            )
         return Assessment(
             statement=statement,
-            good_for=good_for,
+            good_for=describe("embeddings", expected=expected, people=people, whom=case.data.whom),
             caveats=tuple(_caveats(case, expected)),
             commands=(case.command(self, ".vectors", f"--epsilon {PROTECTING:g}"),),
             preview=Preview(missing="there are no texts: one vector per public word"),

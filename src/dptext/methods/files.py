@@ -121,7 +121,7 @@ def _read_texts(path: Path, chosen: Chosen | None, text: str, columns: Sequence[
 
 
 def _read_vectors(path: Path, chosen: Chosen | None, vector: str, columns: Sequence[str]) -> Rows:
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import read_table
 
     from dptext.io.parquet import vector_batches
 
@@ -130,16 +130,13 @@ def _read_vectors(path: Path, chosen: Chosen | None, vector: str, columns: Seque
         part = slice(None) if chosen is None else chosen[(chosen >= start) & (chosen < start + len(block))] - start
         blocks.append(block[part])
         start += len(block)
-    numbers = np.arange(start) if chosen is None else chosen
-    values: dict[str, list[Any]] = {}
-    if columns:
-        names = _schema(path)
-        for name in columns:
-            if name not in names:
-                known = describe_columns(name, names, sure=True)
-                raise DataError(f"{path.name}: expected a column {name!r}, the file has {known}; name the right column")
-        table = ParquetFile(path).read(columns=list(columns))
-        values = {name: table.column(name).take(numbers).to_pylist() for name in columns}
+    numbers, names = np.arange(start) if chosen is None else chosen, _schema(path)
+    for name in columns:
+        if name not in names:
+            known = describe_columns(name, names, sure=True)
+            raise DataError(f"{path.name}: expected a column {name!r}, the file has {known}; name the right column")
+    table = read_table(path, columns=list(columns)).take(numbers) if columns else None
+    values = {} if table is None else table.to_pydict()
     return Rows(numbers, [], np.concatenate(blocks) if blocks else np.empty((0, 0), dtype=np.float32), values)
 
 

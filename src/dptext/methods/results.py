@@ -82,12 +82,7 @@ class KeptPieces:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Utility of the release, for all rows or for one group.
-
-    Attributes:
-        texts: number of texts that the model was trained on.
-        lead: difference in accuracy of the model trained on the corpus, on the same texts.
-    """
+    """Utility of the release, for all rows or for one group."""
 
     name: str
     measure: str
@@ -98,8 +93,8 @@ class Measurement:
     detail: str = ""
     owner_only: bool = False
     is_rival: bool = False
-    texts: int | None = None
-    lead: Estimate | None = None
+    texts: int | None = None  # that the model was trained on
+    lead: Estimate | None = None  # of the model trained on the corpus, on the same texts
 
     @classmethod
     def of(cls, measured: Measured, **fields: Any) -> Measurement:
@@ -196,19 +191,12 @@ class Corpus:
 
 @dataclass(frozen=True, kw_only=True)
 class Relinking:
-    """Success of linking a text to one of several people.
-
-    Attributes:
-        people: how many there are.
-        parts: sentences per document.
-        maximum: bound for any texts.
-        pure: bound for any mechanism with this epsilon.
-    """
+    """Success of linking a text to one of several people."""
 
     people: int
-    parts: int
-    maximum: float
-    pure: float
+    parts: int  # sentences per document
+    maximum: float  # for any texts
+    pure: float  # for any texts and any mechanism with this epsilon
 
 
 def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:

@@ -45,7 +45,6 @@ _MAX_PEOPLE = 10**6
 _MAX_CLASSES = 50
 _SEED = 0  # of predictions, from public numbers
 _EDGES = (-np.inf, -2.0, -1.0, 0.0, 1.0, 2.0, np.inf)  # of intervals, in standard deviations of the noise
-_GOOD_FOR = "Readable texts, and data for a classifier (news: .79 with 5,000 of them, .87 with the private texts)."
 _CLASSIFIER = Caveat(
     0,
     "To label new texts, try the release itself first (dptext classify: .85 on news, .82 on short requests; a model "
@@ -136,23 +135,20 @@ class Synthesis(base.Method):
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
         data = case.data
         synthesizer = Synthesizer(epsilon=_EPSILON, features=case.public.features, unit=data.unit, cache=False)
-        statement = synthesizer.plan(case.public.pool).promise
-        people = round_down(data.protected)
-        caveats, good_for = list(_caveats(case)), _GOOD_FOR
+        people, expected = round_down(data.protected), None
+        caveats = list(_caveats(case))
         if people < _MIN_PEOPLE:
             caveats.insert(0, Caveat(2, f"Too few {data.whom} for any epsilon that protects: {people} here."))
         elif figures and (expected := _expected(case, people)) is not None:
-            good_for = f"{_GOOD_FOR} {_figure(case, expected, people)}"
-            if not _is_enough(expected):
-                caveats.append(_too_few(case, people))
+            caveats += [] if _is_enough(expected) else [_too_few(case, people)]
             caveats += [Caveat(0, f"{text[0].upper()}{text[1:]}.") for text in expected.warnings]
         if data.classes and data.rarest is not None and data.rarest * 4 * data.classes < data.rows:
-            caveats.append(
-                Caveat(0, "The rarest label has few texts: choose equally many per label (--shares uniform).")
-            )
+            reason = "The rarest label has few texts: choose equally many per label (--shares uniform)."
+            caveats.append(Caveat(0, reason))
+        values = {"expected": expected, "people": people, "whom": data.whom, "classes": _classes(case)}
         return Assessment(
-            statement=statement,
-            good_for=good_for,
+            statement=synthesizer.plan(case.public.pool).promise,
+            good_for=base.describe("synthesis", **values),
             caveats=tuple(caveats),
             commands=_commands(case),
             preview=_preview(case) if figures else base.NO_PREVIEW,
@@ -207,33 +203,17 @@ def _caveats(case: AdviceInput) -> Iterator[Caveat]:
         yield _CLASSIFIER
 
 
-def _figure(case: AdviceInput, expected: Expected, people: int) -> str:
-    users = f"{people:,} {case.data.whom}"
-    if expected.accuracy is not None:
-        low, high = expected.accuracy
-        return f"Predicted from public labels for {users}: {low:.0%} to {high:.0%} of labels are right."
-    return (
-        f"With {users} and {_classes(case)} classes, {expected.agreement:.0%} of public texts keep their class under "
-        f"the noise ({expected.without:.0%} by chance). This is agreement with noise-free labels, not accuracy: to "
-        "predict accuracy, give public labels (--public-label)."
-    )
-
-
 def _too_few(case: AdviceInput, people: int) -> Caveat:
-    """How many people would do, and what the largest epsilon that protects would reach."""
-    sufficient, hint = people, "."
-    while sufficient < _MAX_PEOPLE:
-        sufficient = round_down(2 * sufficient)
-        if _is_enough(_expected(case, sufficient)):
-            hint = f"; about {sufficient:,} would do."
-            break
-    reason = f"Too few {case.data.whom} for epsilon {_EPSILON:g}: {people:,} here{hint}"
+    """Say how many people would do, and what the largest epsilon that protects would reach."""
+    doubled = [people]
+    while doubled[-1] < _MAX_PEOPLE:
+        doubled.append(round_down(2 * doubled[-1]))
+    sufficient = next((count for count in doubled[1:] if _is_enough(_expected(case, count))), None)
     largest = _expected(case, people, PROTECTING)
-    if largest is None or not _is_enough(largest):
-        return Caveat(2, reason)
-    return Caveat(
-        1, f"{reason} At epsilon {PROTECTING:g}, which still protects, {largest.agreement:.0%} keep their class."
-    )
+    agreement = largest.agreement if largest is not None and _is_enough(largest) else None
+    values = {"people": people, "whom": case.data.whom, "sufficient": sufficient, "agreement": agreement}
+    reason = base.describe("too few", epsilon=_EPSILON, protecting=PROTECTING, **values)
+    return Caveat(2 if agreement is None else 1, reason)
 
 
 def _is_enough(expected: Expected | None) -> bool:

@@ -17,7 +17,7 @@ from dptext.io.artifacts import announced_format
 from dptext.methods import checks
 from dptext.methods import preview as numbers
 from dptext.methods.attacks import Attack, infer_attribute
-from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Caveat, Method, Preview
+from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Caveat, Method, Preview, describe
 from dptext.methods.checks import Audit, Check, ReleaseFiles
 from dptext.methods.examination import NO_ENCODER, RowExamination
 from dptext.methods.files import DEVICE, STATEMENT, Rows
@@ -44,12 +44,6 @@ from dptext.vectors.word_vectors import WordVectors
 
 _FITTED = 1_000  # public texts
 _FIT: dict[str, Any] = {"bound": "normalise", "projection": "pca", "centre": True, "labels": None}
-_LOW, _HIGH = 2.0, 4.0
-_GOOD_FOR = (
-    f"A server learns from many vectors: news topics (four) with accuracy {ON_NEWS[_LOW][0]:.0%} at epsilon {_LOW:g}, "
-    f"{ON_NEWS[_HIGH][0]:.0%} at epsilon {_HIGH:g}. If labelled public texts exist, a model of these alone is better "
-    "(.87 there)."
-)
 _MOST_NUMBERS = 1 << 20  # of a vector: the audit must fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 """What follows from the encoder, which a statement does not hold, and what a search found."""
@@ -169,8 +163,8 @@ class Vectors(Method):
     }
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
-        good_for, vectors = _GOOD_FOR, case.vectors if figures else None
-        randomizer = PrivUnit(epsilon=PROTECTING)
+        vectors = case.vectors if figures else None
+        randomizer, retained = PrivUnit(epsilon=PROTECTING), None
         statement = randomizer.statement(USUAL).replace(parameters={})
         if vectors is not None:
             encoder = encoder_of(vectors)
@@ -178,15 +172,11 @@ class Vectors(Method):
             retained = best_dimension(public, randomizer, **_FIT)
             bound = fit_bound(public, dimension=USUAL if retained is None else retained.dimension, **_FIT)
             statement = DeviceEncoder(encoder, bound, randomizer).statement
-            if retained is not None:
-                good_for += (
-                    f" Of a vector, {retained.recovered:.0%} passes the noise in {retained.dimension} dimensions."
-                )
         saved = ["--save for-devices"] if case.requirements.purpose == "devices" else []
         options = (f"--epsilon {PROTECTING:g}", *case.keep_options(), case.public_options(), *saved)
         return Assessment(
             statement=statement,
-            good_for=good_for,
+            good_for=describe("vectors", on_news=ON_NEWS, retained=retained),
             caveats=tuple(_caveats(case)),
             commands=(case.command(self, ".encoded.parquet", *options),),
             preview=Preview(missing="there are no texts: a list of numbers per text"),

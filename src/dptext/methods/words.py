@@ -24,7 +24,7 @@ from dptext.methods.attacks import (
     link_by_words,
     linkage_result,
 )
-from dptext.methods.base import NO_PREVIEW, PROTECTING, AdviceInput, Assessment, Method
+from dptext.methods.base import NO_PREVIEW, PROTECTING, AdviceInput, Assessment, Method, describe
 from dptext.methods.checks import Audit, Check, ReleaseFiles, audit_file, check_document_guarantee
 from dptext.methods.examination import NO_ENCODER, RowExamination, sample_pairs
 from dptext.methods.files import Rows
@@ -268,13 +268,8 @@ class Words(Method):
             unknown = "Its guarantee, and how many words stay, depend on the word vectors."
             return Assessment(statement=None, good_for=unknown, commands=commands)
         mechanism = TEM(case.vectors, epsilon=PROTECTING)
-        good_for = "Hides the exact word among words of similar meaning."
-        if figures:
-            result = deniability(mechanism, rows=_ROWS, seed=0)
-            good_for += (
-                f" {result.mean('keep'):.0%} of the words stay (public frequencies); half of them could become "
-                f"{int(result.quantile('support', 0.5)):,} others. At epsilon 5, nine of ten stay."
-            )
+        effect = deniability(mechanism, rows=_ROWS, seed=0) if figures else None
+        good_for = describe("words", effect=effect)
         preview = case.preview(mechanism) if figures else NO_PREVIEW
         return Assessment(statement=mechanism.statement, good_for=good_for, commands=commands, preview=preview)
 

@@ -249,19 +249,14 @@ DECISIONS = {
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Advice about a release, with the level and the attack success that decide it.
-
-    Attributes:
-        attack: topic of the answer about the attack that decides; empty if none was tried.
-        tested: whether the stated noise was verified.
-    """
+    """Advice about a release, with the level and the attack success that decide it."""
 
     decision: Decision
     level: Level
     success: Success
     sentences: tuple[str, ...]
-    attack: str = ""
-    tested: bool = True
+    attack: str = ""  # topic of the answer about the attack that decides; empty: none was tried
+    tested: bool = True  # whether the stated noise was verified
 
     @property
     def words(self) -> str:
