@@ -36,29 +36,18 @@ class Fit(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedMethod:
-    """One method in the comparison.
-
-    Attributes:
-        name, command: of the method.
-        fit: recommended, possible or unsuitable.
-        reasons: what speaks against it, the gravest first.
-        assessment: its statement, utility, commands and preview for this table.
-        person: under a guarantee per text, the statement for the user with the most texts here; None: the same.
-        texts: how many texts that user has; None: unknown.
-        guarantee, attack: its guarantee, and what an adversary gets, in words.
-        rank: how well it serves the purpose, 0 to 3.
-    """
+    """One method in the comparison, with its guarantee and attack success in words."""
 
     name: str
     command: str
     fit: Fit
-    reasons: tuple[str, ...]
+    reasons: tuple[str, ...]  # against it, the gravest first
     assessment: Assessment
-    person: PrivacyStatement | None
-    texts: int | None
+    person: PrivacyStatement | None  # for the user with the most texts here, under a guarantee per text
+    texts: int | None  # of that user; None: unknown
     guarantee: str
     attack: str
-    rank: int
+    rank: int  # how well it serves the purpose, 0 to 3
 
     @property
     def statement(self) -> PrivacyStatement | None:
@@ -152,7 +141,6 @@ def advise(
     public: Any = None,
     public_text: str = "text",
     public_label: str | None = None,
-    suffix: str | None = None,
     seed: int | None = None,
 ) -> Advice:
     """Compare the release methods for a table: guarantee, utility, attack success and the command to run.
@@ -172,7 +160,6 @@ def advise(
         public: public texts for previews and figures, as `dptext.Pool` takes them; None: bundled utterances.
         public_text: the text column of public files and tables.
         public_label: the label column of public files, to predict the accuracy of a synthetic corpus.
-        suffix: the format of files whose names do not tell.
         seed: of the previews, to get the same ones again.
 
     Raises:
@@ -184,8 +171,8 @@ def advise(
     >>> print(advice.recommendation)  # doctest: +SKIP
     """
     requirements = Requirements(purpose=purpose, recipient=recipient, trust=trust)
-    data = look(source, text=text, user=user, labels=(label,) if isinstance(label, str) else label, suffix=suffix)
-    private = files_of(source, suffix=suffix) if public is not None and data.files else []
+    data = look(source, text=text, user=user, labels=(label,) if isinstance(label, str) else label)
+    private = files_of(source) if public is not None and data.files else []
     if any(is_same(one, other) for one in private for other in files_of(public)):
         raise ParameterError("public contains a file of the private rows: name a file of other people's texts")
     if public is None:
@@ -320,20 +307,7 @@ def column_name(data: Data, name: str) -> str:
 
 
 def _facts(data: Data) -> list[tuple[str, str]]:
-    roles, guessed = data.roles, data.roles.guessed
-
-    def named(role: str, *names: str) -> str:
-        return ", ".join(column_name(data, name) for name in names) + (" (guessed)" if role in guessed else "")
-
-    rows = f"{data.rows:,}" + ("" if data.is_all else " (only the first ones were counted)")
-    rows += f", {data.unread:,} unreadable" if data.unread else ""
-    rows += f", {data.empty:,} without a text" if data.empty else ""
-    user, labels = "no column names the author of a text (--user COLUMN)", "no column with few values (--label COLUMN)"
-    if roles.user is not None:
-        texts = "one text each" if data.most_texts == 1 else f"up to {data.most_texts or 0:,} texts each"
-        user = f"{named('user', roles.user)}: {data.people:,} people, {texts}"
-    if roles.labels:
-        counts = f"{data.classes:,} classes, the rarest with {data.rarest or 0:,} rows"
-        labels = f"{named('labels', *roles.labels)}: {counts}"
-    text = f"{named('text', roles.text)}: median {data.words[0]:,} words, longest {data.words[1]:,}"
-    return [("rows", rows), ("text", text), ("user", user), ("labels", labels)]
+    labels = ", ".join(column_name(data, name) for name in data.roles.labels)
+    values = {"data": data, "labels": labels, "shown": lambda name: column_name(data, name)}
+    facts = (entry.partition(": ") for entry in paragraphs("methods/templates/facts.txt", **values))
+    return [(name, fact) for name, _, fact in facts]

@@ -169,33 +169,31 @@ def quote(value: str) -> str:
     return shlex.quote(f"./{value}" if value.startswith("-") and "/" not in value and "." in value else value)
 
 
-def look(
-    source: Any, *, text: str | None, user: str | None, labels: Sequence[str] | None, suffix: str | None = None
-) -> Data:
+def look(source: Any, *, text: str | None, user: str | None, labels: Sequence[str] | None) -> Data:
     """Describe rows: files, a table, or rows in memory."""
     named = (text, user, None if labels is None else check_names("labels", labels))
     sources = _sources(source)
     if sources is None:
         return _look_in_memory(source, *named)
-    paths = files_of(source, suffix=suffix)
+    paths = files_of(source)
     if any(map(is_pipe, paths)):
         raise ParameterError("advice reads the rows twice, which a pipe does not allow: name a file")
-    columns = tuple(columns_of(paths, suffix=suffix, limit=_INSPECTED))
+    columns = tuple(columns_of(paths, limit=_INSPECTED))
     if not columns:
         raise DataError(f"no row of {', '.join(path.name for path in paths[:3])} could be read: expected at least one")
-    are_names = not {suffix, *(announced_by(path).kind for path in paths)} & {*_WITH_A_HEADER}
+    are_names = all(announced_by(path).kind not in _WITH_A_HEADER for path in paths)
     roles = _roles(columns, *named, are_names=are_names)
-    has_columns = all(file_format(Path(f"x{suffix}") if suffix else path).format.has_columns for path in paths)
+    has_columns = all(file_format(path).format.has_columns for path in paths)
     reading: dict[str, Any] = {"text": roles.text, "user": roles.user, "keep": roles.labels} if has_columns else {}
-    with closing(read_documents(paths, on_error="skip", suffix=suffix, **reading)) as reader:
+    with closing(read_documents(paths, on_error="skip", **reading)) as reader:
         rows = ((row.text, row.user, tuple((row.attributes or {}).values()) or None) for row in reader)
         data = _count(rows, Data(files=tuple(map(str, sources)), columns=columns, roles=roles))
         return replace(data, unread=reader.skipped)
 
 
-def files_of(source: Any, *, suffix: str | None = None) -> list[Path]:
+def files_of(source: Any) -> list[Path]:
     """Return the files of a source; none for rows in memory."""
-    return [path for path, _ in find_files(_sources(source) or [], any_format=suffix is not None)]
+    return [path for path, _ in find_files(_sources(source) or [])]
 
 
 def _sources(source: Any) -> list[Any] | None:

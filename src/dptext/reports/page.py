@@ -9,7 +9,7 @@ from typing import Any
 
 from dptext.attacks.base import AttackScore
 from dptext.audits.verdict import Verdict
-from dptext.display import Fields, ReprMixin, progress_bar
+from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extras
 from dptext.io.batches import display_name
 from dptext.io.documents import PathLike
@@ -225,7 +225,6 @@ def report(
     title: str = "",
     command: str = "",
     say: Callable[[str], None] = lambda _line: None,
-    progress: bool | None = None,
     **options: Any,
 ) -> Report:
     """Examine a release, and put its guarantee, audit, attacks, utility and fairness on one page.
@@ -236,7 +235,6 @@ def report(
         title: of the page; empty: the name of the private file.
         command: the command that makes the page again.
         say: called with a line for each step.
-        progress: a bar with the step, as `dptext.display` says.
         options: fields of `ReportConfig` (``original``, ``label``, ``attribute``, ``group``, ``user``, ``seed`` ...).
 
     Returns:
@@ -270,14 +268,8 @@ def report(
     if method.examination is None:
         raise ParameterError(f"{data.name} holds {method.holds}: there is no report about this method")
     refuse_inputs(method, data, vars(config))
-    with progress_bar(progress, "examining the release", describe=lambda line: (0, None, line)) as step:
-
-        def say_and_show(line: str) -> None:
-            say(line)
-            step(line)
-
-        examination = method.examination(config, data, statement, say_and_show)
-        examination.run()
+    examination = method.examination(config, data, statement, say)
+    examination.run()
     names = {field.name for field in fields(Report)} - {"title", "command"}
     values: dict[str, Any] = {name: value for name, value in vars(examination).items() if name in names}
     return Report(title=title or f"Report on {display_name(data)}", command=command, **values)
