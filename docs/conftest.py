@@ -1,4 +1,4 @@
-"""The doctests of the pages: each page in a folder of its own, with the demo's where it speaks of it."""
+"""The doctests of the pages: each page in its own folder, with the output of the demo where a page uses it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def _walk() -> Iterator[tuple[str, Any, Any]]:
 
 
 def parameters(command: Any, context: Any) -> list[Any]:
-    """What a command takes, without what it hides."""
+    """Visible parameters of a command."""
     return [param for param in command.get_params(context) if not getattr(param, "hidden", False)]
 
 
@@ -39,8 +39,8 @@ def pages() -> dict[str, str]:
     for path, command, context in _walk():
         if path == "dptext":
             start = f"---\ntitle: Command line\n---\n\n# Command line\n\n{_prose(command.help)}\n\n"
-            start += "| command | what it does |\n|---|---|\n"
-            own = _table("For the program itself", command, context, path, 2)
+            start += "| command | purpose |\n|---|---|\n"
+            options = _table("For the program itself", command, context, path, 2)
             continue
         name, below = path.split()[1], path.count(" ") > 1
         page = f"commands/{name}.md"
@@ -48,7 +48,7 @@ def pages() -> dict[str, str]:
         result[page] = f"{result[page]}\n{text}" if below else f"---\ntitle: {name}\n---\n\n{text}"
         first = _prose(command.help).partition("\n\n")[0]
         rows.append(f"| [`{path}`]({name}.md{'#' + _anchor(path) if below else ''}) | {_cell(first)} |\n")
-    result["commands/index.md"] = start + "".join(rows) + "\n" + own
+    result["commands/index.md"] = start + "".join(rows) + "\n" + options
     return result
 
 
@@ -74,11 +74,11 @@ def _table(title: str, command: Any, context: Any, path: str, level: int) -> str
     if not rows:
         return ""
     heading = f"{'#' * level} {title} {{ #{_anchor(path)}-options }}\n\n" if title else ""
-    return f"{heading}| name | what it is |\n|---|---|\n{''.join(rows)}\n"
+    return f"{heading}| name | meaning |\n|---|---|\n{''.join(rows)}\n"
 
 
 def _wordings(words: str) -> list[str]:
-    """``-o, --out OUT``: as it is typed, one wording a line."""
+    """``-o, --out OUT``: the forms of an option, one per line."""
     words = re.sub(r"<list\[(\w+)\]>", r"<\1>", words)  # which may be said again is in the text
     return [part.strip() for part in re.split(r",\s(?=-)|\s/\s", words)]
 

@@ -22,7 +22,7 @@ class Docstrings(Extension):
         if obj.docstring is not None:
             text = _EXAMPLE.sub(r"\1```pycon\n\g<0>\n\1```", obj.docstring.value)
             # of ``a, b: text`` griffe takes what follows a space for a type
-            obj.docstring.value = _SEVERAL.sub(lambda found: found[0].replace(", ", f",{_NO_SPACE}"), text)
+            obj.docstring.value = _SEVERAL.sub(lambda match: match[0].replace(", ", f",{_NO_SPACE}"), text)
         if obj.is_class:
             obj.bases = [base for base in obj.bases if str(base).rpartition(".")[2] not in _INTERNAL]
 

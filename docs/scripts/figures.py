@@ -128,7 +128,7 @@ def truncated_gumbel(figure: Figure) -> Numbers:
 
 
 def sampler(figure: Figure) -> Numbers:
-    """How far TEM's integers are from its formula, for every word, beside what is proved."""
+    """Error of TEM's integer weights for every word, and its proved bound."""
     mechanism = dptext.TEM(vectors(), epsilon=5.0)
     table, row = mechanism.distance_table(), np.array([vectors().vocabulary.row(WORDS[0])])
     squared = table.squared(table.rows(row), table.columns(0, SIZE))[0]
@@ -158,7 +158,7 @@ def error_of(name: str, epsilon: float, dimension: int = DIMENSION) -> float:
 
 
 def _errors(axes: Any, names: Sequence[str]) -> Numbers:
-    """Errors over epsilon, on the same axes for all randomizers; that of PrivUnit beside them."""
+    """Errors over epsilon, on the same axes for all randomizers, with PrivUnit for comparison."""
     result: Numbers = {}
     for name in dict.fromkeys((*names, "PrivUnit")):
         result[name] = np.array([error_of(name, epsilon) for epsilon in BUDGETS])
@@ -224,7 +224,7 @@ def numbers(figure: Figure) -> Numbers:
             **form,
         )
     left.axvline(0.5, color=grey(left), lw=0.8, ls=":", label="the number")
-    label_axes(left, "what is sent", "share of draws", "one number, .5, at epsilon 2.5")
+    label_axes(left, "output", "share of draws", "one number, .5, at epsilon 2.5")
     return {"drawn": result, "errors": _errors(right, ["Piecewise", "Hybrid", "OneBit"])}
 
 
@@ -253,7 +253,7 @@ def bits(figure: Figure) -> Numbers:
 
 
 def published(figure: Figure) -> Numbers:
-    """The epsilon that papers print beside the one that is true, for 50 numbers."""
+    """Printed and true epsilon of 50 numbers of the papers."""
     from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
 
     claimed, result = 1.0, {}
@@ -368,7 +368,7 @@ def cooccurrence(figure: Figure) -> Numbers:
 
 
 def skip_gram(figure: Figure) -> Numbers:
-    """The noise of all steps beside the most that so many people can add."""
+    """Noise of all steps, and the largest possible sum for a number of people."""
     from dptext.embeddings.participation import EVERYONE, Participation
 
     # the noise that `Participation.calibrated` finds for epsilon 8
@@ -390,9 +390,9 @@ def hiding(figure: Figure) -> Numbers:
     """Task and attribute, with noise and with training, as measured on blogs (papers/dptext)."""
     rows = [json.loads(line) for line in (ROOT / "papers/dptext/results/topic, GloVe.jsonl").read_text().splitlines()]
     curves: dict[str, Callable[[Any], bool]] = {
-        "trained to hide, and noise": lambda told: told["method"] == "ours, PrivUnit" and told["alpha"] == 1.0,
-        "noise alone": lambda told: told["method"] == "PrivUnit, no training",
-        "no protection": lambda told: told["method"] == "ORIGINAL",
+        "trained to hide, and noise": lambda row: row["method"] == "ours, PrivUnit" and row["alpha"] == 1.0,
+        "noise alone": lambda row: row["method"] == "PrivUnit, no training",
+        "no protection": lambda row: row["method"] == "ORIGINAL",
     }
     axes = figure.subplots()
     result: Numbers = {}
@@ -481,7 +481,7 @@ def _build() -> None:
 
 
 if __name__ == "__main__":
-    for each in FIGURES:
-        save(each, Path(sys.argv[1]) / f"{each}.svg")
+    for figure_name in FIGURES:
+        save(figure_name, Path(sys.argv[1]) / f"{figure_name}.svg")
 elif __name__ == "<run_path>":  # mkdocs-gen-files runs it
     _build()

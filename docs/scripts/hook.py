@@ -1,4 +1,4 @@
-"""What the site is made of beside the pages of docs/: the hook of mkdocs.
+"""Generated pages of the site: the hook of mkdocs.
 
 The pages of the reference and of the commands, files of the repository, links to all of them, a folder a version.
 """
@@ -58,7 +58,7 @@ def _filled(nav: Any) -> Any:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add what is generated."""
+    """Add the generated pages."""
     fields: dict[str, str | Path] = {name.page: reference.content(name) for name in reference.names()}
     fields |= commands.pages()
     fields |= repository.beside_docs()
@@ -80,7 +80,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Links to files of the repository lead to their pages; the search ranks a page by its folder."""
     boost = next((entry for start, entry in _BOOSTS.items() if page.file.src_uri.startswith(start)), 1)
     page.meta.setdefault("search", {"boost": boost})
-    return repository.with_site_links(page.file.src_uri, markdown)
+    return repository.to_site_links(page.file.src_uri, markdown)
 
 
 _TAG = re.compile(r"<code>([^<>]+)</code>|<(/?)(a|pre|h[1-6]|autoref)\b[^>]*>")
@@ -91,7 +91,7 @@ _INDEX = "reference/names.md"
 
 def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
     """Public names and pages of the documentation, where they stand as code, are links."""
-    depth, here = 0, dirname(page.file.url)
+    depth, page_folder = 0, dirname(page.file.url)
 
     def linked(tag: re.Match[str]) -> str:
         nonlocal depth
@@ -108,7 +108,7 @@ def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
         file = files.get_file_from_path(place)
         if file is None or file is page.file:
             return tag[0]
-        return f'<a href="{escape(relpath(file.url, here or "."))}{mark}{anchor}">{tag[0]}</a>'
+        return f'<a href="{escape(relpath(file.url, page_folder or "."))}{mark}{anchor}">{tag[0]}</a>'
 
     return _TAG.sub(linked, html)
 
@@ -120,12 +120,12 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def write_versions(folder: Path) -> None:
-    """Say beside the folders of the versions which there are, and lead to the newest."""
-    there = [path.parent.name for path in folder.glob("*/index.html")]
-    versions = sorted(there, key=lambda name: [int(part) for part in re.findall(r"\d+", name)], reverse=True)
+    """List the versions, and redirect to the newest."""
+    versions = [path.parent.name for path in folder.glob("*/index.html")]
+    versions = sorted(versions, key=lambda name: [int(part) for part in re.findall(r"\d+", name)], reverse=True)
     text = json.dumps(versions)
     (folder / "versions.json").write_text(f"{text}\n", encoding="utf-8")
-    # a page from a disk may run a script beside it, and not read a file
+    # a page opened from a disk may run a script of its folder, but not read a file
     (folder / "versions.js").write_text(f"window.dptextVersions = {text};\n", encoding="utf-8")
     newest = f"{versions[0]}/index.html"
     (folder / "index.html").write_text(

@@ -1,4 +1,4 @@
-"""The notebooks as pages: text as it is, code in a block, committed outputs below it. Nothing is run.
+"""The notebooks as pages: text unchanged, code in a block, committed outputs below it. Nothing is run.
 
 As Markdown they look like all other pages, in light and dark, their links are checked and their words found; and they
 load nothing from elsewhere, which the pages that nbconvert makes do. To look at one: ``python docs/scripts/notebooks.py
@@ -41,7 +41,7 @@ def as_page(notebook: dict[str, Any], name: str) -> tuple[str, dict[str, bytes]]
             else:
                 raise ValueError(f"{name}.ipynb: an output that is neither text nor a picture")
     title, _, rest = parts[0].partition("\n")
-    where = f"*A notebook: [{name}.ipynb]({name}.ipynb). What it printed and drew stands below each cell.*"
+    where = f"*A notebook: [{name}.ipynb]({name}.ipynb). Its output stands below each cell.*"
     return "\n\n".join([title, where, rest.strip(), *parts[1:]]) + "\n", pictures
 
 
@@ -60,7 +60,7 @@ def write_pages() -> None:
 
 
 if __name__ == "__main__":
-    given = Path(sys.argv[1])
-    sys.stdout.write(as_page(json.loads(given.read_text(encoding="utf-8")), given.stem)[0])
+    notebook = Path(sys.argv[1])
+    sys.stdout.write(as_page(json.loads(notebook.read_text(encoding="utf-8")), notebook.stem)[0])
 elif __name__ == "<run_path>":  # as mkdocs-gen-files runs it
     write_pages()

@@ -15,7 +15,7 @@ IN_MODULES = "In modules of their own"
 
 
 class Name(NamedTuple):
-    """A public name: its group, what it is called from outside, and its page."""
+    """A public name: its group, its full name and its page."""
 
     group: str
     path: str
@@ -45,8 +45,8 @@ def content(name: Name) -> str:
     """The page of a name: its docstring, its signature with types, its members."""
     options = {"show_root_full_path": "true"}
     if (module := _module(name.path)) is not None:
-        own = [entry for entry in _public(module) if f"dptext.{entry}" not in _at_top()]
-        options["members"] = f"[{', '.join(own)}]"
+        members = [entry for entry in _public(module) if f"dptext.{entry}" not in _at_top()]
+        options["members"] = f"[{', '.join(members)}]"
         options["show_root_members_full_path"] = "false"
         options["inherited_members"] = "false"  # what its classes share would stand there many times
     lines = "".join(f"        {key}: {value}\n" for key, value in options.items())
@@ -64,8 +64,8 @@ def _module(path: str) -> ModuleType | None:
 
 def _public(module: ModuleType) -> list[str]:
     """The names a module lists, or else its classes and functions without an underscore."""
-    own = (name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
-    return getattr(module, "__all__", [name for name in own if not name.startswith("_")])
+    defined = (name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
+    return getattr(module, "__all__", [name for name in defined if not name.startswith("_")])
 
 
 def _at_top() -> set[str]:

@@ -77,7 +77,7 @@ def from_site(page: str) -> str:
     return f"{path}/README.md" if (ROOT / path).is_dir() else path
 
 
-def with_site_links(page: str, text: str) -> str:
+def to_site_links(page: str, text: str) -> str:
     """The text of a page, with its links to files of the repository as links of the site."""
     path = from_site(page)
 
@@ -91,10 +91,10 @@ def _moved(page: str, path: str, link: str) -> str:
     if re.match(r"[a-z][a-z+.-]*:|#|//", link):
         return link
     name, mark, anchor = link.partition("#")
-    meant = normpath(join(dirname(path), name))
-    if meant.startswith(DOCS) and not page.startswith(PLACE):
+    target = normpath(join(dirname(path), name))
+    if target.startswith(DOCS) and not page.startswith(PLACE):
         return link
-    return relpath(on_site(meant), dirname(page) or ".") + mark + anchor
+    return relpath(on_site(target), dirname(page) or ".") + mark + anchor
 
 
 def beside_docs() -> dict[str, str | Path]:
@@ -106,7 +106,7 @@ def beside_docs() -> dict[str, str | Path]:
     waiting = [*RENDERED.values(), *EXPERIMENTS]
     for source in sorted((ROOT / DOCS).rglob("*.md")):
         path = source.relative_to(ROOT).as_posix()
-        waiting += [meant for _, meant in links(path, source.read_text(encoding="utf-8"))]
+        waiting += [target for _, target in links(path, source.read_text(encoding="utf-8"))]
     result: dict[str, str | Path] = {}
     while waiting:
         path = waiting.pop()
@@ -115,7 +115,7 @@ def beside_docs() -> dict[str, str | Path]:
             continue
         result[place] = output = _page(path)
         if isinstance(output, str):
-            waiting += [meant for _, meant in links(from_site(place), output)]
+            waiting += [target for _, target in links(from_site(place), output)]
     return result
 
 

@@ -51,12 +51,12 @@ def test_no_link_is_found_in_code() -> None:
 
 def test_links_out_of_the_docs_become_links_of_the_site() -> None:
     text = "[p](../../papers/tem/README.md#x) [m](tem.md) [o](https://x.org/a) [s](../../examples/scikit_learn.py)"
-    assert script("repository").with_site_links("papers/tem.md", text) == (
+    assert script("repository").to_site_links("papers/tem.md", text) == (
         "[p](../repository/papers/tem.md#x) [m](tem.md) [o](https://x.org/a) "
         "[s](../repository/examples/scikit_learn.py.md)"
     )
     text = "[m](../../docs/mechanisms/tem.md) ![f](results/figure.png)"
-    assert script("repository").with_site_links("repository/papers/tem.md", text) == (
+    assert script("repository").to_site_links("repository/papers/tem.md", text) == (
         "[m](../../mechanisms/tem.md) ![f](tem/results/figure.png)"
     )
 
