@@ -103,7 +103,7 @@ def test_what_is_no_column_of_texts_is_refused(estimator):
         with pytest.raises(ParameterError, match="must be a list, an array or a Series"):
             estimator.transform(texts)
     for texts in (pandas.DataFrame({"text": ["a"]}), np.array([["a"]])):
-        with pytest.raises(ParameterError, match="one column, got something with 2 axes"):
+        with pytest.raises(ParameterError, match="one column, got 2 axes"):
             estimator.transform(texts)
     with pytest.raises(DataError, match="entry 2 is int"):
         estimator.transform(["a", 5])

@@ -164,7 +164,7 @@ def test_a_folder_that_is_not_as_announced_is_refused(tmp_path):
     refused("config.json is missing", remove="config.json")
     refused("expected version 2 of the format", version=True)
     refused("expected config.json of the format 'test'", format="other")
-    refused("holds 'further', which this version does not know", further=1)
+    refused("holds 'further', which is unknown", further=1)
     refused("holds 'sha256.d.txt', which", sha256={"d.txt": ""})
     assert_error(DataError, lambda: FOLDER.read(tmp_path / "no", "f"), "no such folder")
     (tmp_path / "f").rename(tmp_path / ".f.part")

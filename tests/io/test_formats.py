@@ -170,28 +170,6 @@ def test_utf_16_is_read_by_its_mark_and_other_encodings_by_their_name(tmp_path, 
         assert_error(ParameterError, lambda e=encoding: read(path, encoding=e), "a text encoding of Python")
 
 
-@given(st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=4) | st.integers(), max_size=3), max_size=4))
-def test_a_json_list_is_read_however_it_is_laid_out(rows):
-    rows = [{**row, "text": str(number)} for number, row in enumerate(rows)]
-    with tempfile.TemporaryDirectory() as folder:
-        for indent in (None, 0, 2):
-            path = raw(pathlib.Path(folder, "a.jsonl"), json.dumps(rows, indent=indent))
-            assert list(first_rows([path])) == rows
-
-
-def test_a_broken_json_list_is_named(tmp_path):
-    def refused(content, *parts):
-        assert_error(DataError, lambda: read(raw(tmp_path / "a.jsonl", content)), "a.jsonl", *parts)
-
-    refused('[{"text": "a"},\n{"text": "b"', "row 2 (line 2)", "broken or ends early")
-    refused(f'[{{"text": "a"}},\n{{"text": {MARKER}}},\n' + '{"text": "b"}\n' * 9, "row 2 (line 2)")
-    refused('[{"text": "a"}]\n{"text": "b"}\n', "expected one JSON list, or one JSON object per line")
-    refused('[1, {"text": "a"}]', "row 1: expected a JSON object, got another JSON value")
-    refused('[{"text": 5}]', "row 1: expected a string in 'text'")
-    refused(b'[{"text": "a"},\n{"text": "\xff"}]', "row 2 (line 2): expected UTF-8")
-    assert rows_and_rejects(raw(tmp_path / "a.jsonl", '[{"text": "a"}, 7]'))[0] == ["a"]
-
-
 # -- bad input ------------------------------------------------------------------------------------------------
 
 BAD = {  # name of the file: content, the error, and with on_error="skip" the texts left and the rejected rows
@@ -217,6 +195,7 @@ BAD = {  # name of the file: content, the error, and with on_error="skip" the te
         ["a"],
         [2],
     ),
+    "a list": ("a.jsonl", '[{"text": "a"}]\n', "a.jsonl: expected one JSON object per line, got a list", None, []),
     "too deep": (
         "a.jsonl",
         '{"text": "a"}\n' + "[" * 100_000 + "\n",

@@ -795,7 +795,7 @@ def with_holes(path):
     [
         (lambda path: path.write_text("name,text\n" * 1000), "is no ledger, or a damaged one"),
         (lambda path: path.write_bytes(b""), "is no ledger: make one with"),
-        (another_version, "is a ledger of version 99, this dptext reads version 2"),
+        (another_version, "is a ledger of version 99: use the dptext"),
         (another_database, "is no ledger: make one with"),
         (without_its_head, "is no ledger, or a damaged one"),
         (without_its_tables, "is no ledger, or a damaged one"),

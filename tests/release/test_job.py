@@ -544,7 +544,7 @@ def test_an_output_that_has_appeared_meanwhile_is_not_overwritten(out):
     interrupted(out, 0)
     out.write_bytes(b"of somebody else")
     assert assert_error(ParameterError, lambda: job(out, resume=True)) == (
-        f"{str(out)!r} has appeared since the run was interrupted: move it away, then --resume"
+        f"{str(out)!r} has appeared since the interruption: move it away, then --resume"
     )
     assert out.read_bytes() == b"of somebody else"
     out.unlink()

@@ -139,7 +139,7 @@ def test_what_a_kind_does_not_say_is_nothing():
 
 
 def test_anything_else_is_refused():
-    with pytest.raises(ParameterError, match=r"must be a TextMechanism \(a word mechanism .* got str$"):
+    with pytest.raises(ParameterError, match=r"must be a TextMechanism .* got str$"):
         Rewriter("tem")
 
 

@@ -104,9 +104,7 @@ class SavedFolder:
             raise DataError(f"{source}: expected a folder that {self.writer} wrote, {' and '.join(missing)} is missing")
         config = _read_config(place)
         if config.get("format") != self.format:
-            raise DataError(
-                f"{source}: expected {CONFIG} of the format {self.format!r}, got something else; copy it again"
-            )
+            raise DataError(f"{source}: expected {CONFIG} of the format {self.format!r}, got another; copy it again")
         if config.get("version") != self.version or isinstance(config["version"], bool):
             raise DataError(f"{source}: expected version {self.version} of the format, got another; upgrade dptext")
         digests = config.get("sha256")
@@ -122,10 +120,7 @@ class SavedFolder:
         actual |= {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         for name in {**digests, **actual}:
             if actual.get(name) != digests.get(name):
-                raise DataError(
-                    f"{source}: {name} is not the file that {CONFIG} announces: it was cut, changed or mixed up; get "
-                    "the folder again"
-                )
+                raise DataError(f"{source}: {name} is not the file that {CONFIG} announces; get the folder again")
         return config, contents
 
 
@@ -158,10 +153,8 @@ def refuse_unknown(
     """Raise `DataError` for a name that this version does not read."""
     unknown = sorted(set(names) - set(known))
     if unknown:
-        raise DataError(
-            f"{source}: {CONFIG} holds {f'{where}{unknown[0]}'[:60]!r}, which this version does not know: the folder "
-            "was changed, or a newer version of dptext wrote it; upgrade dptext, or get the folder again"
-        )
+        name = f"{where}{unknown[0]}"[:60]
+        raise DataError(f"{source}: {CONFIG} holds {name!r}, which is unknown: upgrade dptext, or get the folder again")
 
 
 def read_statement_of(content: bytes, source: str, name: str) -> PrivacyStatement:

@@ -36,9 +36,7 @@ def check_released(path: Path) -> None:
     """Raise `DataError` if a file, or the folder around it, is a temporary one."""
     for name in (path.name, path.absolute().parent.name):
         if name.startswith(".") and name.endswith(_PART):
-            raise DataError(
-                f"{name} is an unfinished output of an interrupted run. Run the command again to complete it."
-            )
+            raise DataError(f"{name} is an unfinished output: run the command again to complete it")
 
 
 def check_target(

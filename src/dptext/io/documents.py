@@ -55,10 +55,7 @@ def check_one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
         raise ParameterError(f"texts must be a list, an array or a Series of strings, got {type(texts).__name__}")
     shape = getattr(texts, "shape", (0,))
     if len(shape) != 1:
-        raise ParameterError(
-            f"texts must be one column, got something with {len(shape)} axes: select the column by its name alone "
-            "(table['text'], not table[['text']])"
-        )
+        raise ParameterError(f"texts must be one column, got {len(shape)} axes: select the column by its name alone")
     return texts
 
 
@@ -143,14 +140,10 @@ def read_documents(
     for name in [source] if isinstance(source, str | os.PathLike) else source:
         path, announced = Path(name), file_format(Path(f"x{suffix}" if suffix else name))
         if columns and not announced.format.has_columns:
-            raise ParameterError(
-                f"a {announced.kind} file has no columns to keep ({path.name!r}): use .jsonl or .csv, or keep nothing"
-            )
+            raise ParameterError(f"a {announced.kind} file has no columns to keep ({path.name!r}): use .jsonl or .csv")
         if is_pipe(path) and not announced.format.is_lines:
             kind = "standard input" if path == STANDARD else f"{path.name!r}, a pipe or a device"
-            raise ParameterError(
-                f"{announced.kind.removeprefix('.')} cannot be read from {kind}: name a file, or pipe .jsonl"
-            )
+            raise ParameterError(f"{announced.kind} cannot be read from {kind}: name a file, or pipe .jsonl")
         opens.append((path, partial(announced.format.source, path, announced.compression, reading)))
     return DocumentReader(opens, user=user, label=label, keep=tuple(keep))
 
@@ -162,9 +155,7 @@ def _reading(
         "".encode(encoding or "utf-8")  # refuses codecs of bytes
         name = None if encoding is None else codecs.lookup(encoding).name
     except (LookupError, TypeError, ValueError):
-        raise ParameterError(
-            f"encoding must be a text encoding of Python ('utf-8', 'windows-1252', 'utf-16-le'), got {encoding!r}"
-        ) from None
+        raise ParameterError(f"encoding must be a text encoding of Python ('windows-1252'), got {encoding!r}") from None
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         raise ParameterError(f"separator must be one character (',', ';' or a tab), got {separator!r}")
     return Reading(text, columns, skip, name, separator)
@@ -300,9 +291,7 @@ class DocumentWriter:
         self.format = written_format(path)
         check_kept_columns(text, keep)
         if keep and not self.format.format.has_columns:
-            raise ParameterError(
-                f"a {self.format.kind} file cannot hold kept columns: write .jsonl or .csv, or keep nothing"
-            )
+            raise ParameterError(f"a {self.format.kind} file cannot hold kept columns: write .jsonl or .csv")
         self._names = (text, *keep)
 
     @property

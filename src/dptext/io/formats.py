@@ -12,10 +12,10 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from dptext.errors import DataError, ParameterError, extra
 from dptext.io.atomic import HashedFile
@@ -35,7 +35,6 @@ LONGEST = 1 << 28
 
 _CUT = "repair it, or copy the file again if it was cut"
 _SEPARATORS = ";\t|"
-_BETWEEN = ", \t\r\n"  # the items of a JSON list
 
 
 @dataclass(frozen=True)
@@ -116,8 +115,7 @@ def _read_jsonl(lines: io.TextIOWrapper, _reading: Reading, _required: Names) ->
             yield _NOT_UTF8
             continue
         if number == 0 and line.lstrip().startswith("["):
-            yield from _read_json_list(line, lines)
-            return
+            raise DataError(f"{lines.name}: expected one JSON object per line, got a list: convert it (jq -c '.[]')")
         row, problem = None, ""
         try:
             row = _json_row(json.loads(line), line)
@@ -128,36 +126,6 @@ def _read_jsonl(lines: io.TextIOWrapper, _reading: Reading, _required: Names) ->
         except RecursionError:
             problem = "is nested too deep"
         yield BadRow(f"expected a JSON object, the line {problem}; {_CUT}") if row is None else row
-
-
-def _read_json_list(buffer: str, lines: io.TextIOWrapper) -> Iterator[Row]:
-    """The objects of one JSON list."""
-    decoder, start, number, line_number = json.JSONDecoder(), buffer.index("[") + 1, 0, 1
-    while True:
-        while buffer[start : start + 1] in _BETWEEN and start < len(buffer):
-            start += 1
-        value, end, is_cut = None, 0, start == len(buffer)
-        if buffer.startswith("]", start):
-            break
-        try:
-            value, end = (None, 0) if is_cut else decoder.raw_decode(buffer, start)
-        except json.JSONDecodeError as error:  # more lines may complete a value
-            is_cut = error.pos >= len(buffer.rstrip()) - 1
-        except (ValueError, RecursionError):
-            pass
-        if end:
-            number += 1
-            yield _json_row(value, buffer[start:end])
-            start = end
-            continue
-        line = next(lines, None) if is_cut else None
-        line_number += line is not None
-        if line is None or has_lone_surrogate(line):
-            reason = _NOT_UTF8.reason if line else f"the JSON list is broken or ends early; {_CUT}"
-            raise DataError(f"{lines.name}, row {number + 1} (line {line_number}): {reason}")
-        buffer, start = buffer[start:] + line, 0
-    if buffer[start + 1 :].strip() or any(line.strip() for line in lines):
-        raise DataError(f"{lines.name}: expected one JSON list, or one JSON object per line, got more after a list")
 
 
 def _json_row(value: Any, source: str) -> Row:
@@ -174,22 +142,18 @@ def _json_row(value: Any, source: str) -> Row:
 
 def _read_tsv(lines: io.TextIOWrapper, reading: Reading, required: Names) -> Iterator[Row]:
     """Tabs separate, nothing quotes (text/tab-separated-values): a field holds neither a tab nor a line break."""
-    header: list[str] | None = None
-    for line in lines:
-        fields = line.removesuffix("\n").rstrip("\r").split(reading.separator or "\t")
-        if header is None:
-            header = _validate_header(fields, required, str(lines.name))
-        else:
-            yield _NOT_UTF8 if has_lone_surrogate(line) else _fields(header, fields)
+    yield from _read_csv(lines, replace(reading, separator=reading.separator or "\t"), required, csv.QUOTE_NONE)
 
 
-def _read_csv(lines: io.TextIOWrapper, reading: Reading, required: Names) -> Iterator[Row]:
+def _read_csv(
+    lines: io.TextIOWrapper, reading: Reading, required: Names, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
+) -> Iterator[Row]:
     csv.field_size_limit(LONGEST)  # a long review is not an error
     first = next(lines, None)
     if first is None:
         return
     separator = reading.separator or _sniffed_separator(first, required)
-    reader = csv.reader(chain([first], lines), strict=True, delimiter=separator)
+    reader = csv.reader(chain([first], lines), strict=True, delimiter=separator, quoting=quoting)
     number = 0
     try:
         header = _validate_header(next(reader), required, str(lines.name))
@@ -317,9 +281,7 @@ def _read_sheet(path: Path, name: str) -> list[tuple[int, Values]]:
     if sheets is None:
         raise DataError(f"{name} is not an .xlsx file, or was cut or damaged; copy the file again")
     if len(sheets) > 1:
-        raise DataError(
-            f"{name}: expected one sheet with rows, {len(sheets)} hold some: save the one with the texts alone"
-        )
+        raise DataError(f"{name}: expected one sheet with rows, {len(sheets)} hold some: save one of them alone")
     return sheets[0] if sheets else []
 
 

@@ -55,16 +55,12 @@ class ParquetSource:
         for column in (text, *columns):
             if names.count(column) != 1:
                 problem = "several" if column in names else describe_columns(column, names, sure=True)
-                raise DataError(
-                    f"{self.name}: expected a column {column!r}, the file has {problem}; name the right column"
-                )
+                raise DataError(f"{self.name}: expected a column {column!r}, the file has {problem}; name another")
         kind = self._file.schema_arrow.field(text).type
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
         tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
         if not any(test(plain) for test in tests):
-            raise DataError(
-                f"{self.name}: expected strings in the column {text!r}, its type is {kind}; name the right column"
-            )
+            raise DataError(f"{self.name}: expected strings in the column {text!r}, its type is {kind}; name another")
 
     @property
     def position(self) -> int:

@@ -198,10 +198,7 @@ class Ledger(ReprMixin):
                         raise _overspent(over, units, ceiling, terms, pending=pending)
                     connection.execute("INSERT INTO charge SELECT unit, ?, documents FROM temp.fresh", (number,))
                 elif resumed != about or not store.same_units(connection, release_id):
-                    raise refusal(
-                        f"the release {release_id} is reserved for other rows or another guarantee; void it, or take a "
-                        "new name"
-                    )
+                    raise refusal(f"the release {release_id} is reserved for other rows or another guarantee; void it")
         return Reservation(self, release_id, units, documents, resumed is not None)
 
     def settle(self, release_id: str) -> None:
@@ -227,9 +224,7 @@ class Ledger(ReprMixin):
         """
         with self._transaction(writes=True) as connection:
             if self._state(connection, release_id) != PENDING:
-                raise RefusedError(
-                    f"the release {release_id} is out and cannot be voided: its readers have seen the output"
-                )
+                raise RefusedError(f"the release {release_id} is out and cannot be voided: its readers have seen it")
             charges = "DELETE FROM charge WHERE release = (SELECT number FROM release WHERE id = ?)"
             for sql in (charges, "DELETE FROM release WHERE id = ?"):
                 connection.execute(sql, (release_id,))

@@ -90,10 +90,7 @@ def terms_of(guarantee: Guarantee, *, unit: Unit, relation: Relation, by: str) -
     if isinstance(guarantee, NoGuarantee):
         raise refusal("it has no price", " a release without a guarantee")
     if unit not in (Unit.DOCUMENT, Unit.USER):
-        raise refusal(
-            f"it charges documents or users, this guarantee is for the unit {unit}; take the statement of the document "
-            "or the user"
-        )
+        raise refusal(f"it charges documents or users, this is for the unit {unit}; restate the guarantee")
     if unit is Unit.USER and by == TEXT:
         raise ParameterError("a guarantee for users cannot be charged to texts: name the column that tells users apart")
     if isinstance(guarantee, MetricDP):
@@ -158,9 +155,7 @@ class Limits:
             return Ceiling(math.inf, math.inf, releases)
         if currency is Currency.RHO:
             if self.delta is None:
-                raise refusal(
-                    "zCDP has an epsilon only at a delta, and this ledger was made without one; make one with --delta"
-                )
+                raise refusal("zCDP has an epsilon only at a delta, and this ledger has none; make one with --delta")
             low, high = 0.0, self.epsilon  # of rho, whose epsilon at this delta grows with it
             while (middle := (low + high) / 2) not in (low, high):
                 fits = approx_from_zcdp(ZCDP(middle), delta=self.delta).epsilon <= self.epsilon
@@ -267,9 +262,7 @@ def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
     try:
         open_new(path).close()
     except FileExistsError:
-        raise StorageError(
-            f"{str(path)!r} is there already: a ledger is never overwritten, the record of spent budgets would be lost"
-        ) from None
+        raise StorageError(f"{str(path)!r} is there already: a ledger is never overwritten; name another") from None
     except OSError as error:
         raise StorageError.of("write", path, error) from None
     try:
@@ -290,10 +283,7 @@ def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
 def opened(path: Path, patience: float) -> Iterator[Connection]:
     """Open a ledger; SQLite's errors become a StorageError, or a DataError if the file is damaged."""
     if not path.exists():
-        raise StorageError(
-            f"there is no ledger {str(path)!r}: check the name, or make one with: "
-            f"dptext ledger create {path} --epsilon 10"
-        )
+        raise StorageError(f"there is no ledger {str(path)!r}: make one (dptext ledger create {path} --epsilon 10)")
     if path.is_dir():
         raise StorageError(f"{str(path)!r} is a folder: name the ledger in it")
     with _connected(path, patience) as connection:
@@ -302,10 +292,7 @@ def opened(path: Path, patience: float) -> Iterator[Connection]:
         if application != _APPLICATION:
             raise DataError(f"{path.name} is no ledger: make one with: dptext ledger create FILE --epsilon 10")
         if version != SCHEMA_VERSION:
-            raise DataError(
-                f"{path.name} is a ledger of version {version}, this dptext reads version {SCHEMA_VERSION}: "
-                "use the dptext that wrote it"
-            )
+            raise DataError(f"{path.name} is a ledger of version {version}: use the dptext that wrote it")
         yield connection
 
 

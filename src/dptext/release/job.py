@@ -128,9 +128,7 @@ class Job:
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             is_damaged = True  # the error itself would quote the log, which holds the secret
         if is_damaged:
-            raise DataError(
-                f"{str(self._log)!r} is damaged, or of another version of dptext: add --force to start over"
-            )
+            raise DataError(f"{str(self._log)!r} is damaged, or of another version: add --force to start over")
         return head
 
     def _lines(self) -> Iterator[dict[str, Any]]:
@@ -166,9 +164,7 @@ class Job:
         is_renamed = self.statement is not None and not self._finished.exists()
         self.is_published = is_renamed and self._is_made(self.out)
         if self.out.exists() and not self._replaces and not self.is_published:
-            raise ParameterError(
-                f"{str(self.out)!r} has appeared since the run was interrupted: move it away, then --resume"
-            )
+            raise ParameterError(f"{str(self.out)!r} has appeared since the interruption: move it away, then --resume")
 
     def _check_spool(self, spool: IO[bytes]) -> None:
         start = 0

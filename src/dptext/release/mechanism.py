@@ -184,19 +184,13 @@ def refuse_beside(mechanism: object, **options: object) -> None:
     """Raise `ParameterError` if options are given for an object that was built with its own."""
     foreign = " and ".join(name for name, value in options.items() if value is not None)
     if foreign:
-        raise ParameterError(
-            f"{type(mechanism).__name__} has its own {foreign}: leave {foreign} out, or pass a name in "
-            "place of the object"
-        )
+        raise ParameterError(f"{type(mechanism).__name__} has its own {foreign}: leave {foreign} out, or pass a name")
 
 
 def check_mechanism(mechanism: object) -> None:
     """Raise `ParameterError` if ``mechanism`` does not replace texts."""
     if not isinstance(mechanism, TextMechanism):
-        raise ParameterError(
-            "mechanism must be a TextMechanism (a word mechanism such as TEM, or a BankRewriter), got "
-            f"{type(mechanism).__name__}"
-        )
+        raise ParameterError(f"mechanism must be a TextMechanism such as dptext.TEM, got {type(mechanism).__name__}")
 
 
 class Rewriter:

@@ -203,9 +203,7 @@ def privatize_file(
         warn_unprotected(release.statement)
         return release
     if to is None or statement_file is None:
-        raise ParameterError(
-            "to and statement_file are required for a stream: they set its format and the file of its statement"
-        )
+        raise ParameterError("to and statement_file are required for a stream (its format, the place of its statement)")
     if resume or ledger is not None:
         raise ParameterError("resume and ledger need the path of a file as out, got a stream")
     writer = DocumentWriter(Path(f"-{to}"), text=rows.text, keep=rows.keep)

@@ -46,10 +46,7 @@ class Charges:
 
     def __init__(self, ledger: PathLike | None, by: str | None, *, missing: str | None = None) -> None:
         if by == TEXT and ledger is not None:
-            raise ParameterError(
-                f"the user column cannot be named {TEXT!r}, which means the text itself in a ledger: rename the "
-                "column, or leave user out to charge by the text"
-            )
+            raise ParameterError(f"the user column cannot be named {TEXT!r}, as ledgers call the text: rename it")
         self.column = by
         self._missing = missing
         self._ledger = None if ledger is None else Ledger(ledger)
@@ -94,15 +91,9 @@ class Charges:
         if identities is not None:
             digests.append(hashlib.sha256(b"".join(identities)).digest())
         if self._seen is not None and any(digest != self._seen for digest in digests):
-            raise RefusedError(
-                "the input changed while it was being read, so the ledger has charged other rows: start over with "
-                "--force"
-            )
+            raise RefusedError("the input changed while it was being read, after it was charged: start over (--force)")
         if not self.is_settled_or_reserved(release_id):
-            raise RefusedError(
-                f"the release {release_id} was voided in the ledger during this run, and nothing was released. Run the "
-                "command again to charge it again"
-            )
+            raise RefusedError(f"the release {release_id} was voided in the ledger during this run: run it again")
 
     def settle(self, release_id: str) -> None:
         """Mark the release as released; nothing happens if it is already."""
@@ -140,10 +131,7 @@ class Charges:
 def _key(value: object, row: int, column: str) -> str:
     key = canonical_id(value)
     if key is None:
-        raise DataError(
-            f"row {row} has no usable {column!r}: the ledger needs a text or a whole number in every row. Complete the "
-            "column, or charge by the text"
-        )
+        raise DataError(f"row {row} has no usable {column!r} (text or whole number) to charge: complete the column")
     return key
 
 
@@ -463,9 +451,7 @@ def _do(
                 identities[place] = identity
                 yield place, block
         if place + 1 < len(job.parts):
-            raise RefusedError(
-                "the input is shorter than it was when the run was interrupted: add --force to start over"
-            )
+            raise RefusedError("the input is shorter than before the interruption: add --force to start over")
 
     for piece in run.work(missing(), row=job.rows + 1):
         identity = identities.pop(piece.place)

@@ -132,9 +132,7 @@ def encode(
     """
     source = _source(df, text, keep, id, scan=scan)
     if VECTOR in source.keep:
-        raise ParameterError(
-            f"a kept column cannot be named {VECTOR!r}, the name of the private vectors: rename it first"
-        )
+        raise ParameterError(f"a kept column cannot be named {VECTOR!r}, as the private vectors are: rename it")
     key, release_id = NoiseKey(seed), new_release_id()
     statement = source.state(encoder.statement.replace(release_id=release_id, seeded=key.seeded))
     with plain_errors():
@@ -164,10 +162,7 @@ def _source(df: Any, text: str, keep: Sequence[str], row_id: Ids, *, scan: bool)
         raise ParameterError("id must be independent of the text, so it cannot be the text: leave id out instead")
     for name in ids:
         if types[name] not in _ID_TYPES:
-            raise ParameterError(
-                f"the column {name!r} cannot tell rows apart, its type is {types[name]}: name a column of text or "
-                "whole numbers"
-            )
+            raise ParameterError(f"id must be a column of text or whole numbers, {name!r} is of type {types[name]}")
     return _Source(df, text, keep, ids, scan)
 
 
@@ -235,10 +230,7 @@ class _Source:
         rows = self.df.select(*map(quoted, (self.text, *self.keep)))
         level = str(rows._jdf.queryExecution().toRdd().outputDeterministicLevel().toString())
         if level != "DETERMINATE":
-            raise ParameterError(
-                f"the rows of this DataFrame may come in another order when a task is tried again (Spark calls them "
-                f"{level}): leave scan out, so that rows are named by what does not change"
-            )
+            raise ParameterError(f"this DataFrame is no plain scan: the order of its rows is {level}; leave scan out")
         return rows
 
     def state(self, statement: PrivacyStatement) -> PrivacyStatement:
@@ -259,10 +251,7 @@ def _check_columns(frame: Any, text: str, others: Sequence[str]) -> dict[str, st
             raise ParameterError(f"expected one column {name!r}, the DataFrame has {present}")
     types = dict(frame.dtypes)
     if types[text] != "string":
-        raise ParameterError(
-            f"the column {text!r} must hold strings, it is of type {types[text]}: convert it "
-            f'(df.withColumn({text!r}, df[{text!r}].cast("string"))) or name another one'
-        )
+        raise ParameterError(f"the column {text!r} must hold strings, its type is {types[text]}: cast it first")
     return types
 
 

@@ -70,10 +70,7 @@ class SparkRelease:
 
     def _check_use(self) -> None:
         if self.once:
-            raise RefusedError(
-                "the release of a scan can only be written, and only once, because its noise depends on how the files "
-                "are cut into partitions: use privatize or encode for a DataFrame"
-            )
+            raise RefusedError("the release of a scan can be written once, and not used otherwise: leave scan out")
 
     @cached_property
     def statement(self) -> PrivacyStatement:
@@ -240,9 +237,7 @@ class OutputFolder:
     def _check_free(self) -> None:
         is_there, has_statement = self._system.exists(self._out), self._system.exists(self._statement)
         if not self._force and (is_there or has_statement):
-            raise ParameterError(
-                f"{self.path!r}, or its statement, exists already: choose another name, or add --force (force=True)"
-            )
+            raise ParameterError(f"{self.path!r} or its statement exists already: choose another name, or add --force")
         if is_there and not self._system.getFileStatus(self._out).isDirectory():
             raise ParameterError(f"{self.path!r} is a file, and Spark writes a folder: choose another name")
         if is_there and not has_statement:

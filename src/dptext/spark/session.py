@@ -68,10 +68,7 @@ def check_frame(frame: Any) -> Any:
     if not isinstance(frame, sql.DataFrame):
         raise ParameterError(f"df must be a DataFrame of pyspark, got {type(frame).__name__}")
     if type(frame).__module__.startswith("pyspark.sql.connect"):
-        raise ParameterError(
-            "df is of Spark Connect, which cannot give files to its workers: run where the driver is (spark-submit, or "
-            "a notebook on the cluster)"
-        )
+        raise ParameterError("df is of Spark Connect, which gives no files to workers: run where the driver is")
     return frame.sparkSession
 
 

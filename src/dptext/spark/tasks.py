@@ -198,10 +198,7 @@ def _check_id(row_id: tuple[Any, ...], last: tuple[Any, ...] | None, ids: tuple[
     if None in row_id:
         raise DataError(f"a row has no {ids[row_id.index(None)]!r} (null), which was to tell rows apart: complete it")
     if row_id == last:
-        raise DataError(
-            f"two rows have the same {', '.join(map(repr, ids))}, and would get the same noise: name columns that "
-            "tell all rows apart, or leave id out"
-        )
+        raise DataError(f"two rows have the same {', '.join(map(repr, ids))}: name columns that differ in all, or none")
 
 
 @dataclass(frozen=True)

@@ -190,9 +190,7 @@ class Vocabulary:
         for row, word in enumerate(self._words):
             first = self._rows.setdefault(fold(word), row)
             if first != row:
-                raise DataError(
-                    f"words must be distinct (case folded); rows {first} and {row} hold the same word: remove one"
-                )
+                raise DataError(f"words must be distinct (case folded): remove one of rows {first} and {row}")
         if UNKNOWN not in self._rows:
             raise DataError(f"a vocabulary must hold {UNKNOWN!r}, the word for all others; load_vectors adds it")
         self._unknown_row = self._rows[UNKNOWN]

@@ -301,15 +301,9 @@ class Columns:
 def check_users_are_read(documents: object, unit: UserUnit) -> None:
     """Raise a ParameterError for a table, which iterates over its column names, and for a reader without users."""
     if is_table(documents):
-        raise ParameterError(
-            "expected documents, got a table: make dptext.Document objects of its rows (text=, user=), or read a file "
-            "with dptext.read_documents"
-        )
+        raise ParameterError("expected documents, got a table: make dptext.Document objects of its rows")
     if isinstance(documents, DocumentReader) and unit == "user" and documents.user_column is None:
-        raise ParameterError(
-            "the reader has no user column: name it with read_documents(..., user=...), or protect single documents "
-            "with unit='document'"
-        )
+        raise ParameterError("the reader has no user column: name it (user=), or use unit='document'")
 
 
 def _parts_of(documents: DocumentReader | Iterable[Document], unit: UserUnit, columns: Columns) -> Generator[_Part]:
@@ -379,10 +373,7 @@ def user_name(user: object, row: int | None = None) -> str:
     name = canonical_id(user)
     if name is None:
         where = "a row" if row is None else f"row {row}"
-        raise DataError(
-            f"{where} has no user: the user column is empty or holds neither a text nor a whole number. Fill it in, "
-            "drop the row, or protect single documents (unit='document')"
-        )
+        raise DataError(f"{where} has no user: fill the column in, drop the row, or use unit='document'")
     return name
 
 
@@ -406,9 +397,7 @@ class _LevelCodes:
         code = self._codes.setdefault((type(level), level), len(self.levels))
         if code == len(self.levels):
             if code >= MAX_LEVELS:
-                raise DataError(
-                    f"the column of levels has more than {MAX_LEVELS:,} values: check that it is the right one"
-                )
+                raise DataError(f"the column of levels has more than {MAX_LEVELS:,} values: name another")
             self.levels.append(level)
         return code
 

@@ -112,9 +112,7 @@ def private_vocabulary(
         DataError, StorageError: as in `dptext.users.grouping.users_of`.
     """
     if seed is not None:
-        raise ParameterError(
-            "a private vocabulary takes no seed: its noise is drawn by OpenDP, which takes it from the operating system"
-        )
+        raise ParameterError("a private vocabulary takes no seed: OpenDP takes its noise from the operating system")
     warn_of_delta(delta, public_users=public_users)
     mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=words_per_user)
     indexer = _NewWords(_folded(known))
