@@ -104,7 +104,7 @@ BAD_INPUT = {
     "UTF-16": ("bad.txt", f"{SECRET}\n".encode("utf-16-le"), [], 1, "add --encoding utf-16-le"),
     "cut json": ("bad.jsonl", f'{{"text": "a"}}\n{{"text": "{SECRET}', [], 1, "row 2: expected a JSON object"),
     "empty line": ("bad.jsonl", '{"text": "a"}\n\n', [], 1, "row 2: expected a JSON object, the line is empty"),
-    "json list": ("bad.jsonl", f'["{SECRET}"]\n', [], 1, "row 1: expected a JSON object"),
+    "json list": ("bad.jsonl", f'["{SECRET}"]\n', [], 1, "expected one JSON object per line"),
     "cut gzip": ("bad.txt.gz", gzip.compress(b"a\n" * 999)[:-9], [], 1, "ends early"),
     "no gzip": ("bad.txt.gz", SECRET, [], 1, "broken or ends early"),
     "open quotes": ("bad.csv", f'text\nfine\n"{SECRET}', [], 1, "row 2 (line 3): the row ends inside quotes"),

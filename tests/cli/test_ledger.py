@@ -123,7 +123,7 @@ def test_void_takes_a_unique_beginning(run, filled):
 def test_void_of_what_is_out_is_refused(run, filled):
     code, out, err = run("void", "my.ledger", "9" * 32)
     assert (code, out) == (3, "")
-    assert err == f"dptext: the release {'9' * 32} is out and cannot be voided: its readers have seen the output\n"
+    assert err == f"dptext: the release {'9' * 32} is out and cannot be voided: its readers have seen it\n"
     assert filled.left(SECRET).spent == 12
 
 
