@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 
 from dptext.attacks.membership import (
     likelihood_ratio_membership,
@@ -17,7 +16,6 @@ from dptext.attacks.membership import (
     score_membership,
     shadow_membership,
 )
-from dptext.errors import ParameterError
 
 
 def softmax(logits):
@@ -93,13 +91,6 @@ def test_a_model_that_never_saw_the_members_gives_chance(world):
         assert not attack.at_1_percent.score.low > 0.03
 
 
-def test_the_area_is_that_of_scikit_learn_ties_included():
-    generator = np.random.default_rng(4)
-    members = generator.random(500) < 0.3
-    scores = np.round(generator.normal(size=500) + members, 1)
-    assert score_membership(scores, members).auc.score.value == pytest.approx(roc_auc_score(members, scores))
-
-
 def _covered(intervals, truth):
     return sum(low <= truth <= high for low, high in intervals)
 
@@ -137,20 +128,6 @@ def test_areas_near_one_are_covered():
         twin += above.mean() - 1.96 * spread**0.5 > truth
     assert stats.binomtest(missed, trials, 0.05, alternative="greater").pvalue > 1e-6
     assert stats.binomtest(twin, trials, 0.05, alternative="greater").pvalue < 1e-6
-
-
-def test_a_few_members_among_many_are_found():
-    """One in twenty: whoever accuses nobody is right in 95%, and the area still shows them (false alarm 1e-6)."""
-    generator = np.random.default_rng(11)
-    members = np.arange(2000) % 20 == 0
-    result = score_membership(generator.normal(size=2000) + 1.5 * members, members)
-    assert not result.accuracy.succeeded
-    assert result.auc.succeeded
-    assert result.at_1_percent.succeeded
-    for scale in (1e-300, 1e300):
-        assert score_membership(scale * (generator.normal(size=2000) + members), members).auc.succeeded
-    nothing = score_membership(generator.normal(size=2000), members)
-    assert not nothing.auc.succeeded
 
 
 def test_the_threshold_is_not_chosen_on_the_texts_it_is_tried_on():
@@ -221,39 +198,4 @@ def test_an_attack_that_says_the_same_of_everybody_is_no_proof_of_privacy():
     assert "same score" not in score_membership([0.3] * 39 + [0.4], [1] * 20 + [0] * 20).auc.detail
 
 
-def test_the_baseline_of_the_accuracy_is_the_larger_side():
-    result = score_membership(np.arange(10.0), np.arange(10) < 7)
-    assert (result.accuracy.baseline, result.accuracy.baseline_name) == (0.7, "majority class")
-    result = score_membership(np.arange(10.0), np.arange(10) < 5)
-    assert (result.accuracy.baseline, result.accuracy.baseline_name) == (0.5, "chance")
-
-
-def test_a_seed_repeats_the_shadow_attack():
-    generator = np.random.default_rng(9)
-    outputs, members = generator.dirichlet((1, 1), size=80), np.arange(80) < 40
-    once, repeated = (shadow_membership(outputs, members, outputs, members, seed=3) for _ in range(2))
-    assert once == repeated
-
-
-_FINE = np.full((6, 2), 0.5)
-_LABELS = np.array([0, 1, 0, 1, 0, 1])
-_MEMBERS = np.array([1, 1, 1, 0, 0, 0])
 _SHADOWS, _HALVES = np.full((4, 6, 2), 0.5), random_halves(6, 4, seed=1)
-
-
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: loss_membership(_FINE * np.nan, _LABELS, _MEMBERS), "probabilities that sum to 1"),
-        (lambda: loss_membership(_FINE * 3, _LABELS, _MEMBERS), "probabilities that sum to 1"),
-        (lambda: loss_membership(_FINE, _LABELS[:3], _MEMBERS), "labels must be one class from 0 to 1 for each of 6"),
-        (lambda: loss_membership(_FINE, _LABELS, _MEMBERS * 0), "members must hold two members"),
-        (lambda: score_membership([1.0, np.nan, 1, 1, 1, 1], _MEMBERS), "scores must be a row of finite"),
-        (lambda: shadow_membership(_FINE, _MEMBERS * 0 + 1, _FINE, _MEMBERS), "shadow_members must hold"),
-        (lambda: likelihood_ratio_membership(_FINE, _HALVES, _FINE, _LABELS, _MEMBERS), "shadow_outputs must be"),
-        (lambda: likelihood_ratio_membership(_SHADOWS, _HALVES * 0, _FINE, _LABELS, _MEMBERS), "were trained on it"),
-    ],
-)
-def test_what_is_wrong_is_named(call, says):
-    with pytest.raises(ParameterError, match=says.replace("(", r"\(").replace(")", r"\)")):
-        call()

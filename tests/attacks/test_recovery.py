@@ -11,7 +11,6 @@ from scipy import stats
 from dptext import TEM, Madlib, SanText, deniability, load_vectors
 from dptext.attacks import bayes_recovery, cross_corpus_recovery, expected_recovery, nearest_recovery
 from dptext.calibration.deniability import zipf_weights
-from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 
 
@@ -98,18 +97,6 @@ def test_unprotected_words_are_recovered_and_noise_is_not():
     assert not score.succeeded
 
 
-def test_functions_and_people_will_do(small):
-    prior = zipf_weights(len(small))
-    mechanism = TEM(small, epsilon=3.0)
-    rows = mechanism.distributions(list(small.words))
-    true, observed = drawn(mechanism, prior, 2000, 3)
-    plain = bayes_recovery(rows, prior, true, observed)
-    assert bayes_recovery(channel_of(mechanism), 7 * prior, true, observed) == plain
-    grouped = bayes_recovery(rows, prior, true, observed, people=np.arange(2000) // 100)
-    assert grouped.score.value == plain.score.value
-    assert (grouped.score.of, grouped.score.count) == ("people", 20)
-
-
 def test_the_nearest_vector_is_an_attack_on_points(small):
     generator = np.random.default_rng(4)
     true = generator.integers(300, size=400)
@@ -182,20 +169,6 @@ def test_a_point_far_from_the_origin_is_recovered():
     assert nearest_recovery(noise, words, true, seed=1).score.value <= most_by_luck(500, 1 / 20)
 
 
-def test_words_that_never_occur_are_no_baseline():
-    """Uniform words, and frequencies that name another: a hit by chance is no success beside a baseline of 0."""
-    generator = np.random.default_rng(11)
-    prior = np.r_[10.0, np.ones(399)]
-    true = 1 + generator.integers(399, size=500)
-    points, alarms = generator.normal(size=(400, 2)), 0
-    for _ in range(200):
-        named = points[generator.integers(400, size=500)]
-        score = nearest_recovery(named, points, true, prior=prior)
-        assert score.baseline == 1 / 400
-        alarms += score.succeeded
-    assert stats.binomtest(alarms, 200, 0.025, alternative="greater").pvalue > 1e-6
-
-
 def test_words_the_attacker_does_not_know_are_not_recovered(spaces):
     words, points, _, _ = spaces
     half = cross_corpus_recovery((words, points), (words[::2], points[::2]))
@@ -206,37 +179,4 @@ def test_words_the_attacker_does_not_know_are_not_recovered(spaces):
     assert (none.score.value, none.baseline, none.succeeded) == (0.0, 0.0, False)
 
 
-def test_the_order_of_words_and_the_length_of_vectors_do_not_matter(spaces):
-    words, points, turned_points, _ = spaces
-    order = np.random.default_rng(8).permutation(500)
-    plain = cross_corpus_recovery((words, points), (words, turned_points), anchors=60, seed=1)
-    other = cross_corpus_recovery(
-        (words, points),
-        ([words[n] for n in order], (turned_points * np.arange(1, 501)[:, None])[order]),
-        anchors=60,
-        seed=1,
-    )
-    assert other.score == plain.score
-
-
 # -- what cannot be judged -------------------------------------------------------------------------------------
-
-SPACE = (["a", "b", "c"], np.eye(3))
-
-
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: expected_recovery([[0.5, 0.4]] * 2, [1, 1]), "channel must hold distributions"),
-        (lambda: expected_recovery([[1.0]] * 3, [1, 1]), "one row for each of 2 inputs, got 3"),
-        (lambda: expected_recovery(np.eye(2), [1, np.nan]), "prior must be finite"),
-        (lambda: expected_recovery(np.eye(2), [1]), "prior must be one frequency"),
-        (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 2], [0, 0]), "true must lie between 0 and 1, entry 1"),
-        (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 1], [0, 1], people=["a"]), "people must be one for each"),
-        (lambda: nearest_recovery([[1.0, 2.0]], [[1.0], [2.0]], [0]), "points must have as many numbers"),
-        (lambda: cross_corpus_recovery(SPACE, (["a"], np.eye(3))), "attacker must have one vector a word"),
-    ],
-)
-def test_what_cannot_be_judged_is_refused(call, says):
-    with pytest.raises(ParameterError, match=says):
-        call()

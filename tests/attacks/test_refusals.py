@@ -1,0 +1,88 @@
+"""Arguments that attacks refuse, with the argument named."""
+
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+
+from dptext.attacks import (
+    attribute_inference,
+    author_reidentification,
+    bag_inversion,
+    bayes_recovery,
+    cross_corpus_recovery,
+    expected_recovery,
+    likelihood_ratio_membership,
+    linkage,
+    linkage_of_scores,
+    loss_membership,
+    nearest_recovery,
+    nearest_secrets,
+    random_halves,
+    score_membership,
+    shadow_membership,
+    sum_membership,
+)
+from dptext.errors import MissingExtraError, ParameterError
+
+NAN = float("nan")
+PROBABILITIES, LABELS, MEMBERS = np.full((6, 2), 0.5), np.array([0, 1] * 3), np.array([1, 1, 1, 0, 0, 0])
+SHADOWS, HALVES = np.full((4, 6, 2), 0.5), random_halves(6, 4, seed=1)
+SPACE = (["a", "b", "c"], np.eye(3))
+VECTORS = np.random.default_rng(1).normal(size=(200, 8))
+infer = partial(attribute_inference, np.arange(8.0)[:, None], folds=2, attackers="linear")
+invert = partial(bag_inversion, [[1.0]] * 12, [["a", "b", "c"]] * 12, [[1.0]] * 3)
+
+REFUSED = [
+    (lambda: infer(["a"] * 8), "labels must be of at least two kinds, got 1"),
+    (lambda: infer(list("aaaaaaab")), "labels: the rarest of 2 kinds comes from 1 people, fewer than 2 folds"),
+    (lambda: infer([*"aaaabbb", None]), "labels must be a plain value for every row, row 7 has none"),
+    (lambda: infer(list("aaaabbbb"), people=list("aaaabbbb")), "comes from 1 people, fewer than 2 folds"),
+    (lambda: infer(list("abababab"), attackers="forest"), "attackers must be some of"),
+    (lambda: invert([["a"]] * 4), "bags must be one for each of 3 vectors, got 4"),
+    (lambda: invert([["z"], ["y"], []]), "bags must hold at least one word that can be named"),
+    (lambda: invert([["a"]] * 3, top=3), "top must be an integer from 1 to 2"),
+    (lambda: linkage([[1.0], [NAN]], [[1.0]]), "original must be finite, row 1"),
+    (lambda: linkage(["a", "b"], [[1.0]]), "private must be of the kind of original"),
+    (lambda: linkage(["a", "b"], ["a"], similarity="euclidean"), "similarity must be 'cosine' or 'dot' for texts"),
+    (lambda: linkage([[1.0], [2.0]], [[1.0]] * 3), "truth must be given"),
+    (lambda: linkage([[1.0], [2.0]], [[1.0]], truth=[2]), "truth must lie between 0 and 1"),
+    (lambda: linkage_of_scores([[1.0, NAN]] * 2), "scores must be numbers or minus infinity, got NaN"),
+    (lambda: author_reidentification(["a", "b"], "xy", ["a"], "z"), "row 0 has an author without"),
+    (lambda: loss_membership(PROBABILITIES * 3, LABELS, MEMBERS), "outputs must be probabilities"),
+    (lambda: loss_membership(PROBABILITIES, LABELS[:3], MEMBERS), "labels must be one class from 0 to 1"),
+    (lambda: score_membership([1.0, NAN, 1, 1, 1, 1], MEMBERS), "scores must be a row of finite"),
+    (lambda: score_membership(np.arange(6.0), MEMBERS * 0), "members must hold two members"),
+    (lambda: shadow_membership(PROBABILITIES, MEMBERS, PROBABILITIES, MEMBERS, labels=LABELS), "give both"),
+    (
+        lambda: likelihood_ratio_membership(SHADOWS, HALVES * 0, PROBABILITIES, LABELS, MEMBERS),
+        "two shadows for each text that were trained on it",
+    ),
+    (lambda: sum_membership([NAN] * 3, np.eye(3), MEMBERS[2:5]), "released must be finite"),
+    (lambda: sum_membership([1.0] * 3, np.eye(2), MEMBERS[2:5]), "targets must be finite numbers of the shape"),
+    (lambda: nearest_secrets(VECTORS, [0, 500], [5, 6]), "names must lie between -1 and 199, entry 1 does not"),
+    (lambda: nearest_secrets(VECTORS, [-1, -1], [5, 6]), "no pair of which both words have one"),
+    (lambda: nearest_secrets(VECTORS, [0, 1], [5, 5]), "at least two of each kind"),
+    (lambda: expected_recovery([[0.5, 0.4]] * 2, [1, 1]), "channel must hold distributions"),
+    (lambda: expected_recovery([[1.0]] * 3, [1, 1]), "one row for each of 2 inputs, got 3"),
+    (lambda: expected_recovery(np.eye(2), [1, NAN]), "prior must be finite"),
+    (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 2], [0, 0]), "true must lie between 0 and 1, entry 1"),
+    (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 1], [0, 1], people=["a"]), "people must be one for each"),
+    (lambda: nearest_recovery([[1.0, 2.0]], [[1.0], [2.0]], [0]), "points must have as many numbers"),
+    (lambda: cross_corpus_recovery(SPACE, (["a"], np.eye(3))), "attacker must have one vector a word"),
+]
+
+
+def test_arguments_that_cannot_be_judged_are_refused():
+    for call, message in REFUSED:
+        with pytest.raises(ParameterError) as caught:
+            call()
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_missing_package_is_answered_with_its_install_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[audit\]"'):
+        linkage(["a", "b"], ["a"])
