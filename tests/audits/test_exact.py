@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dptext.audits import exact_delta, exact_loss
-from dptext.errors import ParameterError
 
 
 def distributions(inputs, outputs, seed=1):
@@ -61,17 +60,3 @@ def test_randomised_response_has_exactly_its_epsilon_and_no_delta(epsilon):
     delta, _, _ = exact_delta(np.log(shares), epsilon=epsilon / 2)
     assert delta == pytest.approx(truth - math.exp(epsilon / 2) * (1 - truth))
     assert exact_delta(np.log(shares), epsilon=1e4)[0] == 0  # beyond what e^epsilon can be as a float
-
-
-@pytest.mark.parametrize(
-    ("logs", "message"),
-    [
-        ([[0.0]], "at least two inputs"),
-        ([0.0, 0.0], "at least two inputs"),
-        (np.log([[0.5, 0.5], [0.5, 0.4]]), "row 1 .* is no distribution: it sums to 0.9"),
-        ([[0.0, -np.inf], [np.nan, 0.0]], "row 1 .* is no distribution"),
-    ],
-)
-def test_what_is_no_table_of_distributions_is_refused(logs, message):
-    with pytest.raises(ParameterError, match=message):
-        exact_loss(logs, allowed=1.0)
