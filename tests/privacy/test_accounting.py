@@ -1,6 +1,5 @@
 """Gaussian accounting against scipy, dp-accounting and mixtures worked out by hand; broken twins are rejected."""
 
-import copy
 import math
 from fractions import Fraction
 
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize, special
 
-from dptext.errors import ParameterError, RefusedError
+from dptext.errors import ParameterError
 from dptext.privacy.gaussian import (
     GaussianRelease,
     _mills,
@@ -23,8 +22,6 @@ from dptext.privacy.gaussian import (
 )
 from dptext.privacy.guarantee import Relation
 
-epsilons = st.floats(0.01, 60)
-deltas = st.floats(-25, -0.5).map(math.exp)
 sizes = st.floats(0.01, 100)
 
 
@@ -44,25 +41,6 @@ def test_sigma_and_epsilon_agree_with_dp_accounting(epsilon, delta):
     back = GaussianRelease(sigma=ours.sigma, sensitivity=3.0).epsilon(delta=delta)
     assert back == pytest.approx(get_epsilon_gaussian(ours.sigma / 3.0, delta), rel=2e-4)
     assert back <= epsilon
-
-
-@given(epsilons, deltas, sizes)
-def test_round_trip(epsilon, delta, sensitivity):
-    release = GaussianRelease.calibrated(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
-    assert release.epsilon(delta=delta) == pytest.approx(epsilon, rel=1e-3)
-    assert release.epsilon(delta=delta) <= epsilon
-    assert release.delta(epsilon=epsilon) <= delta * (1 + 3e-6)
-    assert by_scipy(release.mu, epsilon) <= delta * (1 + 1e-9) + 1e-14
-
-
-@given(sizes, sizes, deltas, st.floats(1.001, 3))
-def test_more_noise_and_more_delta_cost_less(sigma, sensitivity, delta, factor):
-    release = GaussianRelease(sigma=sigma, sensitivity=sensitivity)
-    base = release.epsilon(delta=delta)
-    assert GaussianRelease(sigma=sigma * factor, sensitivity=sensitivity).epsilon(delta=delta) <= base
-    assert GaussianRelease(sigma=sigma, sensitivity=sensitivity * factor).epsilon(delta=delta) >= base
-    assert release.epsilon(delta=min(0.999, delta * factor)) <= base
-    assert release.delta(epsilon=base + 0.1) <= release.delta(epsilon=base)
 
 
 def test_delta_of_no_epsilon_is_the_total_variation_and_epsilon_of_that_delta_is_none():
@@ -140,18 +118,6 @@ def test_a_split_costs_what_the_whole_cost(weights, sigma):
     assert repeated.relation is Relation.SUBSTITUTION
 
 
-def test_thirds_are_a_split():
-    assert len(GaussianRelease(sigma=1.0).split([1 / 3] * 3)) == 3
-    assert len(GaussianRelease(sigma=1.0).split([0.1] * 10)) == 10
-
-
-def test_relations_do_not_mix_and_nothing_does_not_compose():
-    with pytest.raises(RefusedError, match="one relation"):
-        compose_gaussians(GaussianRelease(sigma=1.0), GaussianRelease(sigma=1.0, relation=Relation.SUBSTITUTION))
-    with pytest.raises(ParameterError, match="at least one release"):
-        compose_gaussians()
-
-
 # -- zCDP -----------------------------------------------------------------------------------------------------
 
 
@@ -167,33 +133,6 @@ def test_zcdp_of_a_gaussian_bounds_its_renyi_divergences():
 
 
 # -- arguments ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf])
-def test_what_is_no_amount_is_refused(value):
-    with pytest.raises(ParameterError, match=r"^sigma must be"):
-        GaussianRelease(sigma=value)
-    with pytest.raises(ParameterError, match=r"^epsilon must be"):
-        GaussianRelease.calibrated(epsilon=value, delta=0.1)
-
-
-@pytest.mark.parametrize("delta", [0, 1, 2.0, math.nan])
-def test_a_delta_outside_the_open_interval_is_refused(delta):
-    for ask in (GaussianRelease(sigma=1.0).epsilon, GaussianRelease(sigma=1.0).guarantee):
-        with pytest.raises(ParameterError, match=r"^delta must be"):
-            ask(delta=delta)
-
-
-def test_other_arguments():
-    with pytest.raises(ParameterError, match="relation must be one of 'substitution', 'add/remove', got 'neighbours'"):
-        GaussianRelease(sigma=1.0, relation="neighbours")
-    with pytest.raises(ParameterError, match="no float holds"):
-        GaussianRelease.calibrated(epsilon=1e-300, delta=1e-300)
-    for shares in ([], [0.0, 1.0], [0.6, 0.6]):
-        with pytest.raises(ParameterError, match="share"):
-            GaussianRelease(sigma=1.0).split(shares)
-    assert GaussianRelease(sigma=np.float32(2.0)) == GaussianRelease(sigma=np.int64(2)) == GaussianRelease(sigma=2.0)
-    assert copy.deepcopy(GaussianRelease(sigma=1.0)) == GaussianRelease(sigma=1.0)
 
 
 def test_extreme_ratios_are_refused_and_never_perfect_privacy():
@@ -218,16 +157,6 @@ def by_quadrature(sigma, epsilon):
     a, b = 1 / (2 * sigma), epsilon * sigma
     area, _ = integrate.quad(lambda t: math.exp(a * t - b * t - t * t / 2) * -math.expm1(-2 * a * t), 0, np.inf)
     return -((a - b) ** 2) / 2 - math.log(2 * math.pi) / 2 + math.log(area)
-
-
-@pytest.mark.parametrize("sensitivity", [0.5, 17.0])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 16.0])
-def test_delta_agrees_with_scipy(epsilon, sensitivity):
-    for share in (0.05, 0.3, 1.0, 3.0):
-        delta = delta_by_scipy(share * sensitivity, epsilon, sensitivity)
-        if delta > 1e-9:
-            ours = gaussian_delta(share * sensitivity, epsilon=epsilon, sensitivity=sensitivity)
-            assert delta * (1 - 1e-9) <= ours <= delta * (1 + 2e-6)
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 8.0, 500.0])

@@ -8,18 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dptext.errors import ParameterError
 from dptext.privacy.budgets import ASSUMED_USERS, DeltaWarning, delta_too_large, warn_of_delta
 
 
 @given(st.integers(1, 10**9), st.floats(-25, -0.01).map(math.exp))
 def test_the_threshold_is_one_over_the_public_bound(users, delta):
     assert (delta_too_large(delta, public_users=users) is not None) == (delta * users >= 1)
-
-
-def test_equality_is_too_large():
-    assert delta_too_large(2.0**-10, public_users=1024) is not None
-    assert delta_too_large(2.0**-10, public_users=1023) is None
 
 
 def test_without_a_bound_a_convention_is_taken_and_said():
@@ -37,18 +31,6 @@ def test_it_warns_where_it_was_called():
         warnings.simplefilter("error")
         warn_of_delta(1e-6, public_users=10_000)
         warn_of_delta(1e-6)
-
-
-@pytest.mark.parametrize("users", [0, 1.5])
-def test_users_must_be_a_number_of_people(users):
-    with pytest.raises(ParameterError, match=r"^public_users must be"):
-        delta_too_large(1e-6, public_users=users)
-
-
-def test_delta_must_be_one():
-    for delta in (0.0, 1.0, math.nan):
-        with pytest.raises(ParameterError, match=r"^delta must be"):
-            delta_too_large(delta)
 
 
 def test_no_data_is_taken():

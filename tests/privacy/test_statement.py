@@ -119,13 +119,9 @@ statements = st.builds(
 
 
 @given(statements)
-def test_a_statement_survives_the_way_to_json_and_back(original):
-    assert PrivacyStatement.from_json(original.to_json()) == original
-
-
-@given(statements)
-def test_every_written_statement_follows_the_schema(original):
+def test_a_statement_survives_json_and_follows_the_schema(original):
     FOLLOWS_SCHEMA.validate(json.loads(original.to_json()))
+    assert PrivacyStatement.from_json(original.to_json()) == original
 
 
 @pytest.mark.parametrize("guarantee", ONE_OF_EACH_KIND, ids=repr)
@@ -142,42 +138,6 @@ def test_infinities_are_spelled_out_because_json_has_none():
     assert data["claimed_epsilon"] == "infinity"
 
 
-def test_an_infinite_parameter_is_refused_or_survives_json():
-    try:
-        original = statement(parameters={"threshold": math.inf})
-    except ParameterError:
-        return
-    FOLLOWS_SCHEMA.validate(json.loads(original.to_json()))
-    assert PrivacyStatement.from_json(original.to_json()) == original
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"mechanism": "infinity"},
-        {"condition": "infinity"},
-        {"release_id": "infinity"},
-        {"guarantee": NoGuarantee("infinity")},
-        {"guarantee": MetricDP(1.0, "infinity", 2.0)},
-        {"guarantee": MetricDP(1.0, "euclidean", 2.0, "infinity")},
-        {"exposed": ("infinity",)},
-        {"parameters": {"infinity": 1.0}},
-    ],
-    ids=repr,
-)
-def test_the_word_infinity_is_a_word_where_words_stand(changes):
-    original = statement(**changes)
-    assert PrivacyStatement.from_json(original.to_json()) == original
-
-
-def test_a_parameter_that_is_the_word_infinity_is_refused_or_stays_a_word():
-    try:
-        original = statement(parameters={"norm": "infinity"})
-    except ParameterError:
-        return
-    assert PrivacyStatement.from_json(original.to_json()) == original
-
-
 def test_the_schema_names_the_fields_and_the_version_that_are_written():
     data = plain()
     assert set(SCHEMA["properties"]) == set(SCHEMA["required"]) == set(data)
@@ -187,141 +147,7 @@ def test_the_schema_names_the_fields_and_the_version_that_are_written():
     assert SCHEMA["properties"]["trust"]["enum"] == [str(trust) for trust in Trust]
 
 
-def test_other_alphabets_stay_readable_in_the_file():
-    assert "Wörter, 单词" in statement(condition="Wörter, 单词").to_json()
-
-
 # -- reading strictly -----------------------------------------------------------------------------------------
-
-
-def assert_refused(text, *names):
-    """A DataError on one line that holds each of the names."""
-    with pytest.raises(DataError) as caught:
-        PrivacyStatement.from_json(text)
-    message = str(caught.value)
-    assert len(message.splitlines()) == 1
-    for name in names:
-        assert name in message
-    assert caught.value.__cause__ is None
-    return message
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "epsilon: 1",
-        "{",
-        statement().to_json()[:-20],
-        "[" * 100_000,
-        '{"schema": ' + "1" * 5000 + "}",
-    ],
-    ids=["empty", "yaml", "brace", "cut", "deep", "long number"],
-)
-def test_what_is_no_json_is_refused(text):
-    assert_refused(text, "JSON")
-
-
-@pytest.mark.parametrize("text", ["[]", "[1]", "null", "3", '"pure"', "true"])
-def test_json_that_is_no_object_is_refused(text):
-    assert_refused(text, "object")
-
-
-@pytest.mark.parametrize("version", [0, 1, 3, "2", None, True, [1], 2.0])
-def test_another_schema_version_is_refused(version):
-    assert_refused(json.dumps(plain() | {"schema": version}), "schema version 2")
-
-
-def test_a_missing_schema_version_is_refused():
-    data = plain()
-    del data["schema"]
-    assert_refused(json.dumps(data), "schema version 2")
-
-
-def test_a_missing_field_is_refused_by_name():
-    for name in [name for name in SCHEMA["required"] if name != "schema"]:
-        data = plain()
-        del data[name]
-        assert_refused(json.dumps(data), name)
-
-
-def test_an_unknown_field_is_refused_by_name():
-    assert_refused(json.dumps(plain() | {"epsilon_total": 1.0}), "epsilon_total")
-
-
-WRONG_TYPES = [
-    *((name, 5) for name in ("unit", "relation", "condition", "trust", "mechanism")),
-    *((name, 5) for name in ("data_sha256", "release_id", "supersedes", "software")),
-    *((name, None) for name in ("guarantee", "unit", "relation", "condition", "trust", "mechanism", "slack")),
-    *((name, None) for name in ("parameters", "assumptions", "exposed", "seeded")),
-    ("guarantee", []),
-    ("guarantee", "pure"),
-    ("parameters", []),
-    ("assumptions", "one"),
-    ("exposed", {"a": "b"}),
-    ("slack", "0"),
-    ("slack", True),
-    ("slack", "infinity"),
-    ("claimed_epsilon", []),
-    ("claimed_epsilon", True),
-    ("seeded", 1),
-    ("seeded", "no"),
-]
-
-
-def test_a_field_of_the_wrong_type_is_refused_by_name():
-    for name, value in WRONG_TYPES:
-        assert_refused(json.dumps(plain() | {name: value}), name)
-
-
-WRONG_VALUES = [
-    ("slack", -1.0),
-    ("claimed_epsilon", -1.0),
-    ("claimed_epsilon", "three"),
-    ("data_sha256", "abc"),
-    ("data_sha256", "A" * 64),
-    ("data_sha256", "a" * 64 + "\n"),
-    ("assumptions", [5]),
-    ("exposed", ["letter case", None]),
-    ("parameters", {"beta": [0.1]}),
-    ("parameters", {"beta": {"of": 1}}),
-]
-
-
-def test_a_field_with_a_wrong_value_is_refused_by_name():
-    for name, value in WRONG_VALUES:
-        assert_refused(json.dumps(plain() | {name: value}), name)
-
-
-@pytest.mark.parametrize("name", ["unit", "relation", "trust"])
-@pytest.mark.parametrize("value", ["colour", "Word"])
-def test_a_choice_that_does_not_exist_is_refused_by_name(name, value):
-    assert_refused(json.dumps(plain() | {name: value}), name)
-
-
-@pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity"])
-@pytest.mark.parametrize("name", ["slack", "claimed_epsilon"])
-def test_literals_that_json_does_not_have_are_refused(literal, name):
-    text = re.sub(rf'"{name}": [^,]*', f'"{name}": {literal}', statement().to_json())
-    assert literal in text
-    assert_refused(text)
-
-
-@pytest.mark.parametrize(
-    ("guarantee", "name"),
-    [
-        ({"kind": "renyi", "epsilon": 1.0}, "kind"),
-        ({"kind": "pure"}, "guarantee"),
-        ({"kind": "pure", "epsilon": -1.0}, "epsilon"),
-        ({"kind": "pure", "epsilon": "1"}, "epsilon"),
-        ({"kind": "approximate", "epsilon": 1.0, "delta": 2.0}, "delta"),
-        ({"kind": "approximate", "epsilon": 1.0, "delta": "infinity"}, "delta"),
-        ({"kind": "metric", "epsilon": 1.0, "metric": "l1", "max_distance": "far", "space": None}, "max_distance"),
-        ({"kind": "metric", "epsilon": 1.0, "metric": "l1", "max_distance": None, "space": 5}, "space"),
-    ],
-)
-def test_a_broken_guarantee_is_refused_by_name(guarantee, name):
-    assert_refused(json.dumps(plain() | {"guarantee": guarantee}), name)
 
 
 strange = st.recursive(
@@ -368,30 +194,6 @@ def test_a_guarantee_that_is_read_is_one_that_the_schema_allows(guarantee, name,
 # -- checked at birth, frozen afterwards ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("guarantee", 1.5),
-        ("unit", "person"),
-        ("slack", math.nan),
-        ("slack", -1e-9),
-        ("claimed_epsilon", -1.0),
-        ("data_sha256", "abc"),
-        ("parameters", {"beta": [0.1]}),
-        ("assumptions", (1,)),
-    ],
-)
-def test_what_could_not_be_written_is_refused_at_birth_by_name(name, value):
-    with pytest.raises(ParameterError, match=name):
-        statement(**{name: value})
-
-
-def test_choices_given_as_plain_strings_mean_the_same():
-    assert statement(unit="word", relation="substitution", trust="local").explain() == statement().explain()
-    assert statement(unit="word", relation="add/remove").unit is Unit.WORD
-    statement().compose(statement(unit="word", relation="substitution"))
-
-
 @pytest.mark.parametrize("name", ["guarantee", "unit", "exposed", "parameters", "slack", "seeded", "new"])
 def test_a_statement_cannot_be_changed(name):
     with pytest.raises((FrozenInstanceError, AttributeError)):
@@ -409,14 +211,6 @@ def test_the_parameters_of_a_statement_cannot_be_changed():
         del output.parameters["beta"]
     given_parameters["beta"] = 0.5
     assert output.parameters == {"beta": 0.001}
-
-
-def test_lists_given_to_a_statement_are_copied():
-    exposed, assumptions = ["letter case"], ["the vectors are public"]
-    output = statement(exposed=exposed, assumptions=assumptions)
-    exposed.clear()
-    assumptions.clear()
-    assert (output.exposed, output.assumptions) == (("letter case",), ("the vectors are public",))
 
 
 @given(statements)
@@ -484,26 +278,6 @@ def test_the_epsilon_of_a_statement_is_that_of_the_worst_pair_with_its_slack(gua
     assert statement(guarantee=guarantee, slack=0.25).epsilon == epsilon
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("unit", Unit.DOCUMENT),
-        ("unit", Unit.USER),
-        ("unit", Unit.EXAMPLE),
-        ("relation", Relation.ADD_REMOVE),
-    ],
-)
-def test_statements_of_another_unit_or_relation_do_not_compose(name, value):
-    for pair in ((statement(), statement(**{name: value})), (statement(**{name: value}), statement())):
-        with pytest.raises(RefusedError, match=f"one {name}.*convert"):
-            pair[0].compose(pair[1])
-
-
-def test_guarantees_that_do_not_add_do_not_compose_as_statements_either():
-    with pytest.raises(RefusedError, match="approx_from_zcdp"):
-        statement(guarantee=ZCDP(1.0)).compose(statement(guarantee=ApproxDP(1.0, 1e-6)))
-
-
 def test_a_composed_statement_adds_what_is_lost_and_merges_what_is_said():
     first = statement(
         slack=0.25,
@@ -558,19 +332,6 @@ def test_a_composed_statement_says_what_papers_would_print_for_the_whole(first, 
     assert statement(**second).compose(statement(**first)).claimed_epsilon == total
 
 
-def test_metric_statements_over_other_vectors_count_with_their_worst_pairs():
-    first = statement(guarantee=MetricDP(1.0, "euclidean", 2.0, "vectors of 2014"))
-    second = statement(guarantee=MetricDP(1.0, "euclidean", 3.0, "vectors of 2024"))
-    assert first.compose(first).guarantee == MetricDP(2.0, "euclidean", 2.0, "vectors of 2014")
-    assert first.compose(second).guarantee == PureDP(5.0)
-
-
-def test_a_part_without_a_guarantee_leaves_the_whole_without_one():
-    total = statement().compose(statement(guarantee=NoGuarantee("empirical")))
-    assert total.guarantee == NoGuarantee("empirical")
-    assert total.epsilon == math.inf
-
-
 @pytest.mark.slow
 @given(statements, statements)
 def test_a_composed_statement_never_promises_more_than_its_parts(first, second):
@@ -585,18 +346,3 @@ def test_a_composed_statement_never_promises_more_than_its_parts(first, second):
     assert set(first.exposed + second.exposed) == set(total.exposed)
     assert set(first.assumptions + second.assumptions) == set(total.assumptions)
     assert total.seeded == (first.seeded or second.seeded)
-
-
-def test_a_condition_that_was_edited_in_words_alone_is_refused():
-    data = plain(condition=Condition(requirements=(SameLayout(),)))
-    assert data["condition"]["in_words"] != "any two texts"
-    data["condition"]["in_words"] = "any two texts"
-    assert_refused(json.dumps(data), "edited")
-
-
-def test_a_name_that_is_there_twice_is_refused():
-    """People read the first one, parsers the last."""
-    text = statement(guarantee=PureDP(9.0)).to_json()
-    twice = text.replace('"guarantee": {', '"guarantee": {"kind": "pure", "epsilon": 0.1},\n  "guarantee": {', 1)
-    with pytest.raises(DataError, match="each thing once"):
-        PrivacyStatement.from_json(twice)
