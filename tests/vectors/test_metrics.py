@@ -20,7 +20,6 @@ from dptext.vectors.metrics import (
     conformal_factors,
     directions,
     metric_space,
-    refute_metric,
 )
 from dptext.vectors.search import ExactDistances
 
@@ -175,13 +174,6 @@ def test_lattices_of_any_scale_and_dimension_do_not_overflow(dimension, scale, o
             assert (np.abs(result - want) <= 2 * table.rounding + UNIT * want * 1.01).all()
 
 
-@pytest.mark.parametrize("kind", ["manhattan", "chebyshev"])
-def test_rows_at_one_point_have_distance_zero_on_a_lattice(kind):
-    for points in (np.zeros((4, 3)), np.full((4, 3), 1e20), np.full((4, 1), -0.1)):
-        for table in tables(kind, points.astype(np.float32)):
-            assert not table.distances(table.rows(np.arange(4)), table.columns(0, 4), 1e9).any()
-
-
 def test_a_row_of_zeros_lies_on_the_first_axis():
     points = np.array([[0, 0], [2, 0], [0, 3], [-1e-30, 0]], dtype=np.float32)
     np.testing.assert_array_equal(directions(points), [[1, 0], [1, 0], [0, 1], [-1, 0]])
@@ -209,17 +201,6 @@ def test_the_ball_ends_at_length_one(row, inside):
     else:
         with pytest.raises(DataError, match=r"row 1 does not lie inside the unit ball \(1 rows do not"):
             conformal_factors(points)
-
-
-def test_names_that_are_not_offered_are_refused_with_what_to_do(small):
-    for name in ("cosine", "Cosine", "cos"):
-        with pytest.raises(ParameterError, match=r"breaks the triangle inequality.*use 'angular'"):
-            metric_space(small, name, rate=1.0, threshold=1.0)
-    for wrong in ("hamming", None, 3, np.zeros(2)):
-        with pytest.raises(ParameterError, match=r"must be one of 'euclidean', 'angular'.*or a function"):
-            metric_space(small, wrong, rate=1.0, threshold=1.0)
-    # the counterexample of the message
-    assert 2 * (1 - math.cos(math.pi / 4)) < 1
 
 
 # -- a caller's function -----------------------------------------------------------------------------------------
@@ -296,22 +277,6 @@ def test_a_function_that_is_a_metric_is_taken_and_its_assumption_is_stated(small
 
     impostor.__name__ = other
     assert metric_space(small, impostor, rate=1.0, threshold=3.0).space != space.space
-
-
-def test_rounding_is_no_violation(small):
-    def angle(rows, matrix):  # an arc cosine: 2e-8 from a row to itself
-        return np.arccos(np.clip(1 - cosine(rows, matrix), -1, 1))
-
-    triples, _ = refute_metric(small.matrix, angle, unknown=300, limit=3.0)
-    assert triples > 90_000
-
-
-def test_a_function_without_a_name_is_refused(small):
-    import functools
-
-    for nameless in (lambda rows, matrix: canberra(rows, matrix), functools.partial(canberra)):
-        with pytest.raises(ParameterError, match="a metric needs a name for the statement"):
-            metric_space(small, nameless, rate=1.0, threshold=3.0)
 
 
 def test_a_private_word_never_ends_in_an_error():

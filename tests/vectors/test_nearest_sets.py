@@ -1,6 +1,5 @@
 """Sets of the nearest rows, against a computation in integers."""
 
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
@@ -9,7 +8,6 @@ import pytest
 
 from dptext import threads
 from dptext.errors import ParameterError
-from dptext.noise.subset_selection import best_size
 from dptext.vectors import nearest_sets
 from dptext.vectors.nearest_sets import NearestSets
 
@@ -144,25 +142,6 @@ def test_a_memory_map_is_used_in_place(tmp_path):
     np.testing.assert_array_equal(sets.find(queries, 40), find_in_integers(matrix, queries, 40))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 250_000])
-def test_a_million_rows_need_100_mib_beside_matrix_and_result(count):
-    matrix = coarse(1_000_000, 4)
-    queries = np.concatenate([coarse(30, 4, seed=14), np.zeros((2, 4), np.float32)])
-    tracemalloc.start()
-    try:
-        sets = NearestSets(matrix)
-        sets.find(queries, count)
-        peak = tracemalloc.get_traced_memory()[1] - 8 * count * len(queries)
-        tracemalloc.reset_peak()
-        sets.profile(queries)
-        beside_profile = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 100 * 2**20
-    assert beside_profile < 200 * 2**20
-
-
 def test_similarities_are_those_of_integers():
     matrix, queries = drawn(2000, 10), drawn(20, 10, seed=15)
     sets = NearestSets(matrix)
@@ -190,23 +169,6 @@ def test_a_profile_is_that_of_integers(size, itself, monkeypatch):
     assert (np.diff(profile.ranks) <= np.maximum(1.0, profile.ranks[:-1] * 0.02 + 1)).all()
 
 
-def test_a_profile_chooses_a_size():
-    # 100 clusters of 50: with a large enough ratio, the set is the cluster
-    centres = np.eye(100, 128)
-    matrix = on_the_grid(np.repeat(centres, 50, axis=0) + drawn(5000, 128, seed=17) * 0.1)
-    rows = np.arange(0, 5000, 250)
-    profile = NearestSets(matrix).profile(matrix[rows], leave_out=rows)
-    assert 40 <= best_size(8.0, profile) <= 49
-
-
-def test_another_shape_or_type_is_refused():
-    foreign = np.zeros((2, 2), dtype=">f4" if np.little_endian else "<f4")
-    shapes = [np.zeros(shape, dtype=np.float32) for shape in ((0, 2), (2, 0), (2,), (1, 2**16 + 1))]
-    for matrix in (np.zeros((2, 2)), foreign, *shapes):
-        with pytest.raises(ParameterError, match="rows of float32 numbers"):
-            NearestSets(matrix)
-
-
 @pytest.mark.parametrize("value", [0.3, 2.0**-16, 1.0, -1.0, np.nan, np.inf, 1e38])
 def test_finer_and_longer_vectors_are_refused(value):
     matrix = np.zeros((300_000, 2), dtype=np.float32)
@@ -217,34 +179,3 @@ def test_finer_and_longer_vectors_are_refused(value):
     for queries in (matrix[-2:], matrix[-2:].astype(np.float64), [[2.0**-40, 0.0]]):  # float32 would hold the last
         with pytest.raises(ParameterError, match="queries must be vectors of length at most 1 in whole units"):
             sets.find(queries, 1)
-
-
-def test_vectors_of_length_one_are_taken():
-    units = np.array([[1.0, 0.0], [0.0, -1.0], [19661.0, 26215.0]]) / [[1], [1], [UNITS]]
-    assert NearestSets(units[:2].astype(np.float32)).find(units[:2], 1).tolist() == [[0], [1]]
-    with pytest.raises(ParameterError, match="length at most 1"):
-        NearestSets(units.astype(np.float32))  # by less than a part in 10^4
-
-
-def test_other_queries_counts_and_rows_are_refused():
-    sets, queries = NearestSets(drawn(5, 3)), drawn(2, 3)
-    for wrong in (queries[0], queries[:, :2], [["a", "b", "c"]], queries.astype(int)):
-        with pytest.raises(ParameterError, match="queries must be rows of 3 floating-point numbers"):
-            sets.find(wrong, 1)
-    for count in (0, 6, 1.0, True):
-        with pytest.raises(ParameterError, match="count must be an integer from 1 to 5"):
-            sets.find(queries, count)
-    for rows in ([0, 1], [[0]], [[0.0], [1.0]]):
-        with pytest.raises(ParameterError, match="rows must be integers of the shape"):
-            sets.similarities(queries, rows)
-    for rows in ([[0], [5]], [[-1], [0]]):
-        with pytest.raises(ParameterError, match="rows must be from 0 to 4"):
-            sets.similarities(queries, rows)
-    for rows in ([0], [0, 5], [-1, 0], [0.0, 1.0], [[0, 1]]):
-        with pytest.raises(ParameterError, match="leave_out must be"):
-            sets.profile(queries, rows)
-    with pytest.raises(ParameterError, match="a profile needs a query"):
-        sets.profile(queries[:0])
-    with pytest.raises(ParameterError, match="two rows that count"):
-        NearestSets(drawn(2, 3)).profile(queries, [0, 1])
-    assert sets.find(queries[:0], 2).shape == (0, 2)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from dptext.errors import ParameterError
 from dptext.vectors.search import ExactDistances, NearestNeighbours
 
 
@@ -39,31 +38,6 @@ def test_rounding_bounds_the_error_of_every_distance():
     error = np.abs(result - np.sqrt(brute_force(matrix))).max()
     assert 0 < error <= 2 * table.rounding
     assert table.rounding < 1e-5
-
-
-def test_the_largest_norms_do_not_overflow_the_integers():
-    matrix = np.array([[1e30, 0.0], [-1e30, 0.0], [0.0, 1e-30]], dtype=np.float32)
-    table = ExactDistances(matrix)
-    squared = table.squared(table.rows(np.arange(3)), table.columns(0, 3))
-    assert squared[0, 1] <= 2**53
-    assert squared[0, 1] == 4 * squared[0, 2]
-
-
-def test_points_that_are_all_zero_have_distance_zero():
-    table = ExactDistances(np.zeros((4, 3)))
-    assert not table.squared(table.rows(np.arange(4)), table.columns(0, 4)).any()
-
-
-@pytest.mark.parametrize("size", [1, 511, 513, 5000])
-@pytest.mark.parametrize("length", [0.01, 1000.0])
-def test_neighbours_are_those_of_brute_force(size, length):
-    generator = np.random.default_rng(4)
-    matrix = generator.normal(size=(size, 12)).astype(np.float32)
-    queries = generator.normal(size=(700, 12)) * length
-    result = NearestNeighbours(matrix).find_several(queries, 1)[:, 0]
-    squared = ((queries[:, None] - matrix[None].astype(np.float64)) ** 2).sum(axis=2)
-    reached = squared[np.arange(700), result]
-    np.testing.assert_allclose(reached, squared.min(axis=1), rtol=1e-12)
 
 
 def test_near_ties_that_float32_cannot_see_are_decided_exactly():
@@ -114,18 +88,6 @@ def test_several_neighbours_are_those_of_brute_force_in_order(size, count, lengt
     np.testing.assert_allclose(reached, np.sort(squared, axis=1)[:, :count], rtol=1e-12)
 
 
-def test_the_nearest_of_several_is_the_nearest():
-    generator = np.random.default_rng(8)
-    # many ties and near ties, across blocks
-    matrix = np.rint(generator.normal(size=(4000, 3)) * 3).astype(np.float32)
-    queries = np.rint(generator.normal(size=(500, 3)) * 4) / 2
-    search = NearestNeighbours(matrix)
-    several = search.find_several(queries, 3)
-    np.testing.assert_array_equal(several[:, 0], search.find_several(queries, 1)[:, 0])
-    squared = ((queries[:, None] - matrix[None].astype(np.float64)) ** 2).sum(axis=2)  # exact: small halves
-    np.testing.assert_array_equal(several, np.argsort(squared, axis=1, kind="stable")[:, :3])  # ties: the lower row
-
-
 def test_several_neighbours_that_float32_cannot_tell_apart():
     generator = np.random.default_rng(9)
     base = generator.normal(size=8).astype(np.float32)
@@ -139,11 +101,3 @@ def test_several_neighbours_that_float32_cannot_tell_apart():
     assert (reached - np.sort(squared, axis=1)[:, :2]).max() < 1e-13
     alone = np.concatenate([search.find_several(queries[index : index + 1], 2) for index in range(100)])
     np.testing.assert_array_equal(several, alone)
-
-
-def test_no_queries_no_neighbours_and_too_many_are_refused():
-    search = NearestNeighbours(np.ones((4, 2), dtype=np.float32))
-    assert search.find_several(np.empty((0, 2)), 2).shape == (0, 2)
-    assert search.find_several(np.ones((1, 2)), 4).tolist() == [[0, 1, 2, 3]]
-    with pytest.raises(ParameterError, match="count must be an integer from 1 to 4, got 5"):
-        search.find_several(np.ones((1, 2)), 5)

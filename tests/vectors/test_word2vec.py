@@ -1,6 +1,5 @@
 """Text files, GloVe's and word2vec's: what is read, and how a broken line is named."""
 
-import logging
 import tracemalloc
 
 import numpy as np
@@ -122,17 +121,6 @@ def test_lines_at_once_and_one_by_one_read_the_same(fields):
 # -- the binary format ---------------------------------------------------------------------------------------------
 
 
-WORDS = ["the", ".", "Cat", "cat", "déjà", "dog"]
-MATRIX = [[0.1, 0.2], [0.5, 0.5], [1, 2], [3, 4], [5, 6], [7, 8]]
-
-
-@pytest.mark.parametrize("end", [b"\n", b""])
-def test_words_and_binary_numbers(file, word2vec, end):
-    vectors = dptext.load_vectors(file(word2vec(WORDS, MATRIX, end=end), "a.bin"))
-    assert vectors.words == ("the", "cat", "déjà", "dog", "<unk>")
-    assert vectors["cat"].tolist() == [1, 2]
-
-
 def test_numbers_may_hold_spaces_and_line_feeds(file, word2vec):
     matrix = np.frombuffer(b" \n \n\n\n  a  \n\n\n\n\n    \n \n b\n\n cccc", dtype="<f4").reshape(2, 4)
     vectors = dptext.load_vectors(file(word2vec(["cat", "dog"], matrix), "a.bin"))
@@ -148,22 +136,6 @@ def test_rows_across_blocks(file, word2vec, dimension, end, small_blocks):
     vectors = dptext.load_vectors(file(word2vec(names, rows, end=end), "a.bin"))
     assert vectors.words[:-1] == tuple(names)
     np.testing.assert_array_equal(vectors.matrix[:-1], rows)
-
-
-def test_a_word_that_is_not_utf8_is_left_out_and_counted(file, word2vec, caplog):
-    path = file(word2vec(["the", b"secret\xc3", "dog"], [[1, 2], [3, 4], [5, 6]]), "a.bin")
-    with caplog.at_level(logging.INFO, "dptext"):
-        assert dptext.load_vectors(path).words == ("the", "dog", "<unk>")
-    assert "2 of the first 3 entries are words, 0 are other forms of these, 1 are not UTF-8 (a.bin)" in caplog.text
-
-
-def test_a_limit_reads_no_more_rows_than_it_takes(file, word2vec, counted_blocks):
-    names = ["w" + "".join("abcdefghij"[int(digit)] for digit in str(n)) for n in range(5000)]
-    path = file(word2vec(names, np.ones((5000, 3))), "a.bin")
-    assert len(dptext.load_vectors(path, limit=100)) == 100
-    assert len(counted_blocks) <= 2
-    assert len(dptext.load_vectors(path)) == 5001
-    assert len(counted_blocks) > 5
 
 
 NO_HEADER = (
@@ -198,14 +170,6 @@ NOT_FINITE_ROW = "a.bin, row 2: the vector holds NaN or infinity; remove or repa
 )
 def test_a_broken_file_is_named_by_its_row(refused, file, content, message):
     refused(file(content, "a.bin"), message)
-
-
-def test_text_has_at_most_as_many_dimensions_as_a_header_may_name(refused, file):
-    content = b"word" + b" 1" * 1_000_001 + b"\n"
-    refused(
-        file(content, "a.txt"),
-        "a.txt, line 1: expected a word and 1 to 1,000,000 numbers, each after one space, got 1,000,001",
-    )
 
 
 # -- the line of rows and dimension --------------------------------------------------------------------------------
@@ -247,17 +211,3 @@ def test_a_header_that_does_not_keep_its_promise(refused, file, word2vec, header
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10_000_000
-
-
-@pytest.mark.parametrize("name", ["a.txt", "a.bin"])
-def test_a_promise_beyond_the_limit_is_not_looked_at(file, word2vec, name):
-    header = b"100 2\n"
-    content = word2vec(["cat", "dog", "cow"], [[1, 2], [3, 4], [5, 6]], header=header)
-    if name == "a.txt":
-        content = header + b"cat 1 2\ndog 3 4\ncow 5 6\n"
-    assert dptext.load_vectors(file(content, name), limit=3).words == ("cat", "dog", "<unk>")
-
-
-def test_a_header_alone(refused, file):
-    refused(file("0 2\n", "a.txt"), "a.txt holds no vectors: expected a word and its numbers on each line")
-    refused(file("0 2\n", "a.bin"), "a.bin holds no vectors: its header says so")

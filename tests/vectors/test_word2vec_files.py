@@ -35,12 +35,6 @@ def test_cut_or_foreign_data_in_a_compressed_file(refused, tmp_path, name, pack,
         refused(tmp_path / name, BROKEN.format(name))
 
 
-def test_an_empty_compressed_file_holds_nothing(refused, tmp_path):
-    for name in ("a.txt.gz", "a.txt.zst", "a.txt"):
-        (tmp_path / name).write_bytes(b"")
-        refused(tmp_path / name, f"{name} holds no vectors: expected a word and its numbers on each line")
-
-
 def archive(path):
     with zipfile.ZipFile(path, "w") as packed:
         packed.writestr("glove.txt", "secret 1 2\n")

@@ -53,30 +53,6 @@ def test_the_diameter_bound_holds(small):
     assert farthest <= small.diameter_bound <= 2 * farthest
 
 
-@pytest.mark.parametrize(
-    ("words", "matrix", "message"),
-    [
-        (WORDS, MATRIX[:2], "got 3 words and 2 vectors"),
-        (WORDS, [[1.0, np.nan], *MATRIX[1:]], "row 0 of the matrix holds NaN"),
-        (WORDS, [[1.0], [1.0, 2.0], [3.0]], "rows of equal length"),
-        (WORDS, [["a"], ["b"], ["c"]], "matrix of numbers"),
-        (WORDS, [1.0, 2.0, 3.0], "two axes"),
-        (["cat", "cat", "<unk>"], MATRIX, "rows 0 and 1 hold the same word"),
-        (["cat", "Cat", "<unk>"], MATRIX, "rows 0 and 1 hold the same word"),
-        (["cat", "dog", "cow"], MATRIX, "must hold '<unk>'"),
-    ],
-)
-def test_bad_vectors_are_refused_with_the_row(words, matrix, message):
-    with pytest.raises(DataError, match=message):
-        WordVectors(words, matrix)
-
-
-def test_a_word_outside_is_a_key_error_that_does_not_repeat_it():
-    with pytest.raises(KeyError) as error:
-        WordVectors(WORDS, MATRIX)["confidential"]
-    assert "confidential" not in str(error.value)
-
-
 # -- which rows are kept -------------------------------------------------------------------------------------------
 
 
@@ -87,10 +63,6 @@ def stream(*blocks):
         numbers = range(number, number + len(words))
         number += len(words)
         yield SourceRows(numbers, words, np.array([[float(n)] for n in numbers], dtype=np.float32))
-
-
-def test_unk_is_the_mean_of_the_words(glove):
-    np.testing.assert_allclose(glove["<unk>"], glove.matrix[:-1].mean(axis=0, dtype=np.float64), atol=1e-6)
 
 
 def test_each_word_is_kept_once_the_first_time(caplog):
@@ -111,11 +83,6 @@ def test_a_word_that_stands_twice_is_refused(word):
     assert str(error.value) == (
         f"x, rows {first} and {second} hold the same word: remove the one whose vector is wrong"
     )
-
-
-def test_an_entry_that_leaves_anyway_may_stand_twice():
-    """As "|" does in published files: nothing hangs on which counts."""
-    assert select_words(stream(["|", "the", "|"], ["|", "7", "7"]), place="row", source="these").words[0] == "the"
 
 
 @pytest.mark.parametrize("limit", [None, 5, 4, 3, 2])
@@ -148,20 +115,6 @@ def test_reading_stops_at_the_first_word_too_many():
     assert closed == [49]
 
 
-def test_what_stands_behind_the_last_word_is_not_looked_at():
-    def rows():
-        yield SourceRows([0, 1, 2], ["the", "cat", "dog"], np.array([[1.0], [2.0], [np.nan]], dtype=np.float32))
-
-    assert len(select_words(rows(), place="row", source="these", limit=3)) == 3
-    with pytest.raises(DataError, match=r"^row 2: the vector holds NaN"):
-        select_words(rows(), place="row", source="these")
-
-
-def test_the_result_is_frozen():
-    with pytest.raises(ValueError, match="read-only"):
-        select_words(stream(["the", "cat"]), place="row", source="these").matrix[0] = 1.0
-
-
 # -- the most similar words ----------------------------------------------------------------------------------------
 
 
@@ -182,12 +135,6 @@ def test_the_most_similar_words_are_those_of_a_loop(metric):
     assert [word for word, _ in result] == [word for _, word in expected]
     assert [number for _, number in result] == pytest.approx([number for number, _ in expected])
     assert vectors.most_similar(vectors["waa"], 1, metric=metric)[0][0] == "waa"
-
-
-def test_the_unknown_word_is_nobodys_neighbour_and_all_words_can_be_asked_for():
-    vectors = WordVectors(["<unk>", "cat", "dog"], [[1.0, 0.1], [1.0, 0.0], [0.0, 0.0]])
-    assert vectors.most_similar("cat", 99) == [("dog", 0.0)]
-    assert vectors.most_similar([1e300, 1e300], 1, metric="euclidean") == [("cat", -np.inf)]
 
 
 def test_a_word_that_nobody_knows_is_not_repeated():
