@@ -8,8 +8,6 @@ import pytest
 import dptext
 from dptext.words.santext import SanText
 
-FALSE_ALARM = 1e-6
-
 
 def distances(vectors, rows):
     matrix = vectors.matrix.astype(np.float64)
@@ -84,8 +82,3 @@ def test_the_statement_says_what_is_proved(glove):
     assert statement.slack == mechanism.slack
     assert statement.claimed_epsilon is None
     assert mechanism.document_statement(4).guarantee.max_distance == 4 * mechanism.reach
-
-
-def test_words_at_one_point_are_drawn_alike():
-    mechanism = SanText(dptext.load_vectors((["ape", "bee"], [[1.0, 1.0], [1.0, 1.0]])), epsilon=2.0)
-    np.testing.assert_allclose(mechanism.probabilities("ape"), 1 / 3)

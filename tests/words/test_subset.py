@@ -1,15 +1,12 @@
 """Words by subset selection: the k nearest of a plain sort, a pure promise for every pair, the same bits each time."""
 
-import dataclasses
 import math
-import pickle
 from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
 
 import dptext
-from dptext.errors import ParameterError
 from dptext.noise.subset_selection import Profile, best_size
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.metrics import directions
@@ -165,13 +162,6 @@ def test_a_document_costs_its_words_and_never_more_than_the_first_ones(small):
     assert (repeated.parameters["max_words"], repeated.parameters["size"]) == (3, mechanism.size)
 
 
-def test_statements_name_any_two_words(small):
-    statement = SubsetSelection(small, epsilon=2.0).statement
-    assert (statement.slack, statement.claimed_epsilon) == (0.0, None)
-    assert "group" not in statement.neighbours
-    assert dataclasses.replace(statement).explain()
-
-
 # -- the best k --------------------------------------------------------------------------------------------------------
 
 
@@ -190,36 +180,3 @@ def test_the_size_is_the_best_of_the_public_profile_and_falls_with_epsilon(small
         best = best_size(mechanism.epsilon, profile)
         minimum = profile.expected(best, mechanism.epsilon) - profile.expected(mechanism.size, mechanism.epsilon)
         assert minimum < 0.01  # ranks are looked at in steps
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"size": 0}, "size must be an integer from 1 to 300"),
-        ({"size": 301}, "size must be an integer from 1 to 300"),
-        ({"size": 2.0}, "size must be an integer from 1 to 300"),
-        ({"similarity": "angular"}, "similarity must be one of 'cosine', 'euclidean'"),
-        ({"max_words": 0}, "max_words must be an integer of at least 1"),
-        ({"beyond": "keep", "max_words": 3}, "beyond must be one of 'unk', 'drop'"),
-        ({"beyond": "drop"}, "give both, or leave it out"),
-        ({"epsilon": 50.0}, "use a smaller epsilon"),
-    ],
-)
-def test_other_options_are_refused(small, options, message):
-    with pytest.raises(ParameterError, match=message):
-        SubsetSelection(small, **{"epsilon": 2.0, **options})
-
-
-def test_two_words_are_the_fewest():
-    vectors = dptext.load_vectors((["cat"], [[1.0, 0.0]]))
-    mechanism = SubsetSelection(vectors, epsilon=1.0)
-    assert mechanism.size == 1
-    assert mechanism.probabilities("cat") == pytest.approx([math.e / (1 + math.e), 1 / (1 + math.e)], rel=1e-9)
-
-
-def test_its_pickle_draws_alike_and_holds_none_of_what_was_found(small):
-    mechanism = SubsetSelection(small, epsilon=3.0)
-    before = pickle.dumps(mechanism)
-    sample = mechanism.sample(list(small.words), seed=1)
-    assert pickle.dumps(mechanism) == before
-    assert pickle.loads(before).sample(list(small.words), seed=1) == sample

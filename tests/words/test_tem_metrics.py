@@ -107,20 +107,6 @@ def test_no_pair_loses_more_than_promised(small, ball, metric, epsilon):
     assert worst_excess(spent, between / 2.2) > spent.slack
 
 
-@pytest.mark.parametrize("metric", [*METRICS, canberra], ids=named)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_rows_that_metrics_find_hard_keep_the_promise(metric, seed):
-    points = degenerate(np.random.default_rng(seed), metric)
-    mechanism = TEM(vectors_of(points), epsilon=4.0, metric=metric)
-    between = brute_force(metric, mechanism.vectors.matrix)
-    assert worst_excess(mechanism, between) <= mechanism.slack
-    weights = mechanism.weights(list(mechanism.vectors.words)).astype(np.float64)
-    formula = np.exp(-2.0 * np.minimum(between, mechanism.threshold)) * 2.0**44
-    assert np.abs(np.log(weights / formula)).max() <= mechanism.slack
-    assert (np.diagonal(weights) == 2**44).all()
-    assert (weights[1, 2], weights[2, 1]) == (2**44, 2**44)
-
-
 coordinates = st.floats(-100, 100, width=32).map(lambda value: 0.0 if abs(value) < 1e-3 else value)
 
 
@@ -249,47 +235,7 @@ def test_draws_do_not_depend_on_batches_the_cache_or_the_cores(glove, metric, mo
         np.testing.assert_array_equal(build().sample_rows(rows, RandomBits(1)), target)
 
 
-@pytest.mark.parametrize("metric", OTHERS)
-def test_block_bounds_are_bounds_and_not_loose(glove, metric):
-    points = glove.matrix[:3_000]
-    if metric == "poincare":
-        points = points / (1.01 * np.sqrt((points**2).sum(axis=1).max()))
-    vectors = dptext.load_vectors((glove.words[:3_000], points))
-    for epsilon in (0.5, 5.0, 40.0):
-        selection = TEM(vectors, epsilon=epsilon, metric=metric)._selection
-        rows = np.arange(0, len(vectors), 11)
-        weights = np.zeros((rows.size, selection._blocks * 512), dtype=np.uint64)
-        weights[:, : len(vectors)] = selection.weights(rows)
-        exact = weights.reshape(rows.size, -1, 512).sum(axis=2).astype(np.float64)
-        ratio = selection._block_bounds(rows) / exact
-        assert ratio.min() >= 1.0
-        assert ratio.max() <= selection._inflation.max() ** 2 * 1.01 <= 4.1
-
-
-def test_words_near_the_border_of_the_ball_are_bounded_by_exact_sums():
-    """Where no grid is fine enough, bounds are the sums themselves: slower, and no round starts again."""
-    generator = np.random.default_rng(4)
-    points = generator.normal(size=(600, 5))
-    points *= (1 - 10.0 ** -generator.uniform(3, 7, size=(600, 1))) / np.linalg.norm(points, axis=1, keepdims=True)
-    vectors = vectors_of(points)
-    mechanism = TEM(vectors, epsilon=8.0, metric="poincare")
-    assert mechanism._selection._bounds is mechanism._selection._distances
-    assert worst_excess(mechanism, brute_force("poincare", vectors.matrix)) <= mechanism.slack
-    rows = np.arange(len(vectors))
-    assert (mechanism.sample_rows(rows, RandomBits(1)) == rows).mean() > 0.5
-
-
 # -- statements -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("metric", OTHERS)
-def test_the_statement_names_the_metric(small, ball, metric):
-    vectors = ball if metric == "poincare" else small
-    statement = TEM(vectors, epsilon=40.0, metric=metric).statement
-    assert statement.guarantee.metric == metric == statement.parameters["metric"]
-    assert statement.guarantee.space == vectors.fingerprint
-    assert f"per unit of {metric} distance" in str(statement.guarantee)
-    assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
 
 
 def test_angles_are_bounded_by_pi_whatever_the_threshold(small):
@@ -316,21 +262,6 @@ def test_the_statement_of_a_callers_metric_says_what_it_rests_on(small):
         return canberra(rows, matrix) / 2.2
 
     assert dptext.audit(mechanism, distance=half).refuted
-
-
-@pytest.mark.slow
-def test_a_budget_for_a_document_works_with_every_metric(small):
-    for metric in ("angular", "manhattan", canberra):
-        mechanism = TEM(small, epsilon=3.0, metric=metric, document_epsilon=20.0, max_words=10)
-        weights = mechanism.weights(list(small.words)).astype(np.float64)
-        logs = np.log(weights / weights.sum(axis=1, keepdims=True))
-        assert np.abs(logs[:, None] - logs[None]).max() <= 2.0 + mechanism.slack
-        assert mechanism.document_guarantee(10) == dptext.PureDP(20.0)
-
-
-def test_vectors_outside_the_ball_are_refused_with_their_row(small):
-    with pytest.raises(DataError, match=r"row \d+ does not lie inside the unit ball .*divide all of them"):
-        TEM(small, epsilon=2.0, metric="poincare")
 
 
 @pytest.mark.parametrize("metric", ["angular", "manhattan", "chebyshev"])

@@ -3,14 +3,13 @@
 import dataclasses
 import itertools
 import math
-import pickle
 
 import numpy as np
 import pytest
 
 import dptext
 from dptext import ZCDP, ApproxDP, MetricDP, PrivacyStatement, PureDP, statement_with_training
-from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.errors import DataError
 from dptext.privacy.guarantee import NoGuarantee, Relation, Trust, Unit
 
 WORDS = (["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
@@ -60,20 +59,6 @@ def test_a_mechanism_on_protected_vectors_says_whom_it_speaks_of(build):
     assert isinstance(statement.guarantee, MetricDP)  # for every fixed matrix, so for who is in the texts only
 
 
-def test_every_way_in_keeps_the_statement(tmp_path):
-    vectors = dptext.load_vectors(WORDS, statement=training())
-    assert vectors.statement == training()
-    assert vectors.fingerprint == dptext.load_vectors(WORDS).fingerprint
-    assert pickle.loads(pickle.dumps(vectors)).statement == training()
-    fewer = dptext.load_vectors(vectors, limit=2)
-    assert (len(fewer), fewer.statement) == (2, training())
-    dptext.save_vectors(vectors, tmp_path / "folder")
-    repeated = dptext.load_vectors(tmp_path / "folder")
-    assert (repeated.fingerprint, repeated.statement) == (vectors.fingerprint, training())
-    assert dptext.load_vectors(tmp_path / "folder", limit=3).statement == training()
-    assert dptext.load_vectors(tmp_path / "folder", statement=training()).statement == training()
-
-
 def test_the_statement_of_a_folder_cannot_get_lost_or_changed(tmp_path):
     dptext.save_vectors(dptext.load_vectors(WORDS, statement=training()), tmp_path / "folder")
     file = tmp_path / "folder" / "privacy.json"
@@ -87,22 +72,6 @@ def test_the_statement_of_a_folder_cannot_get_lost_or_changed(tmp_path):
     (tmp_path / "public" / "privacy.json").write_text(training().to_json())
     with pytest.raises(DataError, match=r"privacy\.json is not the file"):
         dptext.load_vectors(tmp_path / "public")
-
-
-@pytest.mark.parametrize("name", ["v.txt", "v.vec", "v.bin"])
-def test_formats_that_would_lose_the_statement_are_refused(tmp_path, name):
-    with pytest.raises(ParameterError, match=r"released under a privacy statement, which .* cannot hold"):
-        dptext.save_vectors(dptext.load_vectors(WORDS, statement=training()), tmp_path / name)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_second_statement_and_something_else_are_refused():
-    vectors = dptext.load_vectors(WORDS, statement=training())
-    assert vectors.attach_statement(training()).statement == training()
-    with pytest.raises(ParameterError, match="carry another statement already"):
-        dptext.load_vectors(vectors, statement=training(PureDP(9.0)))
-    with pytest.raises(ParameterError, match="must be a PrivacyStatement or None, got PureDP"):
-        dptext.load_vectors(WORDS, statement=PureDP(1.0))
 
 
 # -- who is in both -------------------------------------------------------------------------------------------
@@ -154,14 +123,6 @@ def test_zcdp_adds_as_zcdp_and_no_guarantee_leaves_none():
     assert statement_with_training(words, mechanism.vectors).guarantee == NoGuarantee("plain skip-gram")
 
 
-def test_the_two_parts_of_one_document():
-    mechanism, words = released(training(unit=Unit.DOCUMENT))
-    both = statement_with_training(words, mechanism.vectors)
-    assert both.unit is Unit.DOCUMENT
-    with pytest.raises(RefusedError, match="protect one document of their training, and a person may have any number"):
-        statement_with_training(words, mechanism.vectors, documents=2)
-
-
 def test_what_both_say_is_kept_and_what_no_longer_holds_goes():
     mechanism, statement = released(training(seeded=True))
     both = statement_with_training(statement, mechanism.vectors)
@@ -174,40 +135,6 @@ def test_what_both_say_is_kept_and_what_no_longer_holds_goes():
     assert "the same layout" in both.neighbours
     assert PrivacyStatement.from_json(both.to_json()) == both
     assert "ONE USER" in both.explain().upper()
-
-
-@pytest.mark.parametrize("unit", [Unit.WORD, Unit.EXAMPLE])
-def test_units_of_which_a_person_has_any_number_are_refused(unit):
-    mechanism, statement = released(training(unit=unit))
-    with pytest.raises(RefusedError, match="train the vectors with the user as unit"):
-        statement_with_training(statement, mechanism.vectors)
-
-
-@pytest.mark.parametrize(
-    ("changes", "match"),
-    [
-        ({"guarantee": MetricDP(1.0, "euclidean"), "relation": Relation.SUBSTITUTION}, "has no pure epsilon"),
-        ({"guarantee": MetricDP(1.0, "euclidean", 2.0)}, "already covers substitution"),
-        ({"guarantee": ZCDP(0.1), "slack": 0.1}, "zCDP with slack"),
-    ],
-)
-def test_what_has_no_proof_is_refused(changes, match):
-    mechanism, statement = released(training(**changes))
-    with pytest.raises(RefusedError, match=match):
-        statement_with_training(statement, mechanism.vectors)
-
-
-def test_wrong_arguments_are_refused(small):
-    mechanism, statement = released(training())
-    with pytest.raises(ParameterError, match="are public"):
-        statement_with_training(statement, small)
-    with pytest.raises(ParameterError, match=r"of a release of documents, .* got one about a word"):
-        statement_with_training(mechanism.statement, mechanism.vectors)
-    with pytest.raises(ParameterError, match="other vectors"):
-        statement_with_training(statement, small.attach_statement(training()))
-    for documents in (0, 1.5, True):
-        with pytest.raises(ParameterError, match="documents must be an integer of at least 1"):
-            statement_with_training(statement, mechanism.vectors, documents=documents)
 
 
 # -- the bound against a joint distribution -------------------------------------------------------------------
