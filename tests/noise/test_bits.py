@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.errors import ParameterError
 from dptext.noise import discrete as module
 from dptext.noise.discrete import (
     FINE_SCALE,
@@ -46,17 +45,6 @@ def test_the_threshold_is_the_least_that_keeps_the_promise(epsilon):
     assert flip_epsilon(threshold) > 0.99 * epsilon
 
 
-@pytest.mark.parametrize("epsilon", [22.2, 100.0, 1e6])
-def test_beyond_32_bits_the_chance_stays_above_zero(epsilon):
-    assert flip_threshold(epsilon) == 1
-    assert flip_epsilon(1) == math.log(2**32 - 1)
-
-
-def test_a_budget_that_tells_nothing_is_refused():
-    with pytest.raises(ParameterError, match="fair coin"):
-        flip_threshold(1e-10)
-
-
 def test_a_threshold_of_24_bits_breaks_the_promise_that_one_of_32_keeps():
     coarse = math.floor(2**24 / (1 + math.exp(14.0)))
     assert math.log((2**24 - coarse) / coarse) > 14.05
@@ -83,13 +71,6 @@ def test_a_coin_counts_the_integers_below_its_threshold(threshold, monkeypatch):
     codes = np.zeros(4, dtype=np.uint16)
     flip_codes(codes, [0, threshold], None)
     assert (codes >> 1).tolist() == coins(None, 4, threshold).tolist()
-
-
-@pytest.mark.parametrize("count", [0, 1, 2**16, 2**16 + 3])
-def test_words_are_uniform_whatever_the_block(count):
-    words = module._words(RandomBits(1), count)
-    assert words.dtype == np.uint32 and words.shape == (count,)
-    assert coins(RandomBits(1), count, 2**31).shape == (count,)
 
 
 @pytest.mark.parametrize("width", [1, 8, 13, 64])
@@ -120,11 +101,6 @@ def test_coins_of_different_columns_rows_and_blocks_are_independent():
     assert np.abs((copied.T @ copied / rows)[np.triu_indices(32, 1)]).max() > limit
 
 
-def test_no_rows_and_no_columns_are_fine():
-    assert packed_coins(RandomBits(1), 0, np.full(9, 5, dtype=np.uint32)).shape == (0, 2)
-    assert packed_coins(RandomBits(1), 3, np.empty(0, dtype=np.uint32)).shape == (3, 0)
-
-
 def test_codes_are_flipped_bit_by_bit():
     thresholds = [int(share * SCALE) for share in (0.4, 0.2, 0.05)]
     codes = np.full(DRAWS, 0b101, dtype=np.uint16)
@@ -145,15 +121,6 @@ def test_a_leaning_coin_leans_by_its_number(number):
     flip = threshold / SCALE
     assert is_the_chance(heads, DRAWS, 0.5 + number * (0.5 - flip))
     assert not is_the_chance(heads, DRAWS, 0.5 + (number + 0.05) * (0.5 - flip))
-
-
-def test_a_leaning_coin_never_leans_further_than_its_threshold(monkeypatch):
-    """Its extreme chances are t and 2^32 - t: the integers of equation (flip)."""
-    for threshold in (1, 12_345, flip_threshold(0.001)):
-        edges = np.array([threshold - 1, threshold, SCALE - threshold - 1, SCALE - threshold], dtype=np.uint32)
-        monkeypatch.setattr(module, "_words", lambda _bits, count, edges=edges: edges[:count])
-        assert leaning_coins(None, np.full(4, -1.0), threshold).tolist() == [True, False, False, False]
-        assert leaning_coins(None, np.full(4, 1.0), threshold).tolist() == [True, True, True, False]
 
 
 # -- uneven bits ---------------------------------------------------------------------------------------------------
@@ -203,13 +170,6 @@ def test_a_coin_is_a_comparison_of_64_bits(seed):
     assert (sent.astype(bool) == target).all()
 
 
-def test_unused_bits_are_0_and_no_rows_are_no_rows():
-    one = np.full(11, FINE_SCALE - 2**20, dtype=np.uint64)
-    sent = uneven_bits(RandomBits(1), np.full((3, 2), 255, dtype=np.uint8), one, one)
-    assert (sent[:, 1] & 0b11111 == 0).all()
-    assert uneven_bits(RandomBits(1), np.empty((0, 2), dtype=np.uint8), one, one).shape == (0, 2)
-
-
 def test_a_chance_that_16_bits_do_not_hold_comes_as_often_as_it_should():
     """2^25 coins of 1.5 * 2^-18: about 192; with the first 16 bits alone there would be none, without rest 512."""
     chance, rows, width = 1.5 * 2.0**-18, 2**15, 2**10
@@ -253,17 +213,6 @@ def test_losses_are_those_of_exact_fractions():
     assert log_ratio(3, 5) == -log_ratio(5, 3) == pytest.approx(math.log(0.6))
 
 
-@pytest.mark.parametrize("chance", [0.0, 1.0, -0.5, 1e-14, 1 - 1e-14, 2.0, math.nan])
-def test_chances_that_64_bits_hardly_hold_are_refused(chance):
-    with pytest.raises(ParameterError, match="chances must lie between"):
-        fine_threshold(chance)
-
-
-def test_thresholds_are_the_nearest():
-    assert fine_threshold(0.5) == 2**63
-    assert fine_threshold(1e-12) == round(Fraction(1e-12) * FINE_SCALE)
-
-
 # -- rounding at random --------------------------------------------------------------------------------------------
 
 
@@ -279,11 +228,3 @@ def test_it_goes_up_as_often_as_the_number_is_near_what_is_above(number):
     up = int((rounded == below + 1).sum())
     assert stats.binomtest(up, DRAWS, number - below).pvalue > FALSE_ALARM
     assert stats.binomtest(up, DRAWS, (number - below) / 1.5).pvalue < FALSE_ALARM
-
-
-def test_integers_stay_as_far_out_as_it_is_asked_for():
-    integers = np.array([-(2.0**20), -1.0, 0.0, 1.0, 2.0**20])
-    assert (round_at_random(RandomBits(2), np.repeat(integers, 10_000)) == np.repeat(integers, 10_000)).all()
-    just_below = np.nextafter(integers[1:], -np.inf)
-    assert (round_at_random(RandomBits(2), np.tile(just_below, 10_000)) <= np.tile(integers[1:], 10_000)).all()
-    assert round_at_random(RandomBits(2), np.empty(0)).size == 0

@@ -45,8 +45,3 @@ def test_direction_and_radius_are_independent():
     radius = np.sqrt((noise**2).sum(axis=1))
     for axis in range(3):
         assert abs(stats.spearmanr(radius, noise[:, axis] / radius).statistic) < 5 / np.sqrt(60_000)
-
-
-def test_a_zero_normal_vector_gets_a_fixed_direction(monkeypatch):
-    monkeypatch.setattr(RandomBits, "normal", lambda _self, count, dimension: np.zeros((count, dimension)))
-    assert uniform_directions(RandomBits(1), 2, 3).tolist() == [[1.0, 0.0, 0.0]] * 2

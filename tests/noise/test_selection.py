@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.errors import ParameterError
 from dptext.noise.selection import (
     TruncatedExponential,
-    _block_sums,
-    _exp_of_multiples,
     count_at_most,
     largest_exponent,
     weight_error,
@@ -85,11 +82,6 @@ def test_block_bounds_from_the_coarse_grid_are_bounds_and_not_loose(points, rate
     assert ratio.max() <= bounded._inflation.max() ** 2 * 1.01
 
 
-def test_a_grid_that_is_too_coarse_is_not_used(points):
-    fine, coarse = ExactDistances(points), ExactDistances(points, dtype=np.float32)
-    assert TruncatedExponential(fine, rate=500.0, threshold=0.04, coarse=coarse)._bounds is fine
-
-
 def test_bounds_change_neither_the_weights_nor_the_law_of_the_draws(points):
     fine, coarse = ExactDistances(points), ExactDistances(points, dtype=np.float32)
     plain = TruncatedExponential(fine, rate=3.0, threshold=6.0)
@@ -150,52 +142,6 @@ def test_candidates_of_the_tail_keep_their_probability(points):
     assert lost.any()
 
 
-def test_an_exponent_that_integers_cannot_hold_is_refused(points):
-    table = ExactDistances(points)
-    TruncatedExponential(table, rate=1.0, threshold=largest_exponent())
-    with pytest.raises(ParameterError, match="use a threshold of at most"):
-        TruncatedExponential(table, rate=1.0, threshold=largest_exponent() + 0.01)
-    assert 4 * weight_error(largest_exponent()) <= 1e-3
-    assert weight_error(40.0) == math.inf
-
-
-def test_too_many_candidates_are_refused():
-    class Many:
-        step, rounding = 1.0, 0.0
-
-        def __len__(self):
-            return 2**20
-
-    with pytest.raises(ParameterError, match="1,048,574 candidates, got 1,048,576"):
-        TruncatedExponential(Many(), rate=1.0, threshold=1.0)
-
-
-def test_one_candidate_leaves_no_choice():
-    with pytest.raises(ParameterError, match="at least 2 candidates"):
-        TruncatedExponential(ExactDistances(np.zeros((1, 3))), rate=1.0, threshold=1.0)
-
-
-def test_no_inputs_give_no_draws(points):
-    selection = TruncatedExponential(ExactDistances(points), rate=2.0, threshold=6.0)
-    assert selection.sample(np.zeros(0, dtype=int), RandomBits(1)).size == 0
-
-
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
-def test_what_float32_cannot_compute_is_refused(scale):
-    table = ExactDistances(np.array([[0.0], [1.0], [2.0]]) * scale)
-    TruncatedExponential(table, rate=1.0, threshold=5.0) if scale == 1.0 else None
-    for threshold, rate in ((5.0 * 1e-25 * scale, 1e25 / scale), (5.0 * 1e25 * scale, 1e-25 / scale)):
-        with pytest.raises(ParameterError, match="too small or too large for this rate"):
-            TruncatedExponential(table, rate=rate, threshold=threshold)
-
-
-def test_one_row_far_from_all_others_is_refused_where_it_makes_the_grid_coarse():
-    points = np.random.default_rng(1).normal(size=(100, 5))
-    points[7] *= 1e8
-    with pytest.raises(ParameterError, match="one row may lie far from all others"):
-        TruncatedExponential(ExactDistances(points), rate=2.5, threshold=5.0)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_fork_while_another_thread_draws_does_not_wait_for_its_lock(points):
     selection = TruncatedExponential(ExactDistances(points), rate=2.0, threshold=6.0)
@@ -227,41 +173,6 @@ def test_threads_that_share_a_selection_do_not_disturb_each_other(points):
         together = list(pool.map(lambda task: shared.sample(task[1], RandomBits(task[0])), enumerate(tasks)))
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("size", [3, 513, 3_073, 9_001])
-@pytest.mark.parametrize("with_coarse", [True, False])
-def test_bounds_of_a_row_do_not_depend_on_the_rows_beside_it(points, size, with_coarse):
-    fine, coarse = ExactDistances(points[:size]), ExactDistances(points[:size], dtype=np.float32)
-    selection = TruncatedExponential(fine, rate=3.0, threshold=6.0, coarse=coarse if with_coarse else None)
-    rows = np.arange(0, size, max(1, size // 300))
-    alone = np.concatenate([selection._block_bounds(rows[index : index + 1]) for index in range(rows.size)])
-    for batch in (2, 3, 4, 5, 6, 7, 17, 100, 255, 256, 257, 300):
-        np.testing.assert_array_equal(selection._block_bounds(rows[:batch]), alone[:batch])
-        np.testing.assert_array_equal(selection._block_bounds(rows[batch // 2 :]), alone[batch // 2 :])
-
-
-def test_float32_sums_by_a_matrix_product_may_depend_on_their_neighbours_ours_do_not():
-    weights = np.random.default_rng(6).random((259, 512), dtype=np.float32) ** 8
-    alone = np.concatenate([_block_sums(weights[index : index + 1]) for index in range(259)])
-    for batch in range(1, 260):
-        np.testing.assert_array_equal(_block_sums(weights[:batch]), alone[:batch])
-        # another start in memory, so another alignment
-        shifted = np.empty(batch * 512 + batch % 16, dtype=np.float32)[batch % 16 :].reshape(batch, 512)
-        shifted[:] = weights[:batch]
-        np.testing.assert_array_equal(_block_sums(shifted), alone[:batch])
-
-
-def test_weights_do_not_depend_on_where_they_stand_in_an_array():
-    """Vector instructions take 4 to 16 numbers at a time; what is left over must come out the same."""
-    values = np.random.default_rng(7).random(1_100, dtype=np.float32) * 40
-    whole = values.copy()
-    _exp_of_multiples(whole, np.float32(-2.5))
-    for length in (*range(1, 70), 511, 512, 513):
-        for start in range(17):
-            part = values[start : start + length].copy()
-            _exp_of_multiples(part, np.float32(-2.5))
-            np.testing.assert_array_equal(part, whole[start : start + length])
 
 
 @pytest.mark.slow

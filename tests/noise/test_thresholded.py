@@ -1,7 +1,6 @@
 """Counts of unknown things: tails by enumeration, rates by sampling, and twins with too little that are rejected."""
 
 import math
-import sys
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from dptext.errors import MissingExtraError, ParameterError
+from dptext.errors import ParameterError
 from dptext.users import private_vocabulary
 from dptext.users.private_vocabulary import gaussian_tail, laplace_tail, thresholded_counts
 
@@ -74,11 +73,6 @@ def test_the_noise_covers_epsilon(epsilon, delta, keys):
     assert rho + 2 * math.sqrt(rho * math.log(1 / left)) >= epsilon * 0.9  # and is not far too much
 
 
-def test_few_counts_take_laplace_noise_and_many_take_gaussian():
-    assert thresholded_counts(epsilon=1.0, delta=1e-6, keys=1).noise == "laplace"
-    assert thresholded_counts(epsilon=1.0, delta=1e-6, keys=100).noise == "gaussian"
-
-
 # -- what is really drawn -------------------------------------------------------------------------------------
 
 NOISES = {
@@ -131,24 +125,6 @@ def test_large_counts_always_come_out_and_nothing_gives_nothing():
 # -- arguments ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"epsilon": 0.0},
-        {"epsilon": math.nan},
-        {"epsilon": math.inf},
-        {"delta": 0.0},
-        {"delta": 1.0},
-        {"delta": None},
-        {"keys": 0},
-        {"keys": 1 << 21},
-    ],
-)
-def test_wrong_arguments_are_refused(wrong):
-    with pytest.raises(ParameterError):
-        thresholded_counts(**{"epsilon": 1.0, "delta": 1e-6, "keys": 10, **wrong})
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.001, 100.0])
 @pytest.mark.parametrize("delta", [1e-100, 0.999])
@@ -157,13 +133,6 @@ def test_every_budget_that_is_taken_has_noise(epsilon, delta):
     assert thresholded_counts(epsilon=epsilon, delta=delta, keys=100).scale > 0
     with pytest.raises(ParameterError, match=r"from 0\.001 to 100, got 400"):
         thresholded_counts(epsilon=400.0, delta=delta, keys=100)
-
-
-def test_without_opendp_the_install_line_is_said(monkeypatch):
-    for name in ("opendp", "opendp.combinators"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[opendp\]"'):
-        thresholded_counts(epsilon=1.0, delta=1e-6, keys=10)
 
 
 def test_others_keep_the_features_that_they_chose():

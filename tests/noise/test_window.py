@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 from dptext.audits.losses import exact_loss
-from dptext.errors import ParameterError
-from dptext.noise.discrete import SCALE, Window, chance_inside, uniform_subsets, window_moments, window_within
+from dptext.noise.discrete import SCALE, chance_inside, uniform_subsets, window_moments, window_within
 from dptext.privacy.randomness import RandomBits
 
 FALSE_ALARM = 1e-6
@@ -67,14 +66,6 @@ def test_it_tends_to_the_published_density():
         assert slope - 1 == pytest.approx(1 / (root - 1), rel=1e-5)
 
 
-def test_extremes_are_total_or_refused():
-    assert window_within(1e6, 2**20, 0).threshold == SCALE - 1
-    assert window_within(500.0, 2**20, 0).epsilon < 37
-    with pytest.raises(ParameterError, match="raise epsilon"):
-        window_within(1e-11, 2**20, 2**19)
-    assert Window(4, 1, SCALE // 2).draw(RandomBits(1), np.empty(0, dtype=np.int64)).size == 0
-
-
 # -- subsets -------------------------------------------------------------------------------------------------------
 
 
@@ -90,15 +81,3 @@ def test_every_subset_is_as_likely(of, size):
     assert counts.sum() == ROWS
     if len(every) > 1:
         assert stats.chisquare(counts).pvalue > FALSE_ALARM
-
-
-def test_runs_of_neighbours_are_not_uniform_subsets():
-    """The positive control of the test above."""
-    starts = np.random.default_rng(1).integers(0, 6, ROWS)
-    subsets = np.sort((starts[:, None] + np.arange(3)) % 6, axis=1)
-    counts = np.array([(subsets == combination).all(axis=1).sum() for combination in combinations(range(6), 3)])
-    assert stats.chisquare(counts).pvalue < FALSE_ALARM
-
-
-def test_no_rows_are_fine():
-    assert uniform_subsets(RandomBits(1), 0, of=5, size=2).shape == (0, 2)
