@@ -112,12 +112,7 @@ def test_a_vector_mechanism_is_bounded_with_and_without_its_density(score):
         return np.abs(outputs - second).sum(axis=1) - np.abs(outputs - first).sum(axis=1)
 
     bound = sampled_loss(
-        laplace_draw(first),
-        laplace_draw(second),
-        samples=40_000,
-        error=1e-3,
-        score=ratio if score else None,
-        seed=1,
+        laplace_draw(first), laplace_draw(second), samples=40_000, error=1e-3, score=ratio if score else None, seed=1
     )
     assert 0.8 * (0.6 if score is None else 1.0) < bound.loss / 1.0 <= 1.0
 

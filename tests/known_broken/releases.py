@@ -66,9 +66,6 @@ CASES = [
         "nine rows, each as long as the whole may be",
     ),
     Case(
-        "co-occurrences, noise on used words only",
-        True,
-        _run(used_rows_only),
-        "the row of an unused word is exactly 0",
+        "co-occurrences, noise on used words only", True, _run(used_rows_only), "the row of an unused word is exactly 0"
     ),
 ]

@@ -102,13 +102,7 @@ def _corpus(*, remove):
         result = np.zeros((count, len(POOL)))
         for row, matrix in enumerate(matrices):
             scores = vectors[allowed] @ matrix[:, 1:].T
-            chosen, _ = choose(
-                scores,
-                scores.sum(axis=1),
-                len(POOL) // 3,
-                shares=np.full(3, 1 / 3),
-                bits=bits,
-            )
+            chosen, _ = choose(scores, scores.sum(axis=1), len(POOL) // 3, shares=np.full(3, 1 / 3), bits=bits)
             result[row, allowed[chosen]] = 1
         return result
 

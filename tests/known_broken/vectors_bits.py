@@ -306,11 +306,7 @@ CASES += [
         "two numbers of two bits",
     ),
     _sampled(
-        "weighted bits, sent, 1.5 times too little noise",
-        True,
-        _too_little_noise(SPENT),
-        SPENT,
-        "claims 4, spends 6",
+        "weighted bits, sent, 1.5 times too little noise", True, _too_little_noise(SPENT), SPENT, "claims 4, spends 6"
     ),
 ]
 

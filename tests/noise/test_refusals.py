@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 from dptext.errors import ParameterError
-from dptext.noise.discrete import (
-    SCALE,
-    RandomizedResponse,
-    flip_epsilon,
-    flip_threshold,
-    window_within,
-)
+from dptext.noise.discrete import SCALE, RandomizedResponse, flip_epsilon, flip_threshold, window_within
 from dptext.noise.selection import TruncatedExponential, largest_exponent, weight_error
 from dptext.noise.subset_selection import Profile, SubsetSelection
 from dptext.privacy.randomness import RandomBits

@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.noise.selection import (
-    TruncatedExponential,
-    count_at_most,
-    largest_exponent,
-    weight_error,
-)
+from dptext.noise.selection import TruncatedExponential, count_at_most, largest_exponent, weight_error
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.search import ExactDistances
 

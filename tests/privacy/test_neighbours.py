@@ -85,11 +85,7 @@ def test_every_requirement_is_said(condition, whom):
 
 @pytest.mark.parametrize(
     ("tight", "wide"),
-    [
-        (WordsChanged(1), SameLayout()),
-        (WordsChanged(1), WordsChanged(2)),
-        (TextsOfOne(2), TextsOfOne(3)),
-    ],
+    [(WordsChanged(1), SameLayout()), (WordsChanged(1), WordsChanged(2)), (TextsOfOne(2), TextsOfOne(3))],
 )
 def test_what_follows_is_left_out(tight, wide):
     assert both_hold(wide, tight).requirements == (tight,)
@@ -130,8 +126,7 @@ def test_what_the_inputs_are_never_becomes_more_than_they_were(unit, relation, b
 
 
 @pytest.mark.parametrize(
-    ("before", "change"),
-    [({"trust": Trust.CENTRAL}, {"trust": Trust.LOCAL}), ({"seeded": True}, {"seeded": False})],
+    ("before", "change"), [({"trust": Trust.CENTRAL}, {"trust": Trust.LOCAL}), ({"seeded": True}, {"seeded": False})]
 )
 def test_replace_takes_no_trust_and_no_seed_back(before, change):
     output = statement(**before)

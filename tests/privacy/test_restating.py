@@ -304,13 +304,7 @@ def test_a_printed_epsilon_is_amplified_as_printed_and_is_not_proved():
 
 @pytest.mark.parametrize(
     "requirement",
-    [
-        SameLayout(),
-        SameSentenceCount(),
-        OneGroup("two groups"),
-        WordsChanged(1),
-        Stated("two lists of words"),
-    ],
+    [SameLayout(), SameSentenceCount(), OneGroup("two groups"), WordsChanged(1), Stated("two lists of words")],
 )
 @pytest.mark.parametrize("unit", [Unit.DOCUMENT])
 def test_a_masked_text_is_no_neighbour_under_a_condition(requirement, unit):

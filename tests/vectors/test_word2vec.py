@@ -98,8 +98,7 @@ def test_a_broken_file_is_named_by_its_line(refused, file, content, message):
 def test_a_line_without_an_end_is_not_read_into_memory(refused, file, monkeypatch):
     monkeypatch.setattr(module, "_LONGEST_LINE", 1 << 20)
     refused(
-        file("secret " + "7.25 " * 500_000),
-        "vectors.txt: expected lines of at most 1,048,576 bytes, got a longer one",
+        file("secret " + "7.25 " * 500_000), "vectors.txt: expected lines of at most 1,048,576 bytes, got a longer one"
     )
 
 
@@ -196,10 +195,7 @@ def test_a_header_beyond_reason_is_refused(refused, file, name, header):
             "expected 999,999,999,999,999 rows, as the header says, the file ends after row 2 (was it cut?); get the "
             "file again",
         ),
-        (
-            b"1 2\n",
-            "expected 1 rows, as the header says, the file holds more; get the file again",
-        ),
+        (b"1 2\n", "expected 1 rows, as the header says, the file holds more; get the file again"),
     ],
 )
 def test_a_header_that_does_not_keep_its_promise(refused, file, word2vec, header, message):

@@ -163,9 +163,7 @@ def test_the_gumbel_form_of_algorithm_two_agrees_as_an_oracle(small):
     noisy = scores + generator.gumbel(0, 2 / epsilon, size=(400_000, scores.size))
     chosen = noisy.argmax(axis=1)
     draws = np.where(
-        chosen == inside.size,
-        generator.choice(outside, chosen.size),
-        inside[np.minimum(chosen, inside.size - 1)],
+        chosen == inside.size, generator.choice(outside, chosen.size), inside[np.minimum(chosen, inside.size - 1)]
     )
     counts = np.bincount(draws, minlength=len(small))
     mechanism = TEM(small, epsilon=epsilon, threshold=threshold)

@@ -437,11 +437,7 @@ def nearest_secrets(
     >>> print(nearest_secrets(vectors, names=[0, 2, 4], secrets=[1, 3, 5], top=1)[0])
     neighbours: nearest secret is the right one 1.000 [0.292, 1.000] against 0.333 (chance)
     """
-    options: dict[str, Any] = {
-        "kinds": None if kinds is None else list(kinds),
-        "left_out": left_out,
-        "seed": seed,
-    }
+    options: dict[str, Any] = {"kinds": None if kinds is None else list(kinds), "left_out": left_out, "seed": seed}
     result = secret_ranks(vectors, names, secrets, **options)
     known = result.known
     if not known.any():

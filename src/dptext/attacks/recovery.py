@@ -201,12 +201,7 @@ def _prior(prior: npt.ArrayLike, size: int | None = None) -> Floats:
 
 
 def cross_corpus_recovery(
-    victim: Space,
-    attacker: Space,
-    *,
-    k: int = 5,
-    anchors: int = 0,
-    seed: int | None = None,
+    victim: Space, attacker: Space, *, k: int = 5, anchors: int = 0, seed: int | None = None
 ) -> AttackScore:
     """Return the share of a victim's words that an attacker recovers from their vectors with another model.
 
