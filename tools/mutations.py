@@ -56,7 +56,7 @@ def run(number: int, mutation: Mutation, tests: Path) -> str:
         environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{tests}", "NUMBA_CACHE_DIR": folder}
         command = [sys.executable, "-m", "pytest", *options, *folders]
         try:
-            done = subprocess.run(
+            done = subprocess.run(  # noqa: S603  the list above
                 command,
                 cwd=tests.parent,
                 env=environment,

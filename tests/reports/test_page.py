@@ -406,8 +406,8 @@ def test_columns_that_look_like_identifiers_stand_first_on_page_and_card():
     assert first.good is False
     assert "nearly every row has another value" in first.words
     page, card = report.html(), report.card()
-    assert page.index("nearly every row") < page.index("What was done to the texts?")
-    assert card.index("nearly every row") < card.index("What was done to the texts?")
+    assert page.index("nearly every row") < page.index("How were the texts changed?")
+    assert card.index("nearly every row") < card.index("How were the texts changed?")
     assert NASTY not in page
     assert "Do not share this release with the column" in page
     assert "do not match the column" in card.lower()

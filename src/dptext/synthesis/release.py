@@ -84,7 +84,7 @@ class PrivateFiles(TextFiles):
         force: bool = False,
     ) -> TextDistribution:
         if ledger is not None and any(is_pipe(Path(source)) for source in self.sources):
-            raise ParameterError("a ledger reads the input twice, and what went through a pipe is gone: name files")
+            raise ParameterError("a ledger reads the input twice, which a pipe does not allow: name files")
         columns = plan.labels.columns
         charges = Charges(ledger, self.user if ledger is not None else None, missing="")
 
@@ -338,7 +338,7 @@ def described_into(
 ) -> TextDistribution:
     """Release a description into a folder, charged to a ledger: reserved, made, in place, settled."""
     if charges.kind is not None and synthesizer.seed is not None:
-        raise ParameterError("a seed voids the promise, and a ledger counts promises: leave one of the two out")
+        raise ParameterError("a seed voids the guarantee, and a ledger adds up guarantees: leave one of the two out")
     place, release_id = FOLDER.place(folder, replace=force), new_release_id()
 
     def note(error: BaseException) -> None:

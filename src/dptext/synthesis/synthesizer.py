@@ -86,7 +86,7 @@ class Terms:
         first, *others = always_assumed(unit, counted_in=bool(prior))
         exposed = []
         if self.labels.columns:
-            known = "they were released under a promise of their own, counted in above"
+            known = "they were released before with their own guarantee, which is included above"
             exposed = [f"the names of the labels: {known if self.labels.learned else 'they are public'}"]
             if self.labels.described:
                 exposed.append("the descriptions of the labels: they are public")
@@ -129,7 +129,7 @@ def noise_parameters(budget: PersonalBudgets, swapped: ApproxDP) -> dict[str, Pa
 def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
     """Return the assumptions of every synthesis release, except those of its features."""
     return (
-        "all parameters are public, or computed from what was released before under a promise counted in above"
+        "all parameters are public, or computed from earlier releases whose guarantee is included above"
         if counted_in
         else "all parameters are public; none was computed from the protected texts",
         *(ONE_NAME if unit is Unit.USER else ()),
