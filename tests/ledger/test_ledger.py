@@ -51,8 +51,8 @@ def make(tmp_path):
     return create
 
 
-def reserve(ledger, name, promise, keys, by=TEXT, unit=Unit.DOCUMENT, relation=Relation.SUBSTITUTION):
-    return ledger.reserve(name, promise, keys, by=by, unit=unit, relation=relation)
+def reserve(ledger, name, statement, keys, by=TEXT, unit=Unit.DOCUMENT, relation=Relation.SUBSTITUTION):
+    return ledger.reserve(name, statement, keys, by=by, unit=unit, relation=relation)
 
 
 def statement(guarantee=None, **changes):
@@ -206,12 +206,18 @@ def test_users_with_different_numbers_of_documents_are_refused_by_their_own_pric
 # -- what does not add up -----------------------------------------------------------------------------------------
 
 
-FIRST = {"promise": MetricDP(1, "euclidean", 3.0, "GloVe"), "by": "author"}
+FIRST = {"statement": MetricDP(1, "euclidean", 3.0, "GloVe"), "by": "author"}
 OTHERS = {
-    "currency": ({"promise": PureDP(1)}, "counts in epsilon per unit of euclidean distance, this release in epsilon,"),
-    "rho": ({"promise": ZCDP(1e-3)}, "this release in rho,"),
-    "metric": ({"promise": MetricDP(1, "angular", 3.0, "GloVe")}, "this release in epsilon per unit of angular"),
-    "space": ({"promise": MetricDP(1, "euclidean", 3.0, "fastText")}, "in the space GloVe, this release in the space"),
+    "currency": (
+        {"statement": PureDP(1)},
+        "counts in epsilon per unit of euclidean distance, this release in epsilon,",
+    ),
+    "rho": ({"statement": ZCDP(1e-3)}, "this release in rho,"),
+    "metric": ({"statement": MetricDP(1, "angular", 3.0, "GloVe")}, "this release in epsilon per unit of angular"),
+    "space": (
+        {"statement": MetricDP(1, "euclidean", 3.0, "fastText")},
+        "in the space GloVe, this release in the space",
+    ),
     "unit": ({"unit": Unit.USER}, "for the unit document, this release for the unit user"),
     "relation": ({"relation": Relation.ADD_REMOVE}, "under the relation substitution, this release under"),
     "text": ({"by": TEXT}, "by the values of 'author', this release by the texts"),
@@ -231,8 +237,8 @@ def test_the_first_release_fixes_what_adds_up(make, case):
     reserve(ledger, "b", keys=["x"], **{**FIRST, **changes})  # nothing is left of the first
 
 
-def bad(name, promise, keys=("x",), **changes):
-    return pytest.param({"release_id": "a", "promise": promise, "keys": keys, "by": TEXT, **changes}, id=name)
+def bad(name, statement, keys=("x",), **changes):
+    return pytest.param({"release_id": "a", "statement": statement, "keys": keys, "by": TEXT, **changes}, id=name)
 
 
 WHO = {"unit": Unit.DOCUMENT, "relation": Relation.SUBSTITUTION}
@@ -259,7 +265,7 @@ WHO = {"unit": Unit.DOCUMENT, "relation": Relation.SUBSTITUTION}
             ParameterError,
             "relation must be one of",
         ),
-        (*bad("promise", 5.0, **WHO).values, ParameterError, "a statement or a guarantee, got float"),
+        (*bad("statement", 5.0, **WHO).values, ParameterError, "a PrivacyStatement or a guarantee, got float"),
         (*bad("user by text", PureDP(1), **{**WHO, "unit": Unit.USER}).values, ParameterError, "name the column"),
         (*bad("by", PureDP(1), **{**WHO, "by": ""}).values, ParameterError, "by must be 'text' or the name"),
         (*bad("name", PureDP(1), **{**WHO, "release_id": "a b"}).values, ParameterError, "release_id must be"),

@@ -27,7 +27,7 @@ def statements():
         dptext.BankRewriter(bank, epsilon=1.0).statement,
         dptext.PrivUnit(epsilon=1.0).statement(8),
         dptext.Cooccurrence(vectors, epsilon=1.0, delta=1e-6).fit([document]).statement_,
-        dptext.Synthesizer(epsilon=1.0, features=encoder, cache=False).plan(pool).promise,
+        dptext.Synthesizer(epsilon=1.0, features=encoder, cache=False).plan(pool).future_statement,
     ]
 
 

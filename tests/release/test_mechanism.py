@@ -58,7 +58,7 @@ class Answers(TextMechanism):
             parameters=parameters,
         )
 
-    def promise_before_start(self):
+    def summary_before_release(self):
         return "answers promise everything"
 
     def replacing(self):

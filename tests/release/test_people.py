@@ -17,7 +17,7 @@ from dptext.io import batches
 from dptext.privacy.guarantee import MetricDP, canonical_id
 from dptext.privacy.wording import for_person, render
 from dptext.release import release
-from dptext.release.release import MostTexts, TextsOfPeople, promise_to
+from dptext.release.release import MostTexts, TextsOfPeople, statement_for_largest_user
 
 WHO = ["ann"] * 5 + ["bob"] * 2 + [None, "", " ann", 7, "7", 7.0]
 MOST = MostTexts(6, 2)
@@ -148,11 +148,11 @@ def test_a_table_counts_and_a_missing_text_is_none(mechanism, kind):
 
 def test_the_promise_is_that_of_the_release_that_promises_least(mechanism):
     short, long = mechanism.document_statement(2), mechanism.document_statement(9)
-    text = promise_to(MostTexts(3), [short, long, short])
+    text = statement_for_largest_user(MostTexts(3), [short, long, short])
     assert text == statement_for_user(long, 3)
     assert isinstance(text.guarantee, MetricDP)
-    assert promise_to(MostTexts(0, 4), [short]) is None
-    assert promise_to(MostTexts(10**6 + 1), [short]) is None
+    assert statement_for_largest_user(MostTexts(0, 4), [short]) is None
+    assert statement_for_largest_user(MostTexts(10**6 + 1), [short]) is None
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_the_promise_is_that_of_the_release_that_promises_least(mechanism):
     ],
 )
 def test_what_the_owner_reads(mechanism, largest, uncounted, sentences):
-    person = promise_to(largest, [mechanism.document_statement(4)])
+    person = statement_for_largest_user(largest, [mechanism.document_statement(4)])
     text = for_person(person, largest, user="who", uncounted=uncounted)
     assert all(sentence in " ".join(text.split()) for sentence in sentences), text
     assert max(map(len, text.split("\n"))) <= 79

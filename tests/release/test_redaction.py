@@ -369,7 +369,9 @@ def test_the_list_is_neither_in_a_statement_nor_in_what_is_said_before():
     assert redacted[0].settings_of_owner() != redacted[1].settings_of_owner()
     for entry in redacted:
         text = (
-            entry.document_statement(3).to_json() + entry.document_statement(3).explain() + entry.promise_before_start()
+            entry.document_statement(3).to_json()
+            + entry.document_statement(3).explain()
+            + entry.summary_before_release()
         )
         assert SECRET not in text + repr(entry) and entry.redaction.terms.digest() not in text
     assert lines[0].parameters["redacted_list"] is True
@@ -418,5 +420,5 @@ def test_processes_and_batches_redact_alike():
 
 
 def test_what_is_looked_for_says_that_patterns_find_no_names():
-    assert "patterns recognise no names" in " ".join(dptext.Redacted(TEM).promise_before_start().split())
-    assert "no names" not in dptext.Redacted(TEM, analyzer=Finder()).promise_before_start()
+    assert "patterns recognise no names" in " ".join(dptext.Redacted(TEM).summary_before_release().split())
+    assert "no names" not in dptext.Redacted(TEM, analyzer=Finder()).summary_before_release()

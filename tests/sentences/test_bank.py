@@ -94,7 +94,7 @@ def test_name_and_licence_are_those_of_the_pool_in_statement_and_card():
         bank_of(pool, name="other")
     unknown = bank_of(GIVEN)
     assert "bank_licence" not in unknown.parameters()
-    assert "not said" in unknown.card()
+    assert "source:** unknown" in unknown.card()
 
 
 @pytest.mark.parametrize("texts", [["one text", "one  text"], ["a", "b"]])

@@ -524,8 +524,8 @@ def test_equal_budgets_for_another_unit_are_told_apart():
     assert earlier(Path("elsewhere"), plan) is None
     assert earlier(FOLDER, plan).statement.release_id == release_id
     other = synthesizer(unit="document").plan(Pool([Path("pool.txt")]))
-    assert other.promise.guarantee == plan.promise.guarantee
-    assert dict(other.promise.parameters) == dict(plan.promise.parameters)
+    assert other.promise.guarantee == plan.future_statement.guarantee
+    assert dict(other.promise.parameters) == dict(plan.future_statement.parameters)
     with pytest.raises(ParameterError, match="unit"):
         earlier(FOLDER, other)
     assert_error(ParameterError, lambda: source.describe(FOLDER, synthesizer(), plan), "is there already")

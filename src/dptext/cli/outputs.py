@@ -23,7 +23,7 @@ from dptext.privacy.budgets import delta_too_large
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import came_out, for_person
 from dptext.release.job import Job
-from dptext.release.release import Release, Tally, promise_to, rejects_path, statement_path
+from dptext.release.release import Release, Tally, rejects_path, statement_for_largest_user, statement_path
 from dptext.release.run import TextFiles, check_output, is_released
 from dptext.text.identifiers import Column, columns_of
 
@@ -207,7 +207,9 @@ def guarantee_for_author(releases: Sequence[Release], user: str, *, uncounted: i
     if not counted:
         return for_person(None, None, user=user) if uncounted else ""
     texts = sum(counted[1:], counted[0]).most
-    return for_person(promise_to(texts, [item.statement for item in releases]), texts, user=user, uncounted=uncounted)
+    return for_person(
+        statement_for_largest_user(texts, [item.statement for item in releases]), texts, user=user, uncounted=uncounted
+    )
 
 
 def say_written(documents: int, noun: str, out: Path, output: options.Output, *, skipped: int) -> None:

@@ -21,7 +21,7 @@ from dptext.privacy import wording
 from dptext.privacy.guarantee import MetricDP
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize_file
-from dptext.release.release import promise_to
+from dptext.release.release import statement_for_largest_user
 from dptext.release.run import check_statement_file
 from dptext.validation import check_choice
 from dptext.vectors.formats import load_vectors
@@ -193,7 +193,7 @@ def _announce(
 
     inner = getattr(mechanism, "mechanism", mechanism)  # behind a redaction
     effect = in_short(inner) if isinstance(inner, WordMechanism) else None
-    lines = [mechanism.promise_before_start()]
+    lines = [mechanism.summary_before_release()]
     if effect is not None:
         lines.append(wording.render("in_running_text", found=effect))
     if charge.user is not None:
@@ -231,7 +231,7 @@ def _privatize_on_spark(
     output.say(f"Wrote private documents to {out} (a folder of parquet) and the privacy statement to {place}.")
     texts, for_author = release.most_texts, ""
     if charge.user is not None:
-        guarantee = None if texts is None else promise_to(texts, [statement])
+        guarantee = None if texts is None else statement_for_largest_user(texts, [statement])
         for_author = wording.for_person(guarantee, texts, user=charge.user)
     # Spark has logged the warning of the mechanism
     outputs.say_to_owner(wording.came_out(statement, release.tally), None, output, for_author=for_author)

@@ -195,7 +195,7 @@ def _release(
         output.say(f"Warning: {warning}.")
     caution = cautioned_of([plan.statement(seeded=False)], source=shell_argument(private.sources[0]))
     announce(before_synthesis(plan, user=private.user), caution, run, output, asks=not run.resume)
-    say_large_delta(as_approx(plan.promise.guarantee).delta, corpus.public_users, output)
+    say_large_delta(as_approx(plan.future_statement.guarantee).delta, corpus.public_users, output)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # printed above
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages

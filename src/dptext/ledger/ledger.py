@@ -135,7 +135,7 @@ class Ledger(ReprMixin):
     def reserve(
         self,
         release_id: str,
-        promise: PrivacyStatement | Guarantee,
+        statement: PrivacyStatement | Guarantee,
         keys: Iterable[str],
         *,
         by: str,
@@ -150,7 +150,7 @@ class Ledger(ReprMixin):
 
         Args:
             release_id: id of the release (`dptext.privacy.statement.new_release_id`).
-            promise: its statement, or a guarantee with ``unit`` and ``relation``.
+            statement: the statement of the release, or a guarantee with ``unit`` and ``relation``.
             keys: for each document its text, or its value in the column ``by``; read once, in constant memory.
                 Texts are compared in Unicode normal form C, values by `canonical_id`.
             by: `TEXT`, or the name of a column.
@@ -166,7 +166,7 @@ class Ledger(ReprMixin):
             ParameterError: an argument is invalid.
             StorageError, DataError: the file failed; nothing was changed.
         """
-        guarantee, terms, about = _described(promise, by, unit, relation, mechanism)
+        guarantee, terms, about = _described(statement, by, unit, relation, mechanism)
         if not isinstance(release_id, str) or _RELEASE_ID.fullmatch(release_id) is None:
             raise ParameterError("release_id must be 1 to 100 of the letters A-Z a-z 0-9 . _ : - and was not")
         price(guarantee, 1)
@@ -181,7 +181,7 @@ class Ledger(ReprMixin):
             # at worst the same one each time, and that one pays once a release. A user pays for all they wrote,
             # unless the guarantee is for users, or one whose distances add up over documents anyway.
             counted = by != TEXT and terms.unit is Unit.DOCUMENT and not isinstance(guarantee, MetricDP)
-            most_texts = promise.condition.most_texts if isinstance(promise, PrivacyStatement) else None
+            most_texts = statement.condition.most_texts if isinstance(statement, PrivacyStatement) else None
             documents = store.gather(connection, _hashed(keys, secret, by), counted=counted, maximum=most_texts)
             with store.transaction(connection, writes=True):
                 resumed = self._check_release(connection, release_id, terms)
@@ -407,27 +407,34 @@ class Reservation:
 
 
 def _described(
-    promise: PrivacyStatement | Guarantee, by: str, unit: Unit | None, relation: Relation | None, mechanism: str | None
+    statement: PrivacyStatement | Guarantee,
+    by: str,
+    unit: Unit | None,
+    relation: Relation | None,
+    mechanism: str | None,
 ) -> tuple[Guarantee, Terms, str]:
     """Return the guarantee, the terms and the JSON that the ledger stores."""
-    if isinstance(promise, PrivacyStatement):
+    if isinstance(statement, PrivacyStatement):
         if unit is not None or relation is not None or mechanism is not None:
             raise ParameterError("unit, relation and mechanism stand in the statement: leave them out")
-        if promise.seeded:
+        if statement.seeded:
             problem = "equal noise in two releases does not add up, it cancels; leave the seed out"
             raise refusal(problem, " a seeded release")
-        if promise.condition.for_some_only is not None:
+        if statement.condition.for_some_only is not None:
             problem = "the ledger counts guarantees for all units only"
-            raise refusal(problem, f" a guarantee {promise.condition.for_some_only}")
-        unit, relation, mechanism, promise = promise.unit, promise.relation, promise.mechanism, promise.guarantee
-    elif not isinstance(promise, Guarantee):
-        raise ParameterError(f"the argument promise must be a statement or a guarantee, got {type(promise).__name__}")
+            raise refusal(problem, f" a guarantee {statement.condition.for_some_only}")
+        unit, relation, mechanism = statement.unit, statement.relation, statement.mechanism
+        guarantee = statement.guarantee
+    elif isinstance(statement, Guarantee):
+        guarantee = statement
+    else:
+        raise ParameterError(f"statement must be a PrivacyStatement or a guarantee, got {type(statement).__name__}")
     if unit is None or relation is None:
         raise ParameterError("a guarantee alone has no privacy unit: give unit and relation as well")
     unit, relation = check_choice("unit", unit, Unit), check_choice("relation", relation, Relation)
-    terms = terms_of(promise, unit=unit, relation=relation, by=by)
-    about = {"guarantee": guarantee_to_dict(promise), "unit": unit, "relation": relation, "by": by}
-    return promise, terms, json.dumps({**about, "mechanism": mechanism})
+    terms = terms_of(guarantee, unit=unit, relation=relation, by=by)
+    about = {"guarantee": guarantee_to_dict(guarantee), "unit": unit, "relation": relation, "by": by}
+    return guarantee, terms, json.dumps({**about, "mechanism": mechanism})
 
 
 def _overspent(over: Mapping[str, Any], units: int, ceiling: Ceiling, terms: Terms, *, pending: int) -> RefusedError:

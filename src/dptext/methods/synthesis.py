@@ -86,7 +86,7 @@ class CorpusPreviewer(Previewer):
         )
         return self.preview(
             epsilon,
-            plan.promise,
+            plan.future_statement,
             pieces=[Piece(text)],
             draws=(plan.pool.texts[row] for row in rows.tolist()),
             success=Share(1 - _gaussian_overlap(sigma, _norm(first)) / 2),
@@ -147,7 +147,7 @@ class Synthesis(base.Method):
             caveats.append(Caveat(0, reason))
         values = {"expected": expected, "people": people, "whom": data.whom, "classes": _classes(case)}
         return Assessment(
-            statement=synthesizer.plan(case.public.pool).promise,
+            statement=synthesizer.plan(case.public.pool).future_statement,
             good_for=base.describe("synthesis", **values),
             caveats=tuple(caveats),
             commands=_commands(case),

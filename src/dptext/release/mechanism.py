@@ -149,7 +149,7 @@ class TextMechanism(ReprMixin, ABC):
         )
 
     @abstractmethod
-    def promise_before_start(self) -> str:
+    def summary_before_release(self) -> str:
         """Return unit, relation and epsilon in a few lines, to print before a release."""
 
     # -- replacing --------------------------------------------------------------------------------------------

@@ -378,9 +378,9 @@ class Redacted(TextMechanism):
     def longest_document(self) -> int | None:
         return self.mechanism.longest_document
 
-    def promise_before_start(self) -> str:
+    def summary_before_release(self) -> str:
         return before_redaction(
-            self.mechanism.promise_before_start(),
+            self.mechanism.summary_before_release(),
             self.redaction,
             restated=self.document_statement(1).condition.has(AfterRedaction)
             or isinstance(self.statement.guarantee, MetricDP),

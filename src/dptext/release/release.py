@@ -99,7 +99,7 @@ def user_digest(name: str, key: bytes) -> bytes:
     return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
 
 
-def promise_to(maximum: MostTexts, statements: Sequence[PrivacyStatement]) -> PrivacyStatement | None:
+def statement_for_largest_user(maximum: MostTexts, statements: Sequence[PrivacyStatement]) -> PrivacyStatement | None:
     """Return the statement for all texts of the user with the most; None if there is none. **Private.**"""
     if not maximum.texts:
         return None
@@ -171,7 +171,7 @@ class Release(ReprMixin):
         bound on that number beforehand and use `dptext.statement_for_user`.
         """
         most_texts = self.most_texts
-        return None if most_texts is None else promise_to(most_texts, [self.statement])
+        return None if most_texts is None else statement_for_largest_user(most_texts, [self.statement])
 
     @property
     def texts(self) -> list[str | None]:

@@ -173,7 +173,7 @@ class BankRewriter(TextMechanism):
             **self.bank.parameters(),
         }
 
-    def promise_before_start(self) -> str:
+    def summary_before_release(self) -> str:
         """See `TextMechanism`."""
         return before_bank(self)
 

@@ -362,7 +362,7 @@ def describe(
     if out is None and ledger is not None:
         raise ParameterError("a ledger is settled when the description is in a folder: name one (out=...)")
     plan = public if isinstance(public, SynthesisPlan) else synthesizer.plan(public)
-    warn_of_delta(as_approx(plan.promise.guarantee).delta, public_users=synthesizer.public_users)
+    warn_of_delta(as_approx(plan.future_statement.guarantee).delta, public_users=synthesizer.public_users)
     if out is None:
         return rows.fit(synthesizer, plan)
     return rows.describe(check_path("out", out), synthesizer, plan, ledger=ledger, force=force)

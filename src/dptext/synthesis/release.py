@@ -348,7 +348,7 @@ def described_into(
 
     with charged(charges, release_id, note=note):
         if charges.kind is not None:
-            promise = plan.promise
+            promise = plan.future_statement
             terms = {"unit": promise.unit, "relation": promise.relation, "mechanism": promise.mechanism}
             charges.reserve(release_id, promise.guarantee, read(), **terms)
         distribution = fit(release_id)

@@ -179,7 +179,7 @@ class SynthesisPlan(ReprMixin):
         return total
 
     @cached_property
-    def promise(self) -> PrivacyStatement:
+    def future_statement(self) -> PrivacyStatement:
         """Statement of a future release, without a release id."""
         return self.statement(seeded=False)
 
@@ -330,7 +330,7 @@ class Synthesizer(ReprMixin):
         is_plan = isinstance(public, SynthesisPlan)
         check_users_are_read(documents, public.unit if is_plan else self.terms.unit)  # before features are fitted
         plan = public if is_plan else self.plan(public, progress=progress)
-        warn_of_delta(as_approx(plan.promise.guarantee).delta, public_users=self.public_users)
+        warn_of_delta(as_approx(plan.future_statement.guarantee).delta, public_users=self.public_users)
         bits = RandomBits(self.seed)
         with progress_bar(None if callable(progress) else progress, "texts of people"):
             total = plan.total_of(documents)
@@ -347,7 +347,7 @@ class Synthesizer(ReprMixin):
         if total.shape != (len(plan.labels), 1 + plan.features.dimension):
             raise ParameterError(f"expected the sum that the plan makes, got one of the shape {total.shape}")
         matrix = noisy_matrix(total, plan.terms.budget.sigma, bits)
-        warn_unprotected(plan.promise)
+        warn_unprotected(plan.future_statement)
         return TextDistribution(
             matrix=matrix,
             sigma=plan.terms.budget.sigma,

@@ -326,7 +326,7 @@ class WordMechanism(TextMechanism):
     def longest_document(self) -> int | None:
         return self.max_words
 
-    def promise_before_start(self) -> str:
+    def summary_before_release(self) -> str:
         strength = strength_of_documents(self, "words")
         return render("before_words", mechanism=self, word=self.word_guarantee(), strength=strength)
 
