@@ -15,7 +15,7 @@ from papers.data_sets import LabelledTexts
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.trained_encoders import Buckets, NGrams
 
-NGRAMS = NGrams(most=2, buckets=1 << 18)
+NGRAMS = NGrams(max_words=2, buckets=1 << 18)
 Labels = npt.NDArray[np.intp]
 Read = Callable[[], tuple[LabelledTexts, LabelledTexts]]
 

@@ -159,7 +159,7 @@ def _trained(corpus: Corpus, given: tuple[tuple[str, Any], ...], seed: int) -> S
         dimension=settings["dimension"],
         training=settings["training"],
         schedule=schedule if output is None else output(settings["epochs"]),
-        ngrams=NGRAMS.most,
+        ngrams=NGRAMS.max_words,
         buckets=NGRAMS.buckets,
         word_dropout=settings.get("word_dropout", 0.0),
         epochs=settings["epochs"],

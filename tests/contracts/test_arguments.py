@@ -124,7 +124,7 @@ def test_encoders_take_a_randomizer_by_name():
     assert dptext.PrivateEncoder(VECTORS, epsilon=3.0).fit(public).release_.randomizer == dptext.PrivUnit(epsilon=3.0)
     assert dptext.HidingEncoder(None, epsilon=3.0).randomizer == dptext.PrivUnit(epsilon=3.0)
     assert dptext.HidingEncoder(None, None).randomizer is None
-    with pytest.raises(ParameterError, match="no randomizer has no epsilon"):
+    with pytest.raises(ParameterError, match="epsilon needs a randomizer"):
         dptext.HidingEncoder(None, None, epsilon=3.0)
     for build in (dptext.HidingEncoder, lambda *arguments_value: dptext.PrivateEncoder(*arguments_value).fit(public)):
         with pytest.raises(ParameterError, match="PrivUnit needs epsilon="):

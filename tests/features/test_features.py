@@ -224,7 +224,7 @@ def test_the_parts_of_a_folder_make_the_same_function(features: dict[str, Public
     assert repeated == features[kind] and hash(repeated) == hash(features[kind])
     np.testing.assert_array_equal(repeated.units([*ODD, *POOL]), features[kind].units([*ODD, *POOL]))
     if needs:
-        with pytest.raises(DataError, match="a caller's, which no folder holds; give the same one"):
+        with pytest.raises(DataError, match="a caller's, which no folder holds; pass the same one"):
             PublicFeatures.from_parts(config, tensors, "x")
         other = CallableEncoder(caller().function, name="another")
         with pytest.raises(ParameterError, match="not the one that these features were fitted with"):

@@ -336,10 +336,10 @@ def _to_30_bits(function):
 
 @contextlib.contextmanager
 def _on_any_processor():
-    quantile = _to_30_bits(bounds._quantile)
+    quantile = _to_30_bits(bounds._radius)
     with (
         mock.patch.object(bounds, "principal_directions", _to_30_bits(bounds.principal_directions)),
-        mock.patch.object(bounds, "_quantile", lambda *arguments_value: float(quantile(*arguments_value))),
+        mock.patch.object(bounds, "_radius", lambda *arguments_value: float(quantile(*arguments_value))),
         mock.patch.object(bounds.Bound, "apply", _to_30_bits(bounds.Bound.apply)),
     ):
         yield

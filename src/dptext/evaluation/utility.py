@@ -547,7 +547,7 @@ def compare_epsilons(
             AtEpsilon(
                 epsilon=epsilon,
                 dimension=dimension,
-                error=noise.expected_squared_error(dimension + (bound["bound"] == "lift")),
+                error=noise.expected_squared_error(dimension),
                 accuracy=measured("accuracy", codes, noisy).score,
                 learned=None if clean is None else measured("accuracy", codes, clean).score,
             )

@@ -1,4 +1,4 @@
-"""An auto-encoder of texts: a recurrent encoder, and a decoder that writes the text again (extra ``train``: torch).
+"""An auto-encoder of texts: a recurrent encoder, and a decoder that reconstructs the text (extra ``train``: torch).
 
 Derivation: docs/mechanisms/hiding.md#hiding-autoencoder
 """
@@ -15,21 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.display import Fields, ReprMixin
-from dptext.errors import DataError, ParameterError, RefusedError, extra
-from dptext.hiding.inputs import Rows, TradeOff, content_of
-from dptext.hiding.training import AutoEncoderOptions, HidingEpoch, LearntBudget, Run, merge_options
+from dptext.errors import DataError, ParameterError, extra
+from dptext.hiding.inputs import Rows, as_vectors, content_of
+from dptext.hiding.training import AutoEncoderOptions, HidingEpoch, Run, merge_options
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.encoders import Provenance, check_texts
 from dptext.representations.trained_encoders import END, UNKNOWN_ROW, GruDecoder, GruEncoder, WordTable, padded
-from dptext.validation import check_int
-from dptext.vectors.word_vectors import WordVectors
 
 _MASKED = 0.25
 _SAMPLED = 512
-_SORTED_TOGETHER = 50  # batches: their texts are sorted by length, so that little is padding
+_SORTED_TOGETHER = 50  # batches whose texts are sorted by length, against padding
 _NEVER = -1e30
 
-_OF_ENCODER = {
+_ENCODER_WEIGHTS = {
     "embedding": "embedding.weight",
     "input": "encoder.weight_ih_l0",
     "input_bias": "encoder.bias_ih_l0",
@@ -38,36 +36,33 @@ _OF_ENCODER = {
     "out": "out.weight",
     "out_bias": "out.bias",
 }
-_OF_DECODER = {name: place.replace("encoder", "decoder") for name, place in _OF_ENCODER.items() if "out" not in name}
-_OF_DECODER |= {
-    "begin": "begin.weight",
-    "begin_bias": "begin.bias",
-    "project": "project.weight",
-    "project_bias": "project.bias",
-    "words_bias": "words_bias.weight",
+_DECODER_WEIGHTS = {
+    name: place.replace("encoder", "decoder") for name, place in _ENCODER_WEIGHTS.items() if "out" not in name
 }
-"""Where torch has the arrays of encoder and decoder."""
+_DECODER_WEIGHTS |= {"begin": "begin.weight", "begin_bias": "begin.bias", "words_bias": "words_bias.weight"}
+_DECODER_WEIGHTS |= {"project": "project.weight", "project_bias": "project.bias"}
+"""The arrays of encoder and decoder, by torch's names."""
 
 
 class AutoEncoder(ReprMixin):
     """Train a recurrent encoder to keep what it takes to write a text again (a GRU, as in Beigi et al. 2019).
 
-    Its ``text_encoder_`` is an encoder like any other; `dptext.HidingEncoder` trains it further, or layers on top of
-    it. **The texts that ``fit`` gets are not protected**, see `dptext.HidingEncoder`.
+    `dptext.HidingEncoder` trains it further, or trains layers on top of it. **The training texts are not protected**,
+    see `dptext.HidingEncoder`.
 
     Args:
         options: ``dimension``, ``words``, ``epochs``, ``public``, ``seed`` and all others of
             `dptext.hiding.training.AutoEncoderOptions`.
 
     Attributes:
-        options: as they were checked.
-        text_encoder_: frozen `GruEncoder`.
-        decoder_: frozen `GruDecoder`.
-        epochs_: what ``progress`` saw.
+        options: the options, checked.
+        text_encoder_: the trained encoder, frozen.
+        decoder_: the trained decoder, frozen.
+        epochs_: the losses of all epochs.
 
     >>> auto = AutoEncoder(dimension=8, units=8, epochs=2, seed=1).fit(["the cat sat", "the dog sat"] * 8)
     >>> vectors = auto.text_encoder_.encode(["the cat", ""])
-    >>> vectors.shape, len(auto.decoder_.decode(vectors))
+    >>> vectors.shape, len(auto.decode(vectors))
     ((2, 8), 2)
     """
 
@@ -81,32 +76,33 @@ class AutoEncoder(ReprMixin):
     __signature__ = merge_options(__init__, AutoEncoderOptions)
 
     def fit(self, texts: Iterable[str | None]) -> Self:
-        """Train. Nothing is promised to those who are in the texts.
+        """Train on texts, which have no protection.
 
         Raises:
-            ParameterError: an argument out of range; texts that share no word.
-            DataError: no texts; an entry that is no string.
-            RefusedError: the checkpoint belongs to another training; words of vectors that carry a statement.
+            ParameterError: an argument out of range; vectors in place of texts; texts that share no word.
+            DataError: no texts; an entry that is no string; a damaged checkpoint.
+            RefusedError: the checkpoint belongs to another training.
             MissingExtraError: torch is not installed.
         """
         options = self.options
         torch = extra("torch", "train", "AutoEncoder")
+        if as_vectors(texts) is not None:
+            raise ParameterError("a recurrent encoder is trained on texts, got vectors")
         values = check_texts(texts)
         if not values:
             raise DataError("an auto-encoder is trained on texts, got none")
-        table = self._table(values)
-        identity = json.dumps(options.decisive() | {"words": table.sha256}, sort_keys=True, default=str).encode()
+        table = WordTable.from_texts(values, max_words=options.words, longest=options.longest)
+        identity = json.dumps(options.decisive(), sort_keys=True).encode()
         run = Run(torch, options, chain([identity], content_of(values)))
         with run.alone():
             body = GruBody(torch, table, values, options)
-            rebuilding = _Rebuilding(torch, body, options.learning_rate)
-            self.epochs_, _ = run.epochs(body, rebuilding, np.arange(len(values)))
+            self.epochs_, _ = run.epochs(body, _Rebuilding(torch, body, options.learning_rate), np.arange(len(values)))
             provenance = Provenance(trained_on=options.public_name, texts=len(values), public=options.public)
             self.text_encoder_, self.decoder_ = body.encoder(provenance), body.decoder()
         return self
 
     def decode(self, vectors: npt.ArrayLike) -> list[str]:
-        """(n, d) vectors to texts; from released vectors, post-processing."""
+        """(n, d) vectors to texts: post-processing of released vectors."""
         if not hasattr(self, "decoder_"):
             raise ParameterError("the auto-encoder is not trained yet: call fit(texts) first")
         return self.decoder_.decode(vectors)
@@ -114,37 +110,20 @@ class AutoEncoder(ReprMixin):
     def body(self, torch: Any, texts: Sequence[str]) -> GruBody:
         """The trained network, to be trained further on texts."""
         body = GruBody(torch, self.text_encoder_.table, texts, self.options)
-        body.begin_with(self.text_encoder_, self.decoder_)
+        body.load(self.text_encoder_, self.decoder_)
         return body
 
     def identity(self) -> dict[str, Any]:
-        """Its options, and what it is if it is trained: what a run that goes on from it depends on."""
-        words = self.options.words
-        known = words if isinstance(words, int | np.integer) else self._table([]).sha256
+        """The options, and a digest of the trained encoder, that a further training depends on."""
         trained = self.text_encoder_.sha256 if hasattr(self, "text_encoder_") else None
-        return self.options.decisive() | {"words": known, "trained": trained}
-
-    def _table(self, texts: Sequence[str]) -> WordTable:
-        words, longest = self.options.words, self.options.longest
-        if isinstance(words, WordVectors):
-            if words.statement is not None:
-                raise RefusedError(
-                    "the words of vectors with a statement are part of what was released under it, and this training "
-                    "does not count it in: give public words"
-                )
-            words = words.words
-        if isinstance(words, Sequence) and not isinstance(words, str):
-            return WordTable.from_words(words, longest=longest)
-        return WordTable.from_texts(
-            texts, most=check_int("words (or a list of them)", words, minimum=1), longest=longest
-        )
+        return self.options.decisive() | {"trained": trained}
 
     def _repr_fields(self) -> Fields:
         yield "dimension", self.options.dimension
 
 
 class _Rebuilding:
-    """The encoder and the decoder alone; see `dptext.hiding.training.Player`."""
+    """Encoder and decoder alone (`dptext.hiding.training.Player`)."""
 
     phase = "rebuild"
 
@@ -154,27 +133,27 @@ class _Rebuilding:
         self.optimisers = {"ours": self._optimiser}
 
     def begin(self, bits: RandomBits) -> None:
-        """There is no noise."""
+        """Do nothing: there is no noise."""
 
-    def step(self, batch: Any, rows: Any) -> tuple[float, float]:  # noqa: ARG002  no labels are looked at
+    def step(self, batch: Any, rows: Any) -> tuple[float, float]:  # noqa: ARG002  no labels
         loss = self._body.rebuilt(batch, self._body.module(batch))
         self._optimiser.zero_grad()
         loss.backward()
         self._optimiser.step()
         return float(loss.detach()), 0.0
 
-    def look(self) -> TradeOff | None:
+    def look(self) -> None:
         return None
 
-    def budget(self) -> LearntBudget | None:
+    def budget(self) -> None:
         return None
 
 
 class GruBody:
-    """The encoder and the decoder while they are trained; see `dptext.hiding.game.Body`."""
+    """Encoder and decoder in training (`dptext.hiding.game.Body`)."""
 
     def __init__(self, torch: Any, table: WordTable, texts: Sequence[str], options: AutoEncoderOptions) -> None:
-        self._torch, self._table, self._rows, self._pooling = torch, table, table.rows(texts), options.pooling
+        self._torch, self._table, self._rows = torch, table, table.rows(texts)
         units, dimension = options.units, options.dimension
         network = torch.nn
         embedding = network.Embedding(table.size, units)
@@ -197,10 +176,10 @@ class GruBody:
         chances = torch.log((ranks + 2) / (ranks + 1)) / math.log(table.size + 1)
         self._corrections = torch.log(chances * _SAMPLED).float()
 
-    def begin_with(self, encoder: GruEncoder, decoder: GruDecoder) -> None:
-        """Take the weights of a trained encoder and decoder."""
+    def load(self, encoder: GruEncoder, decoder: GruDecoder) -> None:
+        """Copy the weights of a trained encoder and decoder."""
         weights = self.module.parts.state_dict()
-        for names, arrays in ((_OF_ENCODER, encoder.arrays), (_OF_DECODER, decoder.arrays)):
+        for names, arrays in ((_ENCODER_WEIGHTS, encoder.arrays), (_DECODER_WEIGHTS, decoder.arrays)):
             for name, place in names.items():
                 array = arrays[name] if name == "embedding" else arrays[name].T
                 weights[place].copy_(self._torch.from_numpy(array.copy()).reshape(weights[place].shape))
@@ -211,11 +190,10 @@ class GruBody:
             some = order[start : start + size * _SORTED_TOGETHER]
             some = some[np.argsort(lengths[some], kind="stable")]
             parts = [some[first : first + size] for first in range(0, len(some), size)]
-            # row numbers know nothing of lengths: sorted by one of each batch, lengths are mixed again
-            yield from sorted(parts, key=lambda part: int(part.min()))
+            yield from sorted(parts, key=lambda part: int(part.min()))  # mixes the lengths of batches again
 
     def take(self, rows: Rows) -> Any:
-        """(n, longest) rows of words, and (n,) how many are the text's own."""
+        """(n, longest) padded rows of words, and (n,) lengths."""
         filled, lengths = padded(self._rows.take(rows))
         return self._torch.from_numpy(filled), self._torch.from_numpy(lengths)
 
@@ -223,27 +201,20 @@ class GruBody:
         torch, parts = self._torch, self.module.parts
         words, lengths = batch
         states, _ = parts["encoder"](parts["embedding"](words))
-        some = (lengths > 0)[:, None]
-        if self._pooling == "last":
-            last = (lengths - 1).clamp(min=0)[:, None, None].expand(-1, 1, states.shape[2])
-            pooled = states.gather(1, last)[:, 0] * some
-        else:
-            inside = (torch.arange(words.shape[1]) < lengths[:, None])[:, :, None]
-            pooled = (states * inside).sum(dim=1) / lengths.clamp(min=1)[:, None]
-        return parts["out"](pooled)
+        inside = (torch.arange(words.shape[1]) < lengths[:, None])[:, :, None]
+        return parts["out"]((states * inside).sum(dim=1) / lengths.clamp(min=1)[:, None])
 
     def rebuilt(self, batch: Any, z: Any) -> Any:
-        """The mean loss of a word, the end counted as one, of texts written from z."""
+        """The mean loss per word, the end included, of texts decoded from z."""
         torch, parts = self._torch, self.module.parts
         words, lengths = batch
-        count = len(words)
-        target = torch.cat([words, torch.full((count, 1), END)], dim=1)[:, : self._table.longest]
-        before = torch.cat([torch.full((count, 1), END), words], dim=1)[:, : target.shape[1]]
+        ends = torch.full((len(words), 1), END)
+        target = torch.cat([words, ends], dim=1)[:, : self._table.longest]
+        before = torch.cat([ends, words], dim=1)[:, : target.shape[1]]
         masked = torch.empty(before.shape).uniform_() < _MASKED
         before = torch.where(masked, UNKNOWN_ROW, before)
         inputs = torch.cat([parts["embedding"](before), z[:, None, :].expand(-1, before.shape[1], -1)], dim=2)
         states, _ = parts["decoder"](inputs, torch.tanh(parts["begin"](z))[None])
-        # the own words and one end, if it is within the length
         inside = torch.arange(target.shape[1]) < (lengths + 1)[:, None]
         return self._choice(parts["project"](states[inside]), target[inside])
 
@@ -259,10 +230,10 @@ class GruBody:
         return (torch.logsumexp(torch.cat([right[:, None], scores], dim=1), dim=1) - right).mean()
 
     def encoder(self, provenance: Provenance) -> GruEncoder:
-        return GruEncoder(self._table, self._arrays(_OF_ENCODER), pooling=self._pooling, provenance=provenance)
+        return GruEncoder(self._table, self._arrays(_ENCODER_WEIGHTS), provenance)
 
     def decoder(self) -> GruDecoder:
-        return GruDecoder(self._table, self._arrays(_OF_DECODER))
+        return GruDecoder(self._table, self._arrays(_DECODER_WEIGHTS))
 
     def _arrays(self, names: Mapping[str, str]) -> dict[str, npt.NDArray[np.float32]]:
         weights = self.module.parts.state_dict()

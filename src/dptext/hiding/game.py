@@ -1,4 +1,4 @@
-"""The game that is trained: an encoder and a task head on one side, one adversary an attribute on the other (torch).
+"""Adversarial training: an encoder and a task head against one adversary per attribute (torch).
 
 Derivation: docs/mechanisms/hiding.md#hiding-game
 """
@@ -28,20 +28,20 @@ _WITHIN = {
     Domain.BALL: (Domain.BALL, Domain.SPHERE),
     Domain.CUBE: (Domain.CUBE, Domain.BALL, Domain.SPHERE),
 }
-"""Domains whose vectors are all of a domain."""
+"""The domains that lie within a domain."""
 
 
 class Body(Source, Protocol):
-    """The network between inputs and raw vectors, with its inputs."""
+    """The network between inputs and vectors before the bound, with its inputs."""
 
     module: Any
 
     def rebuilt(self, batch: Any, z: Any) -> Any:
-        """The loss of writing a batch again from z; 0 where there is no decoder."""
+        """The loss of reconstructing a batch from z; 0 without a decoder."""
 
 
 class Game:
-    """Both sides and their optimisers; see `dptext.hiding.training.Player`."""
+    """Encoder, task head and adversaries with their optimisers (`dptext.hiding.training.Player`)."""
 
     phase = "hide"
 
@@ -56,45 +56,49 @@ class Game:
         reader: Reader,
     ) -> None:
         self._torch, self._body, self._noise, self._options, self._reader = torch, body, noise, options, reader
-        units, layers = options.adversary_units, options.adversary_layers
-        self._task = _head(torch, options.dimension, len(task.classes), units, 1)
+        self._task = _head(torch, task, options, 1)
         self._adversaries = torch.nn.ModuleList(
-            _head(torch, options.dimension, len(attribute.classes), units, layers) for attribute in attributes
+            _head(torch, target, options, options.adversary_layers) for target in attributes
         )
-        labels = [torch.from_numpy(attribute.codes) for attribute in (task, *attributes)]
-        weights = [torch.from_numpy(attribute.weights) for attribute in (task, *attributes)]
-        self._labels = [label.clamp(min=0) for label in labels]  # some class where there is none, of weight 0
-        self._weights = [
-            weight[known] * (entry >= 0) for weight, known, entry in zip(weights, self._labels, labels, strict=True)
-        ]
-        self._priors = [torch.from_numpy(attribute.priors) for attribute in attributes]
+        self._labels, self._weights = [], []
+        for target in (task, *attributes):
+            codes = torch.from_numpy(target.codes)
+            self._labels.append(codes.clamp(min=0))  # a missing label: any class, with weight 0
+            self._weights.append(torch.from_numpy(target.weights)[self._labels[-1]] * (codes >= 0))
+        self._priors = [torch.from_numpy(target.priors) for target in attributes]
         self.module = torch.nn.ModuleDict({"body": body.module, "task": self._task, "adversaries": self._adversaries})
         encoder_parameters = [*body.module.parameters(), *self._task.parameters()]
         if noise.theta is not None:
             self.module.register_parameter("theta", noise.theta)
             encoder_parameters.append(noise.theta)
-        fields = {"weight_decay": 2 * options.lambda_, "fused": True}
-        self._ours = torch.optim.Adam(encoder_parameters, lr=options.learning_rate, **fields)
-        adversary_loss = options.learning_rate * options.adversary_haste
-        self._theirs = torch.optim.Adam(self._adversaries.parameters(), lr=adversary_loss, **fields)
+        settings = {"weight_decay": 2 * options.lambda_, "fused": True}
+        adversary_rate = options.learning_rate * options.adversary_haste
+        self._ours = torch.optim.Adam(encoder_parameters, lr=options.learning_rate, **settings)
+        self._theirs = torch.optim.Adam(self._adversaries.parameters(), lr=adversary_rate, **settings)
         self.optimisers = {"ours": self._ours, "theirs": self._theirs}
         self._slopes: list[tuple[float, float]] = []
 
+    def begin(self, bits: RandomBits) -> None:
+        self._noise.bits = bits
+        self._slopes = []
+
     def step(self, batch: Any, rows: Any) -> tuple[float, float]:
-        v = self._noise.bound(self._body.module(batch))
-        if self._options.game == "reversal":
-            return self._reversed(batch, v, rows)
+        options = self._options
+        bounded = self._noise.bound(self._body.module(batch))
+        if options.game == "reversal":
+            return self._reversed_step(batch, bounded, rows)
         adversary_loss = 0.0
-        if self._options.alpha and self._options.aim != "decluster":
-            for _ in range(self._options.adversary_steps):
-                adversary_loss = self._adversaries_move(self._noise.add(v.detach()).detach(), rows)
-        z = self._noise.add(v)
+        if options.alpha and options.aim != "decluster":
+            for _ in range(options.adversary_steps):
+                adversary_loss = self._adversary_step(self._noise.add(bounded.detach()).detach(), rows)
+        z = self._noise.add(bounded)
         task = self._loss(0, self._task(z), rows)
         loss = task + self._rebuilt(batch, z)
         against = None
-        if self._options.alpha:
-            hidden = pushed_apart(v) if self._options.aim == "decluster" else self._hidden(z, rows)
-            against = self._options.alpha * hidden
+        if options.alpha:
+            against = options.alpha * (
+                pushed_apart(bounded) if options.aim == "decluster" else self._against_adversaries(z, rows)
+            )
             loss = loss + against  # eq. (encoder)
         self._note_slopes(task, against)
         self._ours.zero_grad()
@@ -102,9 +106,8 @@ class Game:
         self._ours.step()
         return float(task.detach()), adversary_loss
 
-    def begin(self, bits: RandomBits) -> None:
-        self._noise.begin(bits)
-        self._slopes = []
+    def look(self) -> TradeOff | None:
+        return self._reader.look(self._arrived)
 
     def budget(self) -> LearntBudget | None:
         if self._noise.theta is None or not self._slopes:
@@ -112,56 +115,25 @@ class Game:
         task, attributes = np.mean(self._slopes, axis=0).tolist()
         return LearntBudget(self._noise.share, task, attributes)
 
-    def _note_slopes(self, task: Any, against: Any) -> None:
-        """Those of two terms of the loss over ln epsilon = ln c1 + ln sigmoid(theta), where epsilon is learnt."""
-        theta = self._noise.theta
-        if theta is None:
-            return
-        steps = 1 - self._noise.share  # d ln epsilon / d theta
-        results = [
-            0.0 if entry is None else self._torch.autograd.grad(entry, theta, retain_graph=True, allow_unused=True)[0]
-            for entry in (task, against)
-        ]
-        self._slopes.append(tuple(0.0 if entry is None else float(entry) / steps for entry in results))  # type: ignore[arg-type]
-
-    def look(self) -> TradeOff | None:
-        return self._reader.look(self._arrived)
-
     def _arrived(self, batch: Any) -> Floats:
-        """(n, d) vectors of a batch as they arrive, noise and all."""
+        """(n, d) noisy vectors of a batch."""
         with self._torch.no_grad():
             z = self._noise.add(self._noise.bound(self._body.module(batch)))
         arrived: Floats = z.numpy().astype(np.float64)
         return arrived
 
-    def _adversaries_move(self, z: Any, rows: Any) -> float:
-        losses = [self._loss(place, head(z), rows) for place, head in enumerate(self._adversaries, 1)]
-        loss = sum(losses)
+    def _adversary_step(self, z: Any, rows: Any) -> float:
+        loss = self._adversary_loss(z, rows)
         self._theirs.zero_grad()
         loss.backward()
         self._theirs.step()
-        return float(loss.detach()) / len(losses)
+        return float(loss.detach()) / len(self._adversaries)
 
-    def _hidden(self, z: Any, rows: Any) -> Any:
-        result = []
-        for place, head in enumerate(self._adversaries, 1):
-            answer = head(z)
-            if self._options.aim == "confuse":
-                logs = self._torch.nn.functional.log_softmax(answer, dim=1)
-                result.append(-(logs @ self._priors[place - 1]).mean())  # eq. (confuse)
-            elif self._options.aim == "deny":
-                labels, weights = self._labelled(place, rows)
-                result.append(denial(self._torch, answer, labels, weights))
-            else:
-                result.append(-self._loss(place, answer, rows))  # eq. (oppose)
-        return sum(result) / len(result)
-
-    def _reversed(self, batch: Any, v: Any, rows: Any) -> tuple[float, float]:
+    def _reversed_step(self, batch: Any, bounded: Any, rows: Any) -> tuple[float, float]:
         """Gradient reversal (Ganin and Lempitsky 2015): forwards z, backwards -alpha / T of the gradient."""
-        z = self._noise.add(v)
-        turned = z.detach() - (z - z.detach()) * (self._options.alpha / len(self._adversaries))
-        task = self._loss(0, self._task(z), rows)
-        adversary_loss = sum(self._loss(place, head(turned), rows) for place, head in enumerate(self._adversaries, 1))
+        z = self._noise.add(bounded)
+        reversed_z = z.detach() - (z - z.detach()) * (self._options.alpha / len(self._adversaries))
+        task, adversary_loss = self._loss(0, self._task(z), rows), self._adversary_loss(reversed_z, rows)
         loss = task + self._rebuilt(batch, z) + adversary_loss
         self._note_slopes(task, adversary_loss)
         self._ours.zero_grad()
@@ -171,24 +143,51 @@ class Game:
         self._theirs.step()
         return float(task.detach()), float(adversary_loss.detach()) / len(self._adversaries)
 
+    def _adversary_loss(self, z: Any, rows: Any) -> Any:
+        return sum(self._loss(place, head(z), rows) for place, head in enumerate(self._adversaries, 1))
+
+    def _against_adversaries(self, z: Any, rows: Any) -> Any:
+        losses = []
+        for place, head in enumerate(self._adversaries, 1):
+            answers = head(z)
+            if self._options.aim == "confuse":
+                logs = self._torch.nn.functional.log_softmax(answers, dim=1)
+                losses.append(-(logs @ self._priors[place - 1]).mean())  # eq. (confuse)
+            elif self._options.aim == "deny":
+                losses.append(denial(self._torch, answers, self._labels[place][rows], self._weights[place][rows]))
+            else:
+                losses.append(-self._loss(place, answers, rows))  # eq. (oppose)
+        return sum(losses) / len(losses)
+
+    def _note_slopes(self, task: Any, against: Any) -> None:
+        """Note the slopes of two terms of the loss over ln epsilon = ln c1 + ln sigmoid(theta)."""
+        theta = self._noise.theta
+        if theta is None:
+            return
+        slopes = []
+        for term in (task, against):
+            slope = None
+            if term is not None:
+                (slope,) = self._torch.autograd.grad(term, theta, retain_graph=True, allow_unused=True)
+            slopes.append(0.0 if slope is None else float(slope) / (1 - self._noise.share))
+        self._slopes.append((slopes[0], slopes[1]))
+
     def _rebuilt(self, batch: Any, z: Any) -> Any:
         return self._options.rebuild * self._body.rebuilt(batch, z) if self._options.rebuild else 0.0
 
-    def _loss(self, place: int, answer: Any, rows: Any) -> Any:
-        labels, weights = self._labelled(place, rows)
-        entry = self._torch.nn.functional.cross_entropy(answer, labels, reduction="none")
-        return (entry * weights).sum() / weights.sum().clamp(min=1e-12)
-
-    def _labelled(self, place: int, rows: Any) -> tuple[Any, Any]:
-        return self._labels[place][rows], self._weights[place][rows]
+    def _loss(self, place: int, answers: Any, rows: Any) -> Any:
+        weights = self._weights[place][rows]
+        losses = self._torch.nn.functional.cross_entropy(answers, self._labels[place][rows], reduction="none")
+        return (losses * weights).sum() / weights.sum().clamp(min=1e-12)
 
 
-def _head(torch: Any, width: int, classes: int, units: int, layers: int) -> Any:
+def _head(torch: Any, target: Target, options: HidingOptions, layers: int) -> Any:
     modules: list[Any] = []
+    width = options.dimension
     for _ in range(layers):
-        modules += [torch.nn.Linear(width, units), torch.nn.ReLU()]
-        width = units
-    return torch.nn.Sequential(*modules, torch.nn.Linear(width, classes))
+        modules += [torch.nn.Linear(width, options.adversary_units), torch.nn.ReLU()]
+        width = options.adversary_units
+    return torch.nn.Sequential(*modules, torch.nn.Linear(width, len(target.classes)))
 
 
 def denial(torch: Any, answers: Any, labels: Any, weights: Any) -> Any:
@@ -204,60 +203,50 @@ def pushed_apart(vectors: Any) -> Any:
 
 
 class NoiseInTheLoop:
-    """Bound and noise of a training run."""
+    """Bound and noise of a training, with gradients; ``theta`` is the learnt budget, or None."""
 
     def __init__(self, torch: Any, domain: Domain, channel: Channel | None, *, learn: bool) -> None:
         self._torch, self._channel = torch, channel
-        self._bounded = bounding(torch, L1_SPHERE if isinstance(channel, L1NormalisedLaplace) else domain)
+        self.bound = bounding(torch, L1_SPHERE if isinstance(channel, L1NormalisedLaplace) else domain)
         self.theta = torch.nn.Parameter(torch.tensor(_START)) if learn else None
-        self._bits = RandomBits()
-
-    def begin(self, bits: RandomBits) -> None:
-        self._bits = bits
-
-    def bound(self, raw: Any) -> Any:
-        """(n, d) vectors as the encoder has them to (n, d) of the domain, with a gradient."""
-        return self._bounded(raw)
+        self.bits = RandomBits()
 
     def add(self, bounded: Any) -> Any:
-        """What arrives of bounded vectors, with a gradient."""
+        """Bounded vectors with noise."""
         channel = self._channel
         if channel is None:
             return bounded
-        draws = noise_on(self._torch, bounded, lambda clean: channel.sample(clean, self._bits))
+        noise = noise_on(self._torch, bounded, lambda clean: channel.sample(clean, self.bits))
         if self.theta is not None:
-            draws = draws / self._torch.sigmoid(self.theta)  # eq. (learnt)
-        return bounded + draws  # eq. (straight)
+            noise = noise / self._torch.sigmoid(self.theta)  # eq. (learnt)
+        return bounded + noise  # eq. (straight)
 
     @property
     def share(self) -> float:
-        """Of the cap, that the learnt budget is; 1 where none is learnt."""
+        """The learnt budget as a share of the cap."""
         return 1.0 if self.theta is None else 1 / (1 + math.exp(-float(self.theta.detach())))
 
 
-def domain_and_channel(randomizer: Any, dimension: int, bound: Any, *, learn: bool) -> tuple[Domain, Channel | None]:
-    """Where vectors are bounded to, and the noise that is added there."""
-    if randomizer is not None and not isinstance(randomizer, Randomizer):
-        raise ParameterError(
-            f"expected a randomizer such as PrivUnit(epsilon=8.0), or None, got {type(randomizer).__name__}"
-        )
+def domain_and_channel(
+    randomizer: Randomizer | None, dimension: int, bound: str, *, learn: bool
+) -> tuple[Domain, Channel | None]:
+    """The domain of the bounded vectors, and the noise."""
     by_kind = {kind: domain for domain, kind in TRAINED_INTO.items()}
     check_choice("bound", bound, ("auto", *by_kind))
-    if learn and type(randomizer) not in (L2Laplace, DPText):  # what is capped has learnt already
+    if learn and type(randomizer) not in (L2Laplace, DPText):
         raise ParameterError(
-            "a budget is learnt where the noise is in proportion to 1 / epsilon: give L2Laplace(epsilon=...), whose "
-            "epsilon is the cap (or, to compare with its paper, published.DPText)"
+            "learn_epsilon needs noise proportional to 1 / epsilon: pass L2Laplace(epsilon=...), whose epsilon is the "
+            "cap (or, to compare with the paper, published.DPText)"
         )
     if randomizer is None:
         return by_kind.get(bound, Domain.SPHERE), None
     channel = randomizer.channel(dimension)
-    changed = type(channel).noiseless is not Channel.noiseless and not isinstance(channel, L1NormalisedLaplace)
-    if channel.width != channel.dimension or channel.domain not in TRAINED_INTO or changed:
+    if not (channel.keeps_vectors or isinstance(channel, L1NormalisedLaplace)) or channel.domain not in TRAINED_INTO:
         raise ParameterError(
-            f"an encoder learns through noise on vectors, {channel.name} sends something else: take PrivUnit, "
+            f"{channel.name} does not add noise to a vector, so no encoder can be trained through it: choose PrivUnit, "
             "L2Laplace or Gaussian"
         )
     domain = by_kind.get(bound, channel.domain)
     if domain not in _WITHIN[channel.domain]:
-        raise ParameterError(f"{channel.name} takes vectors of the {channel.domain}, bound={bound!r} gives others")
+        raise ParameterError(f"{channel.name} takes vectors of the {channel.domain}, not of bound={bound!r}")
     return domain, channel

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,18 +31,11 @@ _BLOCKS_A_TASK = 16
 _LONGEST = 2.0**100  # well within float32
 
 
-class Rounded(Protocol):
-    """Noise of a scale, rounded (`dptext.noise.gaussian_sums`); no closure, so that a channel can be pickled."""
-
-    def __call__(self, bits: RandomBits, x: Floats, *, step: float) -> Floats:
-        """(n, d) vectors to (n, d) whole numbers of steps."""
-
-
 class AdditiveChannel(Channel):
     """Additive noise for one dimension.
 
     Attributes:
-        deviation: standard deviation of the noise on a coordinate, rounding left out.
+        deviation: standard deviation of the noise on a coordinate, without rounding.
         step: of the grid.
     """
 
@@ -52,10 +45,9 @@ class AdditiveChannel(Channel):
         domain: Domain,
         dimension: int,
         guarantee: Guarantee,
-        *,
         deviation: float,
-        noise: Rounded,
-        scale: dict[str, Parameter],
+        noise: Callable[..., Floats],
+        **scale: float,
     ) -> None:
         if not deviation <= _LONGEST:
             raise ParameterError(
@@ -73,7 +65,7 @@ class AdditiveChannel(Channel):
         private = np.empty(vectors.shape, dtype=np.float32)
 
         def fill(rows: slice, stream: RandomBits) -> None:
-            cells = self._noise(stream, vectors[rows], step=self.step)
+            cells = self._noise(stream, vectors[rows], step=self.step, **self._scale)
             np.multiply(cells, self.step, out=private[rows], casting="same_kind")
 
         rows = max(1, _TOGETHER // self.dimension)
@@ -140,15 +132,9 @@ class Laplace(_Additive):
     name: ClassVar[str] = "Laplace"
 
     def _calibrate(self, dimension: int) -> AdditiveChannel:
-        scale = self.domain.sensitivity(dimension).l1 * _WIDEN / self.epsilon
+        scale = self.domain.sensitivity(dimension)[0] * _WIDEN / self.epsilon
         return AdditiveChannel(
-            self,
-            self.domain,
-            dimension,
-            PureDP(self.epsilon),
-            deviation=scale * math.sqrt(2),
-            noise=partial(rounded_laplace, scale=scale),
-            scale={"scale": scale},
+            self, self.domain, dimension, PureDP(self.epsilon), scale * math.sqrt(2), rounded_laplace, scale=scale
         )
 
 
@@ -172,15 +158,15 @@ class L2Laplace(_Additive):
     name: ClassVar[str] = "L2Laplace"
 
     def _calibrate(self, dimension: int) -> AdditiveChannel:
-        scale = self.domain.sensitivity(dimension).l2 * _WIDEN / self.epsilon
+        scale = self.domain.sensitivity(dimension)[1] * _WIDEN / self.epsilon
         return AdditiveChannel(
             self,
             self.domain,
             dimension,
             PureDP(self.epsilon),
-            deviation=scale * math.sqrt(dimension + 1),
-            noise=partial(rounded_l2_laplace, scale=scale),
-            scale={"scale": scale},
+            scale * math.sqrt(dimension + 1),
+            rounded_l2_laplace,
+            scale=scale,
         )
 
 
@@ -210,16 +196,10 @@ class Gaussian(_Additive):
         object.__setattr__(self, "delta", check_float("delta", self.delta, above=0, below=1))
 
     def _calibrate(self, dimension: int) -> AdditiveChannel:
-        distance = self.domain.sensitivity(dimension).l2 * _WIDEN
+        distance = self.domain.sensitivity(dimension)[1] * _WIDEN
         sigma = gaussian_sigma(epsilon=self.epsilon, delta=self.delta, sensitivity=distance)
         return AdditiveChannel(
-            self,
-            self.domain,
-            dimension,
-            ApproxDP(self.epsilon, self.delta),
-            deviation=sigma,
-            noise=partial(rounded_gaussian, sigma=sigma),
-            scale={"sigma": sigma},
+            self, self.domain, dimension, ApproxDP(self.epsilon, self.delta), sigma, rounded_gaussian, sigma=sigma
         )
 
 
@@ -257,15 +237,9 @@ class L1NormalisedLaplace(AdditiveChannel):
 
     def __init__(self, mechanism: NormalisedLaplace, dimension: int) -> None:
         scale = 2 * _WIDEN / mechanism.epsilon  # eq. (sensitivity)
-        super().__init__(
-            mechanism,
-            Domain.SPHERE,  # the length is lost in any case, and a vector without a direction gets a public one
-            dimension,
-            PureDP(mechanism.epsilon),
-            deviation=scale * math.sqrt(2),
-            noise=partial(rounded_laplace, scale=scale),
-            scale={"scale": scale},
-        )
+        guarantee, deviation = PureDP(mechanism.epsilon), scale * math.sqrt(2)
+        # the length is lost in any case, and a vector without a direction gets a public one
+        super().__init__(mechanism, Domain.SPHERE, dimension, guarantee, deviation, rounded_laplace, scale=scale)
 
     def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
         return super()._sample(onto_l1_sphere(vectors), bits)

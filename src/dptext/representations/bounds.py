@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.privacy.guarantee import Relation
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.validation import check_choice, check_float, check_int
@@ -25,16 +24,6 @@ from dptext.validation import check_choice, check_float, check_int
 Floats = npt.NDArray[np.float64]
 
 _SHRINK = 1 - 2.0**-30  # more than what rounding in a norm of up to 2^20 coordinates can be off by
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """How far a change that the relation allows can move a vector, in the norms that noise is scaled to."""
-
-    relation: Relation
-    l1: float
-    l2: float
-    largest: float
 
 
 class Domain(StrEnum):
@@ -58,23 +47,18 @@ class Domain(StrEnum):
             marked = np.zeros_like(values)
             marked[np.arange(len(values)), values.argmax(axis=1)] = 1.0
             return marked
-        with np.errstate(all="ignore"):  # a caller may have told numpy to raise where a small number becomes 0
+        with np.errstate(all="ignore"):  # the caller's numpy settings may raise where a small number becomes 0
             return _onto_sphere(values) if self is Domain.SPHERE else _into_ball(values)
 
-    def sensitivity(self, dimension: int, relation: Relation = Relation.SUBSTITUTION) -> Sensitivity:
-        """How far two vectors of the domain can be apart, or (add/remove) one from nothing at all."""
+    def sensitivity(self, dimension: int) -> tuple[float, float]:
+        """The largest L1 and L2 distances of two vectors of the domain."""
         root = math.sqrt(dimension)
-        l1, l2, largest = {
-            Domain.SPHERE: (root, 1.0, 1.0),
-            Domain.BALL: (root, 1.0, 1.0),
-            Domain.CUBE: (float(dimension), root, 1.0),
-            Domain.ONE_HOT: (1.0, 1.0, 1.0),
+        return {
+            Domain.SPHERE: (2 * root, 2.0),
+            Domain.BALL: (2 * root, 2.0),
+            Domain.CUBE: (2.0 * dimension, 2 * root),
+            Domain.ONE_HOT: (2.0, math.sqrt(2.0)),
         }[self]
-        if relation is Relation.ADD_REMOVE:
-            return Sensitivity(relation, l1, l2, largest)
-        if self is Domain.ONE_HOT:
-            return Sensitivity(relation, 2.0, math.sqrt(2.0), 1.0)
-        return Sensitivity(relation, 2 * l1, 2 * l2, 2 * largest)
 
 
 def _onto_sphere(vectors: Floats) -> Floats:
@@ -95,7 +79,7 @@ def _into_ball(vectors: Floats) -> Floats:
 
 
 def row_products(rows: Floats, matrix: Floats) -> Floats:
-    """(n, d) ``rows @ matrix``, row by row: how BLAS rounds a row then does not depend on how many others there are."""
+    """(n, d) ``rows @ matrix``, row by row: BLAS would round a row differently among other rows."""
     products: Floats = (rows[:, None] @ matrix)[:, 0]
     return products
 
@@ -136,6 +120,8 @@ def _as_double(number: Any) -> float:
         return math.inf if number > 0 else -math.inf
 
 
+# -- projections ---------------------------------------------------------------------------------------------------
+
 PROJECTIONS = ("pca", "random", "supervised")
 
 _SEED = 7
@@ -145,14 +131,14 @@ _REST = 0.5
 
 
 def random_directions(inputs: int, dimension: int) -> Floats:
-    """(given, dimension) orthonormal columns, uniform among all such, from a fixed public seed."""
-    normal = RandomBits(seed=_SEED).normal(inputs, dimension)  # public: there is nothing to hide
+    """(inputs, dimension) orthonormal columns, uniform among all such, from a fixed public seed."""
+    normal = RandomBits(seed=_SEED).normal(inputs, dimension)
     columns, triangle = np.linalg.qr(normal)
     return columns * np.where(np.diag(triangle) < 0, -1.0, 1.0)
 
 
 def principal_directions(centred: Floats, dimension: int) -> Floats:
-    """(D, dimension) orthonormal columns along which (n, D) centred public vectors vary most, the most first."""
+    """(D, dimension) orthonormal columns along which (n, D) centred public vectors vary most, in decreasing order."""
     _, columns = np.linalg.eigh(centred.T @ centred / len(centred))
     return _signed(columns[:, ::-1][:, :dimension])
 
@@ -184,14 +170,14 @@ def discriminant_directions(centred: Floats, labels: Sequence[Any] | npt.NDArray
 
 def _codes(labels: Sequence[Any] | npt.NDArray[Any], count: int) -> tuple[npt.NDArray[np.int64], int]:
     try:
-        result, codes = np.unique(np.asarray(labels), return_inverse=True)
+        classes, codes = np.unique(np.asarray(labels), return_inverse=True)
     except (TypeError, ValueError):
-        raise ParameterError("public labels must be a list of numbers or strings, one a text") from None
+        raise ParameterError("public labels must be a list of numbers or strings, one per text") from None
     if codes.shape != (count,):
-        raise ParameterError(f"expected one public label a text, {count} of them, got the shape {np.shape(labels)}")
-    if len(result) < 2:
-        raise ParameterError("a supervised projection needs public texts of two labels at least, all have the same")
-    return codes.astype(np.int64), len(result)
+        raise ParameterError(f"public labels must be {count}, one per text, got the shape {np.shape(labels)}")
+    if len(classes) < 2:
+        raise ParameterError("a supervised projection needs at least two different public labels")
+    return codes.astype(np.int64), len(classes)
 
 
 def _signed(columns: Floats) -> Floats:
@@ -199,29 +185,23 @@ def _signed(columns: Floats) -> Floats:
     return columns * np.where(largest < 0, -1.0, 1.0)
 
 
-BOUNDS = {
-    "normalise": Domain.SPHERE,
-    "lift": Domain.SPHERE,
-    "clip": Domain.BALL,
-    "cube": Domain.CUBE,
-    "one-hot": Domain.ONE_HOT,
-}
-"""The last step, and the domain that it ends in."""
+# -- bounds --------------------------------------------------------------------------------------------------------
 
-NATURAL = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube", Domain.ONE_HOT: "one-hot"}
-"""Default of the last step into each domain."""
+BOUNDS = {"normalise": Domain.SPHERE, "clip": Domain.BALL, "cube": Domain.CUBE, "one-hot": Domain.ONE_HOT}
+"""The domain of each kind of bound."""
+NATURAL: dict[Domain, str] = {domain: kind for kind, domain in BOUNDS.items()}
+TRAINED_INTO: dict[Domain, str] = {domain: kind for domain, kind in NATURAL.items() if domain is not Domain.ONE_HOT}
+"""The kinds of bound that have a gradient."""
 
-TRAINED_INTO = {Domain.SPHERE: "normalise", Domain.BALL: "clip", Domain.CUBE: "cube"}
-"""The domains that a gradient is known into, and the last step into each."""
-
-_SCALED = ("lift", "clip", "cube")
+_SCALED = ("clip", "cube")
+_QUANTILE = 0.9
 _HUGE = 1e38
 _SMALLEST, _LARGEST = 1e-30, 1e30
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bound:
-    """What happens to an encoder's vectors before the noise."""
+    """Map of an encoder's vectors into a domain: subtract ``mean``, project, divide by ``radius``, and bound."""
 
     mean: Floats
     directions: Floats | None = None
@@ -234,53 +214,44 @@ class Bound:
     def __post_init__(self) -> None:
         mean = _frozen(self.mean)
         if mean.ndim != 1 or mean.size == 0 or not np.isfinite(mean).all():
-            raise ParameterError(f"the mean must be a row of finite numbers, got the shape {mean.shape}")
+            raise ParameterError(f"mean must be a row of finite numbers, got the shape {mean.shape}")
         object.__setattr__(self, "mean", mean)
         if self.directions is not None:
             directions = _frozen(self.directions)
             fits = directions.ndim == 2 and len(directions) == mean.size and 0 < directions.shape[1] <= mean.size
             if not fits or not np.isfinite(directions).all():
                 raise ParameterError(
-                    f"directions must be finite numbers of a shape from ({mean.size}, 1) to ({mean.size}, "
-                    f"{mean.size}), got {directions.shape}"
+                    f"directions must be finite, of a shape up to ({mean.size}, {mean.size}), got {directions.shape}"
                 )
             object.__setattr__(self, "directions", directions)
         check_choice("kind", self.kind, BOUNDS)
-        object.__setattr__(self, "radius", self._check_radius())
+        if self.kind in _SCALED:
+            radius = check_float(f"the radius of {self.kind!r}", self.radius, minimum=_SMALLEST, maximum=_LARGEST)
+            object.__setattr__(self, "radius", radius)
+        elif self.radius is not None:
+            raise ParameterError(f"radius is for 'clip' and 'cube': leave it out for {self.kind!r}")
         check_choice("projection", self.projection, (*PROJECTIONS, None))
         if self.public_name is not None and not isinstance(self.public_name, str):
             raise ParameterError("public_name must be text, or None")
         check_int("public_texts", self.public_texts, minimum=0)
 
-    def _check_radius(self) -> float | None:
-        if self.kind not in _SCALED:
-            if self.radius is not None:
-                raise ParameterError(f"{self.kind!r} has no radius: leave it out, or take 'lift', 'clip' or 'cube'")
-            return None
-        return check_float(f"the radius of {self.kind!r}", self.radius, minimum=_SMALLEST, maximum=_LARGEST)
-
     @property
     def domain(self) -> Domain:
-        """Where the vectors end up."""
+        """The domain of the bounded vectors."""
         return BOUNDS[self.kind]
 
     @property
     def encoder_dimension(self) -> int:
-        """D, of the vectors that come in."""
+        """D, the width of the encoder's vectors."""
         return int(self.mean.size)
 
     @property
     def dimension(self) -> int:
-        """The length of the vectors that go on to the randomizer: d, and one more after a lift."""
-        kept = self.encoder_dimension if self.directions is None else self.directions.shape[1]
-        return kept + (self.kind == "lift")
-
-    def sensitivity(self, relation: Relation = Relation.SUBSTITUTION) -> Sensitivity:
-        """How far the bounded vectors of any two texts can be apart (or one from nothing, under add/remove)."""
-        return self.domain.sensitivity(self.dimension, relation)
+        """d, the width of the bounded vectors."""
+        return int(self.mean.size if self.directions is None else self.directions.shape[1])
 
     def apply(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, D) vectors of an encoder to (n, `dimension`) vectors of `domain`."""
+        """(n, D) vectors of an encoder to (n, d) vectors of `domain`."""
         values = np.nan_to_num(check_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_HUGE, neginf=-_HUGE)
         moved = np.clip(values, -_HUGE, _HUGE, out=values)  # no sum of products overflows, if directions are not huge
         with np.errstate(all="ignore"):
@@ -289,12 +260,7 @@ class Bound:
                 moved = row_products(moved, self.directions)
             if self.radius is not None:
                 moved /= self.radius
-        if self.kind != "lift":
-            return self.domain.bound(moved)
-        inside = Domain.BALL.bound(moved)
-        with np.errstate(all="ignore"):
-            above = np.sqrt(np.maximum(1.0 - np.einsum("ij,ij->i", inside, inside), 0.0))
-        return self.domain.bound(np.column_stack([inside, above]))
+        return self.domain.bound(moved)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # frozen again, which an unpickled array alone is not
@@ -310,7 +276,6 @@ class Bound:
         return digest.hexdigest()
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return the last step, its radius, the public texts, and a digest of the numbers."""
         return {
             "projection": self.projection,
             "centred": bool(self.mean.any()),
@@ -322,7 +287,6 @@ class Bound:
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return the assumption that the texts of the fit are public."""
         if self.public_texts == 0:
             return ("centre, projection and radius are public: they were not computed from protected texts",)
         name = "public texts" if self.public_name is None else f"'{self.public_name}'"
@@ -347,24 +311,25 @@ def fit_bound(
     projection: str | None = "pca",
     labels: Sequence[Any] | npt.NDArray[Any] | None = None,
     centre: bool = True,
-    radius: float | None = None,
-    quantile: float = 0.9,
     public_name: str | None = None,
 ) -> Bound:
-    """The bound that fits (n, D) vectors of *public* texts."""
+    """The bound that fits (n, D) vectors of *public* texts; ``labels`` are for ``projection="supervised"``."""
     public = np.clip(np.nan_to_num(check_vectors(vectors), nan=0.0), -_HUGE, _HUGE)
     count, width = public.shape
-    kept = _checked(count, width, bound=bound, dimension=dimension, projection=projection)
-    check_float("quantile", quantile, above=0, maximum=1)
+    check_choice("bound", bound, BOUNDS)
+    check_choice("projection", projection, (*PROJECTIONS, None))
+    if count == 0:
+        raise ParameterError("a bound is fitted on at least one public text, got none")
+    kept = check_int("dimension", width if dimension is None else dimension, minimum=1, maximum=width)
+    if projection is None and kept != width:
+        raise ParameterError(f"dimension={kept} needs a projection, because the encoder has {width}")
     if (labels is not None) != (projection == "supervised"):
-        raise ParameterError(
-            "public labels and projection='supervised' belong together: the other projections take no labels"
-        )
+        raise ParameterError("public labels are for projection='supervised', which requires them")
     mean = public.mean(axis=0) if centre else np.zeros(width)
     moved = public - mean
     varied = public - public.mean(axis=0)
     if projection in ("pca", "supervised") and float(np.abs(varied).max()) <= 1e-9 * float(np.abs(public).max()):
-        raise ParameterError("the public texts all have the same vector: give different ones, or projection='random'")
+        raise ParameterError("the public texts all have the same vector: pass different ones, or projection='random'")
     directions: Floats | None = None
     if projection == "random":
         directions = random_directions(width, kept)
@@ -372,8 +337,9 @@ def fit_bound(
         directions = principal_directions(moved, kept)
     elif labels is not None:
         directions = discriminant_directions(moved, labels, kept)
-    if bound in _SCALED and radius is None:
-        radius = _quantile(moved if directions is None else moved @ directions, bound, quantile)
+    radius: float | None = None
+    if bound in _SCALED:
+        radius = _radius(moved if directions is None else moved @ directions, bound)
     fitted = centre or projection in ("pca", "supervised") or bound in _SCALED
     return Bound(
         mean=mean,
@@ -386,24 +352,12 @@ def fit_bound(
     )
 
 
-def _checked(count: int, width: int, *, bound: str, dimension: int | None, projection: str | None) -> int:
-    check_choice("bound", bound, BOUNDS)
-    check_choice("projection", projection, (*PROJECTIONS, None))
-    if count == 0:
-        raise ParameterError("a bound is fitted on at least one public text, got none")
-    kept = width if dimension is None else dimension
-    check_int("dimension (None: all of the encoder's)", kept, minimum=1, maximum=width)
-    if projection is None and kept != width:
-        raise ParameterError(f"fewer dimensions than the {width} of the encoder need a projection, got None")
-    return int(kept)
-
-
-def _quantile(moved: Floats, bound: str, quantile: float) -> float:
+def _radius(moved: Floats, bound: str) -> float:
     sizes = np.abs(moved) if bound == "cube" else np.sqrt(np.einsum("ij,ij->i", moved, moved))
-    result = float(np.quantile(sizes, quantile))
-    if not _SMALLEST <= result <= _LARGEST or not math.isfinite(result):
-        raise ParameterError("the public texts tell no radius (their vectors are all alike, or huge): give one")
-    return result
+    radius = float(np.quantile(sizes, _QUANTILE))
+    if not _SMALLEST <= radius <= _LARGEST:
+        raise ParameterError("the public texts determine no radius: their vectors are equal, or huge")
+    return radius
 
 
 def _frozen(values: npt.ArrayLike) -> Floats:

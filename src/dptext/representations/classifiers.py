@@ -97,13 +97,12 @@ class LinearPrior(NamedTuple):
 
 
 class LinearFit(NamedTuple):
-    """(weights, intercepts) for clean vectors and for noisy ones; the prior for a later fit; the shrinkage."""
+    """(weights, intercepts) for clean vectors and for noisy ones; the prior for a later fit; the prior's strength."""
 
     clean: tuple[Floats, Floats]
     noisy: tuple[Floats, Floats]
     prior: LinearPrior
     strength: float
-    intensity: float
 
 
 def linear_prior(vectors: Floats, labels: npt.NDArray[np.intp], classes: int) -> LinearPrior:
@@ -159,7 +158,6 @@ def fit_linear(
         noisy=(noisy_weights, intercepts(noisy_weights)),
         prior=LinearPrior(weights, likely_mean, clean.matrix),
         strength=strength,
-        intensity=clean.intensity,
     )
 
 
@@ -222,7 +220,6 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         classes_: the labels, sorted.
         n_features_in_: k, the width of the vectors.
         channel_: the channel of the noise, or None.
-        strength_, intensity_: of the linear model, see `dptext.representations.classifiers.LinearFit`.
         epochs_, best_epoch_: of the perceptron: every `Epoch`, and the number of the one whose weights were kept.
         epsilons_: the epsilon of each epoch of adaptive training; else empty.
 
@@ -285,28 +282,21 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         options = self._options()
         values, targets = self._validated(X, y)
         self.classes_, codes = coded(targets)
-        if self.public is not None and not (isinstance(self.public, tuple | list) and len(self.public) == 2):
-            raise ParameterError("public must be a pair (vectors, labels), got something else")
         dimension = values.shape[1] if self.public is None else check_vectors(self.public[0]).shape[1]
         self.channel_, randomizer = _channel_of(self.channel, dimension)
-        channel = self.channel_
-        if channel is not None and channel.width != values.shape[1]:
+        if self.channel_ is not None and self.channel_.width != values.shape[1]:
             raise ParameterError(
-                f"the channel turns vectors of {channel.dimension} numbers into {channel.width}, and "
+                f"the channel turns vectors of {self.channel_.dimension} numbers into {self.channel_.width}, and "
                 f"{values.shape[1]} arrived: pass the statement that came with them"
             )
         public = None if self.public is None else self._check_public(*self.public)
         if self.model == "linear":
-            if public is not None and channel is not None:
-                public = (channel.noiseless(public[0]), public[1])
+            if public is not None and self.channel_ is not None:
+                public = (self.channel_.noiseless(public[0]), public[1])
             return self._fit_linear(values, codes, public)
         noise = self._training_noise(randomizer)
-
-        def fresh(number: int) -> tuple[Floats, Labels]:
-            assert public is not None
-            return noise.on_public(number, public[0]), public[1]
-
-        return self._fit_mlp(values, codes, options, noise, noise.on_arrived, None if public is None else fresh)
+        fresh = None if public is None else lambda epoch: (noise.on_public(epoch, public[0]), public[1])
+        return self._fit_mlp(values, codes, options, noise, noise.on_arrived, fresh)
 
     def fit_public(self, vectors: npt.ArrayLike, labels: npt.ArrayLike) -> Self:
         """Fit on vectors without noise. This call *declares them public*: the people behind them are not protected.
@@ -359,11 +349,10 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             ParameterError: the channel turns vectors into something else before its noise.
         """
         check_is_fitted(self)
-        channel = self.channel_
-        if channel and (channel.width != channel.dimension or type(channel).noiseless is not Channel.noiseless):
+        if self.channel_ is not None and not self.channel_.keeps_vectors:
             raise ParameterError(
-                f"{channel.name} makes something else of vectors before it adds its noise, so no model for clean "
-                "vectors can be exported"
+                f"{self.channel_.name} transforms vectors before adding noise, so no model for clean vectors can be "
+                "exported"
             )
         return self._clean
 
@@ -373,6 +362,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             raise ParameterError(
                 f"training={self.training!r} is for model='mlp': the linear model knows the noise in closed form"
             )
+        if self.public is not None and not (isinstance(self.public, tuple | list) and len(self.public) == 2):
+            raise ParameterError("public must be a pair (vectors, labels), got something else")
         return TrainingOptions(**{field.name: getattr(self, field.name) for field in fields(TrainingOptions)})
 
     def _training_noise(self, randomizer: Randomizer | None) -> TrainingNoise:
@@ -398,7 +389,6 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         classes = len(self.classes_)
         prior = None if public is None else linear_prior(*public, classes)
         linear = fit_linear(inputs, codes, classes, channel=self.channel_, prior=prior)
-        self.strength_, self.intensity_ = linear.strength, linear.intensity
         return self._store((linear.noisy,), (linear.clean,))
 
     def _fit_mlp(
@@ -417,7 +407,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             options,
             seen=seen,
             fresh=fresh,
-            scale=noise.pooled(seen, inputs) if noise.epsilons else None,
+            scale=noise.input_scale(seen, inputs),
             progress=self.progress,
             seed=self.seed,
         )
@@ -432,17 +422,17 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
 
 def _channel_of(source: object, dimension: int) -> tuple[Channel | None, Randomizer | None]:
-    """The channel that an argument describes, and its randomizer where it is known."""
+    """The channel that an argument describes, and its randomizer if that is known."""
     if source is None or isinstance(source, Channel):
         return source, None
     if isinstance(source, PrivacyStatement):
-        parameters = source.parameters
-        if not is_randomizer(source.mechanism) or not isinstance(parameters.get("dimension"), int):
+        dimension = source.parameters.get("dimension")  # type: ignore[assignment]
+        if not is_randomizer(source.mechanism) or not isinstance(dimension, int):
             raise ParameterError(
-                f"a statement of {source.mechanism!r} does not say which noise vectors carry; expected one of "
-                f"{', '.join(RANDOMIZERS)}, or pass the randomizer itself"
+                f"a statement of {source.mechanism!r} describes no noise on vectors: pass one of "
+                f"{', '.join(RANDOMIZERS)}, or the randomizer itself"
             )
-        dimension, source = parameters["dimension"], randomizer_from_parameters(source.mechanism, parameters)  # type: ignore[assignment]
+        source = randomizer_from_parameters(source.mechanism, source.parameters)
     if not isinstance(source, Randomizer):
         raise ParameterError(
             f"channel must be a Channel, a Randomizer, a PrivacyStatement or None, got {type(source).__name__}"

@@ -10,14 +10,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.display import Fields, ProgressOption, ReprMixin
 from dptext.errors import DataError, ParameterError
-from dptext.io.artifacts import CONFIG, SavedFolder, read_statement_of, read_tensors, refuse_unknown, tensor_bytes
+from dptext.io.artifacts import CONFIG, SavedFolder, read_statement_of, read_tensors, tensor_bytes
 from dptext.io.atomic import HashedFile
 from dptext.io.batches import Batch
 from dptext.io.documents import OnError, PathLike, check_kept_columns
@@ -38,6 +38,7 @@ from dptext.representations.encoders import (
     check_texts,
     encode_each,
     encoder_exposure,
+    in_parts,
 )
 from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.randomizer import Channel, Private, Randomizer
@@ -91,10 +92,15 @@ def described(encoder: TextEncoder) -> Described:
         config |= {"source": vectors.source, "weighting": encoder.weighting}
         return config, {"words": _bytes_of(vectors.words), "vectors": vectors.matrix}, vectors.statement
     if isinstance(encoder, EmbeddingBag):
-        config |= {"most": encoder.ngrams.most, "trained_on": encoder.trained_on}
-        return config | {"trained_texts": encoder.trained_texts}, {"vectors": encoder.matrix}, None
+        names = ("trained_on", "trained_texts")
+        config |= {"max_words": encoder.ngrams.max_words} | {name: getattr(encoder, name) for name in names}
+        return config, {"vectors": encoder.matrix}, None
     if isinstance(encoder, SentenceEncoder):
         return config | {"model": encoder.model, "batch_size": encoder.batch_size}, {}, None
+    if isinstance(encoder, GruEncoder):
+        tensors = {f"{_GRU}{name}": array for name, array in encoder.arrays.items()}
+        config |= {"longest": encoder.table.longest, "provenance": asdict(encoder.provenance)}
+        return config, {**tensors, "words": _bytes_of(encoder.table.words)}, None
     if isinstance(encoder, LayeredEncoder):
         base, below, statement = described(encoder.encoder)
         tensors = {f"{_BELOW}{name}" if _LAYER in name else name: array for name, array in below.items()}
@@ -102,11 +108,6 @@ def described(encoder: TextEncoder) -> Described:
             tensors |= {f"{_LAYER}{place}.weights": weights, f"{_LAYER}{place}.bias": bias}
         config |= {"base": base, "layers": len(encoder.layers.layers), "provenance": asdict(encoder.provenance)}
         return config, tensors, statement
-    if isinstance(encoder, GruEncoder):
-        tensors = {f"{_GRU}{name}": array for name, array in encoder.arrays.items()}
-        tensors["words"] = _bytes_of(encoder.table.words)
-        config |= {"longest": encoder.table.longest, "pooling": encoder.pooling}
-        return config | {"provenance": asdict(encoder.provenance)}, tensors, None
     return {"kind": "given", "name": encoder.name}, {}, None
 
 
@@ -120,8 +121,6 @@ def rebuilt(
     """Build the encoder that a folder describes; ``replacement`` stands in for one that it does not hold."""
     kind = config.get("kind")
     if kind == LayeredEncoder.name and not isinstance(replacement, LayeredEncoder):
-        if not isinstance(config["base"], Mapping) or type(config["layers"]) is not int:
-            raise TypeError("the configuration must contain the number of layers and their base")
         below = {name.removeprefix(_BELOW): entry for name, entry in tensors.items() if not name.startswith(_LAYER)}
         base = rebuilt(config["base"], below, training, source, replacement)
         names = [f"{_LAYER}{place}" for place in range(config["layers"])]
@@ -134,21 +133,21 @@ def rebuilt(
         vectors = WordVectors(words, tensors["vectors"], source=str(config["source"]), statement=training, copy=False)
         return MeanOfWords(vectors, weighting=config["weighting"])
     if kind == EmbeddingBag.name:
-        ngrams = NGrams(most=config["most"], buckets=len(tensors["vectors"]))
+        ngrams = NGrams(max_words=config["max_words"], buckets=len(tensors["vectors"]))
         provenance = {name: config[name] for name in ("trained_on", "trained_texts")}
         return EmbeddingBag(tensors["vectors"], ngrams, **provenance)
     if kind == GruEncoder.name:
         arrays = {name.removeprefix(_GRU): array for name, array in tensors.items() if name.startswith(_GRU)}
         table = WordTable(tuple(tensors["words"].tobytes().decode().split("\n")), config["longest"])
-        return GruEncoder(table, arrays, pooling=config["pooling"], provenance=Provenance(**config["provenance"]))
+        return GruEncoder(table, arrays, Provenance(**config["provenance"]))
     if kind == SentenceEncoder.name:
         try:
             return SentenceEncoder(str(config["model"]), batch_size=config["batch_size"])
         except ParameterError as error:
             raise DataError(
-                f"{source}: the model of the encoder is not here ({error}); give it as encoder=SentenceEncoder(folder)"
+                f"{source}: the model of the encoder is not here ({error}); pass it as encoder=SentenceEncoder(folder)"
             ) from None
-    raise DataError(f"{source}: its encoder is a caller's, which no folder holds; give the same one as encoder=...")
+    raise DataError(f"{source}: its encoder is a caller's, which no folder holds; pass the same one as encoder=...")
 
 
 def _bytes_of(words: tuple[str, ...]) -> npt.NDArray[Any]:
@@ -162,18 +161,6 @@ def check_device(folder: Path) -> PrivacyStatement:
     """Check the digests of a saved encoder's files and return its statement; nothing is built."""
     _, contents = _FOLDER.read(folder, folder.name)
     return read_statement_of(contents[_PRIVACY], folder.name, _PRIVACY)
-
-
-def _refuse_mixed(source: str, error: Exception | None = None) -> NoReturn:
-    why = f" ({error})" if isinstance(error, ParameterError) else ""
-    raise DataError(f"{source}: {CONFIG} and {_TENSORS} are not of one encoder{why}; get the folder again") from None
-
-
-def _refuse_unknown_names(source: str, config: Mapping[str, Any], known: Mapping[str, Any], where: str) -> None:
-    refuse_unknown(source, config, known, where)
-    for name in ("base", "provenance"):
-        if name in config:
-            _refuse_unknown_names(source, config[name], known[name], f"{where}{name}.")
 
 
 # -- the encoder ---------------------------------------------------------------------------------------------------
@@ -215,15 +202,12 @@ class DeviceEncoder(ReprMixin):
     randomizer: Randomizer
 
     def __post_init__(self) -> None:
-        if not isinstance(self.encoder, TextEncoder):
-            raise ParameterError(f"expected an encoder such as MeanOfWords, got {type(self.encoder).__name__}")
-        if not isinstance(self.bound, Bound):
-            raise ParameterError(f"expected a Bound, got {type(self.bound).__name__}: use fit_bound(...)")
-        if not isinstance(self.randomizer, Randomizer):
-            raise ParameterError(f"expected a randomizer such as PrivUnit, got {type(self.randomizer).__name__}")
+        for name, kind in (("encoder", TextEncoder), ("bound", Bound), ("randomizer", Randomizer)):
+            if not isinstance(getattr(self, name), kind):
+                raise ParameterError(f"{name} must be a {kind.__name__}, got {type(getattr(self, name)).__name__}")
         if self.encoder.dimension != self.bound.encoder_dimension:
             raise ParameterError(
-                f"the bound is for vectors of {self.bound.encoder_dimension} numbers, the encoder gives "
+                f"the bound is for vectors of {self.bound.encoder_dimension} numbers, the encoder returns "
                 f"{self.encoder.dimension}: fit it on vectors of this encoder"
             )
         if self.channel.domain not in _WITHIN[self.bound.domain]:
@@ -262,19 +246,13 @@ class DeviceEncoder(ReprMixin):
         if seed is not None:
             parameters = self.statement.settings_digest({"input": "vectors", **self.parameters()})
             bits = NoiseKey(seed).stream(parameters, 0, Batch(values, {}).digest())
-        return self.encode_with(values, bits, progress=progress)
+        return self._encode(values, bits, progress)
 
-    def encode_with(
-        self, texts: Iterable[str | None], bits: RandomBits, *, progress: Progress | None = None
-    ) -> Private:
-        """`encode` with random bits of the caller's, which nothing else may use."""
-        values, channel = check_texts(texts), self.channel
-        private = np.empty((len(values), channel.width), dtype=np.float32)
-        for start in range(0, len(values), _TEXTS_AT_ONCE):
-            block = slice(start, start + _TEXTS_AT_ONCE)
-            private[block] = channel.sample(self._bounded(values[block]), bits)
-            if progress is not None:
-                progress(min(block.stop, len(values)))
+    def _encode(self, texts: list[str], bits: RandomBits, progress: Progress | None = None) -> Private:
+        channel = self.channel
+        private = np.empty((len(texts), channel.width), dtype=np.float32)
+        for block in in_parts(texts, _TEXTS_AT_ONCE, progress):
+            private[block] = channel.sample(self._bounded(texts[block]), bits)
         return private
 
     def clean(self, texts: Iterable[str | None]) -> npt.NDArray[np.float32]:
@@ -317,24 +295,19 @@ class DeviceEncoder(ReprMixin):
             DataError: a word that no file can hold; its row is named.
             StorageError: it cannot be written.
         """
-        target, randomizer, bound, statement = _FOLDER.place(folder), self.randomizer, self.bound, self.statement
-        if RANDOMIZERS.get(randomizer.name) is not type(randomizer):
+        target, statement = _FOLDER.place(folder), self.statement
+        if RANDOMIZERS.get(self.randomizer.name) is not type(self.randomizer):
             raise ParameterError(
                 f"only dptext's own randomizers can be saved, those with a proof ({', '.join(RANDOMIZERS)})"
             )
-        config, tensors, training = described(self.encoder)
-        tensors["mean"] = bound.mean
-        if bound.directions is not None:
-            tensors["directions"] = bound.directions
+        _, tensors, training = described(self.encoder)
+        tensors["mean"] = self.bound.mean
+        if self.bound.directions is not None:
+            tensors["directions"] = self.bound.directions
         files = {_TENSORS: tensor_bytes(tensors), _PRIVACY: (statement.to_json() + "\n").encode()}
         if training is not None:
             files[_TRAINING] = (training.to_json() + "\n").encode()
-        announced = {
-            "encoder": config,
-            "bound": {name: getattr(bound, name) for name in _BOUND},
-            "randomizer": {"name": randomizer.name, "options": randomizer.options()},
-        }
-        _FOLDER.write(target, announced, files, software=statement.software)
+        _FOLDER.write(target, self._config(), files, software=statement.software)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], encoder: TextEncoder | None = None) -> DeviceEncoder:
@@ -345,7 +318,7 @@ class DeviceEncoder(ReprMixin):
 
         Args:
             folder: path of the folder.
-            encoder: where the folder cannot hold it: a caller's function, a model in another place.
+            encoder: one that the folder cannot hold: a caller's function, or a model in another place.
 
         Raises:
             ParameterError: the encoder has to be given, or is not the one that was saved.
@@ -356,33 +329,32 @@ class DeviceEncoder(ReprMixin):
         place = check_path("the folder", folder)
         source = place.name or str(place)
         config, contents = _FOLDER.read(place, source)
-        parts = [config.get(name) for name in _FOLDER.keys]
-        if not all(isinstance(part, dict) for part in parts) or config["bound"].keys() != set(_BOUND):
-            _refuse_mixed(source)
-        noise = config["randomizer"]
-        refuse_unknown(source, noise, ("name", "options"), "randomizer.")
         tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
         statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
         training = read_statement_of(contents[_TRAINING], source, _TRAINING) if _TRAINING in contents else None
+        mixed = DataError(f"{source}: {CONFIG} and {_TENSORS} are not of one encoder; get the folder again")
         try:
             bound = Bound(mean=tensors["mean"], directions=tensors.get("directions"), **config["bound"])
+            noise = config["randomizer"]
             randomizer = randomizer_from_parameters(noise["name"], noise["options"])
-            refuse_unknown(source, noise["options"], randomizer.options(), "randomizer.options.")
             loaded = rebuilt(config["encoder"], tensors, training, source, encoder)
-        except (ParameterError, TypeError, KeyError, UnicodeDecodeError) as error:
-            _refuse_mixed(source, error)
+        except (ParameterError, TypeError, KeyError, AttributeError, UnicodeDecodeError):
+            raise mixed from None
         parameters = loaded.parameters()
         differ = [name for name in parameters if not same_value(statement.parameters, parameters, name, 0.0)]
         if differ:
             problem = f"the encoder is not the one that was saved: {', '.join(differ)} differ;"
             if encoder is not None:
-                raise ParameterError(f"{problem} give that one, or save this one")
+                raise ParameterError(f"{problem} pass that one, or save this one")
             raise DataError(f"{source}: {problem} get it again")
-        _refuse_unknown_names(source, config["encoder"], described(loaded)[0], "encoder.")
         try:
             device = cls(loaded, bound, randomizer)
         except ParameterError as error:
             raise DataError(f"{source}: its parts do not fit together ({error}); get the folder again") from None
+        if any(
+            device._config()[name] != config[name] for name in _FOLDER.keys
+        ):  # a name that this version does not read
+            raise mixed
         wrong = disagreements(statement, device.statement)
         # arguments are exact, so not even rounding excuses a difference; one that was left open (None) stands in the
         # statement as its computed value, which was compared above
@@ -394,6 +366,13 @@ class DeviceEncoder(ReprMixin):
                 "another version of dptext wrote it; save the encoder again"
             )
         return device
+
+    def _config(self) -> dict[str, Any]:
+        return {
+            "encoder": described(self.encoder)[0],
+            "bound": {name: getattr(self.bound, name) for name in _BOUND},
+            "randomizer": {"name": self.randomizer.name, "options": self.randomizer.options()},
+        }
 
     def _repr_fields(self) -> Fields:
         yield "encoder", self.encoder
@@ -508,7 +487,7 @@ def encode_block(encoder: DeviceEncoder, key: NoiseKey) -> Callable[[int, Batch]
 
     def encode(place: int, block: Batch) -> Private:
         bits = key.stream(parameters, place, block.digest())
-        return encoder.encode_with([text or "" for text in block.texts], bits)
+        return encoder._encode([text or "" for text in block.texts], bits)
 
     return encode
 

@@ -51,12 +51,10 @@ class Provenance:
     def __post_init__(self) -> None:
         if self.trained_on is not None and not isinstance(self.trained_on, str):
             raise ParameterError("public_name must be text, or None")
-        check_int("the number of texts", self.texts, minimum=0)
-        if not isinstance(self.public, bool) or not isinstance(self.hidden, str):
-            raise ParameterError("public must be true or false, hidden text")
+        if not isinstance(self.public, bool):
+            raise ParameterError("public must be true or false")
 
     def parameters(self) -> dict[str, Parameter]:
-        """Parameters that identify the training."""
         return {
             "encoder_trained_on": self.trained_on,
             "encoder_trained_texts": self.texts,
@@ -65,7 +63,6 @@ class Provenance:
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return the assumptions about the training, and the limits of its guarantee."""
         name = "texts" if self.trained_on is None else f"'{self.trained_on}'"
         counted = f"{name} ({self.texts} texts, and their labels, if any)" if self.texts else name
         if self.texts == 0 and self.public:
@@ -81,7 +78,6 @@ class Provenance:
         return (training, f"only the noise has a guarantee; training hides {hidden} further, without proof")
 
     def exposed(self) -> tuple[str, ...]:
-        """What the training reveals of texts that are not public."""
         if self.public:
             return ()
         return (
@@ -102,28 +98,24 @@ class Provenance:
 
 @runtime_checkable
 class TextEncoder(Protocol):
-    """The encoder of a `DeviceEncoder`: text to vector."""
+    """Text to vector. ``parameters`` identify the encoder in statements: equal parameters mean equal encoders."""
 
     @property
-    def name(self) -> str:
-        """Its name in statements."""
+    def name(self) -> str: ...
 
     @property
-    def dimension(self) -> int:
-        """D, the length of its vectors."""
+    def dimension(self) -> int: ...
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """Return (n, D) float32, one vector per text. *Not private.*"""
 
-    def parameters(self) -> dict[str, Parameter]:
-        """Parameters that identify it, for the statement: equal parameters mean equal encoders."""
+    def parameters(self) -> dict[str, Parameter]: ...
 
-    def assumptions(self) -> tuple[str, ...]:
-        """Return its assumptions for the statement."""
+    def assumptions(self) -> tuple[str, ...]: ...
 
 
 def encoder_exposure(encoder: Any) -> tuple[str, ...]:
-    """What the training of an encoder reveals of texts that are not public; empty if it was not trained here."""
+    """Data of texts that are not public in a trained encoder, for the statement."""
     exposed: tuple[str, ...] = getattr(encoder, "exposed", tuple)()
     return exposed
 
@@ -233,7 +225,8 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
         method = function
         while isinstance(method, partial):
             method = method.func
-        if isinstance(getattr(method, "__self__", None), TextEncoder):
+        owner = getattr(method, "__self__", None)
+        if isinstance(getattr(owner, "text_encoder_", owner), TextEncoder):
             raise ParameterError(
                 "the function is a method of an encoder: pass the encoder itself, which knows its training texts"
             )
@@ -252,20 +245,18 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
             failure = type(error).__name__
         if failure:
             raise ParameterError(f"the encoder's function failed on a batch of {len(texts)} texts: {failure}")
-        is_matrix = answer.ndim == 2 and len(answer) == len(texts) and answer.size
-        if not is_matrix or dimension not in (None, answer.shape[1]):
+        width = answer.shape[1] if dimension is None and answer.ndim == 2 else dimension
+        if answer.shape != (len(texts), width) or not answer.size:
             raise ParameterError(
-                f"the encoder's function must answer {len(texts)} texts with an array of {len(texts)} rows"
-                f"{'' if dimension is None else f' and {dimension} columns'}, got the shape {answer.shape}"
+                f"the encoder's function must return an array of shape ({len(texts)}, {width or 'D'}) for "
+                f"{len(texts)} texts, got the shape {answer.shape}"
             )
         return finite(answer)
 
     def parameters(self) -> dict[str, Parameter]:
-        """Its name and width: nothing else is known of it."""
         return {"encoder": self.name, "encoder_dimension": self.dimension}
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return the assumptions that only the caller can ensure."""
         return (
             "the caller's encoder is a public, fixed function of one text, which answers every text: it was not "
             "computed from the texts that it encodes",
@@ -276,7 +267,7 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
         yield "dimension", self.dimension
 
 
-class MeanOfWords(ReprMixin):
+class MeanOfWords(FrozenEncoder, ReprMixin):
     """The mean of the vectors of a text's words.
 
     Words that the vocabulary does not hold, numbers, addresses and punctuation are skipped; a text of which nothing is
@@ -306,14 +297,14 @@ class MeanOfWords(ReprMixin):
         self.weighting = None if weighting is None else check_float("weighting", weighting, minimum=_MIN_WEIGHTING)
         self.dimension = vectors.dimension
 
-    def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
-        """Return (n, D) float32, one vector per text. *Not private.*"""
-        values = check_texts(texts)
-        means = np.empty((len(values), self.dimension), dtype=np.float32)
-        rows = self._token_rows()  # its cache holds words of the texts, so it ends with this call
-        for block in in_parts(values, _TEXTS_AT_ONCE, progress):
-            means[block] = self._means(*rows(values[block]))
-        return means
+    def _vectors(self, texts: list[str]) -> Vectors:
+        vocabulary = self.vectors.vocabulary
+
+        def row_of(token: str) -> int:
+            row = vocabulary.row(token) if kind_of(token) is Kind.WORD else vocabulary.unknown_row
+            return NO_WORD if row == vocabulary.unknown_row else row
+
+        return self._means(*TokenRows(row_of)(texts))
 
     def _means(self, rows: npt.NDArray[np.int32], lengths: npt.NDArray[np.int64]) -> Vectors:
         """(n, D) weighted means of the words of each text."""
@@ -328,15 +319,6 @@ class MeanOfWords(ReprMixin):
         sums = np.add.reduceat(weighted_sums(self.vectors.matrix, rows, weights, sizes, np.float64), first, axis=0)
         totals = np.add.reduceat(weights, np.cumsum(lengths) - lengths, dtype=np.float64)
         return np.asarray(sums / totals[:, None], dtype=np.float32)
-
-    def _token_rows(self) -> TokenRows:
-        vocabulary = self.vectors.vocabulary
-
-        def row_of(token: str) -> int:
-            row = vocabulary.row(token) if kind_of(token) is Kind.WORD else vocabulary.unknown_row
-            return NO_WORD if row == vocabulary.unknown_row else row
-
-        return TokenRows(row_of)
 
     @cached_property
     def _weights(self) -> Vectors:
@@ -363,24 +345,21 @@ class MeanOfWords(ReprMixin):
         return self._means(draws.astype(np.int32), np.full(texts, words))
 
     def parameters(self) -> dict[str, Parameter]:
-        """Fingerprint of words and vectors, and the weighting."""
-        training = self.vectors.statement
-        licence = KNOWN_VECTORS.get(self.vectors.source)
-        source: dict[str, Parameter] = {} if licence is None else {"encoder_vectors_licence": licence}
-        if training is not None:
-            source = {"vectors_release": training.release_id}
-        return {
+        parameters: dict[str, Parameter] = {
             "encoder": self.name,
             "encoder_dimension": self.dimension,
             "encoder_vectors": self.vectors.source,
             "encoder_words": len(self.vectors),
             "encoder_vectors_sha256": self.vectors.fingerprint,
             "encoder_weighting": self.weighting,
-            **source,
         }
+        if self.vectors.statement is not None:
+            parameters["vectors_release"] = self.vectors.statement.release_id
+        elif self.vectors.source in KNOWN_VECTORS:
+            parameters["encoder_vectors_licence"] = KNOWN_VECTORS[self.vectors.source]
+        return parameters
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return the assumption about the origin of words and vectors."""
         if self.vectors.statement is None:
             return ("the words, their order and their vectors are public: none was computed from protected texts",)
         return (RELEASED_BEFORE,)

@@ -14,7 +14,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError
+from dptext.io.artifacts import read_stored
 from dptext.io.atomic import hashed_file
 from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Domain, Floats, check_vectors, row_products
@@ -54,7 +55,7 @@ def _apply(layers: Layers, vectors: Floats) -> Floats:
 
 
 def _is_finite(layers: Layers) -> bool:
-    return all(np.isfinite(entry).all() for pair in layers for entry in pair)
+    return all(np.isfinite(array).all() for pair in layers for array in pair)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +98,15 @@ class HidingLayers:
 
 
 class LayeredEncoder(FrozenEncoder):
-    """A public encoder, and trained layers on top."""
+    """A public encoder with trained layers on top."""
 
     name = "hiding layers"
 
     def __init__(self, encoder: TextEncoder, layers: HidingLayers, provenance: Provenance | None = None) -> None:
         if encoder.dimension != layers.encoder_dimension:
             raise ParameterError(
-                f"the layers are for vectors of {layers.encoder_dimension} numbers, the encoder gives "
-                f"{encoder.dimension}: they were trained on another one"
+                f"the layers take vectors of {layers.encoder_dimension} numbers, the encoder returns "
+                f"{encoder.dimension}: pass the encoder that they were trained on"
             )
         self.encoder, self.layers = encoder, layers
         self.provenance = Provenance() if provenance is None else provenance
@@ -150,8 +151,9 @@ class DeviceModel:
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", _freeze(self.layers))
         if self.layers[-1][1].size != len(self.classes):
-            shapes = [weights.shape for weights, _ in self.layers]
-            raise ParameterError(f"layers of shapes {shapes} do not lead to {len(self.classes)} classes")
+            raise ParameterError(
+                f"the last layer has {self.layers[-1][1].size} outputs for {len(self.classes)} classes"
+            )
         object.__setattr__(self, "classes", tuple(self.classes))
 
     @property
@@ -173,43 +175,26 @@ class DeviceModel:
         """The share of vectors whose class is predicted."""
         return float(np.mean(self.predict(vectors) == np.asarray(labels)))
 
-    def to_json(self) -> str:
-        """Return classes, domain and arrays as JSON, which keeps float32 exactly."""
-        return json.dumps(
-            {
-                "format": _MODEL,
-                "classes": list(self.classes),
-                "domain": None if self.domain is None else str(self.domain),
-                "layers": [{"weights": weights.tolist(), "bias": bias.tolist()} for weights, bias in self.layers],
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read JSON that `to_json` wrote."""
-        with suppress(ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            data = json.loads(text)
-            if data["format"] != _MODEL:
-                raise DataError(f"expected {_MODEL!r}, got another format: save it again with this version")
-            layers = tuple((entry["weights"], entry["bias"]) for entry in data["layers"])
-            domain = None if data["domain"] is None else Domain(data["domain"])
-            model = cls(tuple(data["classes"]), layers, domain)
-            if np.asarray(model.classes).ndim == 1 and _is_finite(model.layers):
-                return model
-        raise DataError("not a device model: expected the JSON that DeviceModel.save writes")
-
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as JSON."""
+        """Write classes, domain and arrays as JSON, which keeps float32 exactly."""
+        content = {
+            "format": _MODEL,
+            "classes": list(self.classes),
+            "domain": None if self.domain is None else str(self.domain),
+            "layers": [{"weights": weights.tolist(), "bias": bias.tolist()} for weights, bias in self.layers],
+        }
         with hashed_file(path) as stream:
-            stream.write(self.to_json().encode())
+            stream.write(json.dumps(content).encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a file that `save` wrote."""
-        try:
-            text = check_path("the file", path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise StorageError.of("read", path, error) from None
-        except UnicodeDecodeError:
-            raise DataError("not a device model: the file is not text") from None
-        return cls.from_json(text)
+        content = read_stored(check_path("the file", path))
+        with suppress(ValueError, KeyError, TypeError, RecursionError, ParameterError):
+            data = json.loads(content)
+            layers = tuple((entry["weights"], entry["bias"]) for entry in data["layers"])
+            domain = None if data["domain"] is None else Domain(data["domain"])
+            model = cls(tuple(data["classes"]), layers, domain)
+            if data["format"] == _MODEL and np.asarray(model.classes).ndim == 1 and _is_finite(model.layers):
+                return model
+        raise DataError("not a device model: expected a file that DeviceModel.save of this version wrote")

@@ -32,7 +32,7 @@ SCHEDULES: dict[str, Callable[[int], tuple[float, ...]]] = {
     "noise-rises-10/n": lambda epochs: tuple(10.0 / n for n in range(1, epochs + 1)),
     "noise-falls-10/n": lambda epochs: tuple(10.0 / n for n in range(epochs, 0, -1)),
 }
-"""By name: from the number of epochs to an epsilon for each. The first two are those of Zouhri and Abecidan 2021."""
+"""By name: from the number of epochs to an epsilon per epoch. The first two are those of Zouhri and Abecidan 2021."""
 
 MIN_MAX = "min-max"
 L1_SPHERE = "L1 sphere"
@@ -42,7 +42,7 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class Epoch:
-    """Losses of one epoch; ``held_out`` is the loss on the held-out part, None if there is none."""
+    """Losses of one epoch; ``held_out`` is the loss on the held-out rows, None if there are none."""
 
     number: int
     of: int
@@ -55,12 +55,12 @@ class TrainingOptions:
     """Training options; the defaults follow Lyu et al. 2020, section 4, with early stopping added.
 
     Attributes:
-        hidden: units of the hidden layer, or of each of several; none, ``()``: a linear layer and softmax.
+        hidden: units of the hidden layer, or of each of several; ``()``: a linear layer and softmax.
         dropout: share of the input coordinates that is dropped at every step.
         learning_rate, momentum, weight_decay, batch_size, epochs: of stochastic gradient descent.
         learning_rate_decay: factor on the learning rate after each epoch.
-        validation_fraction: share of the rows that is held out to stop early; 0: none, and all epochs are run.
-        patience: epochs without a smaller loss there before training stops; the best epoch's weights are kept.
+        validation_fraction: share of the rows that is held out for early stopping; 0: none, and all epochs are run.
+        patience: epochs without a smaller held-out loss before training stops; the best epoch's weights are kept.
     """
 
     hidden: int | Sequence[int] = 128
@@ -91,7 +91,7 @@ class TrainingOptions:
         return tuple(self.hidden) if isinstance(self.hidden, Sequence) else (self.hidden,)
 
     def optimiser(self, torch: Any, network: Any, *, fused: bool) -> Any:
-        """Stochastic gradient descent; fused is one pass over weights that may be larger than the cache."""
+        """Stochastic gradient descent; ``fused`` is one pass over weights that may be larger than the cache."""
         settings = {"lr": self.learning_rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
         return torch.optim.SGD(network.parameters(), **settings, fused=fused)
 
@@ -101,7 +101,7 @@ class TrainingOptions:
 
 
 class Training(NamedTuple):
-    """The trained layers (weights (in, out), bias), all epochs, and the number of the one that was kept."""
+    """The trained layers, all epochs, and the number of the epoch that was kept."""
 
     layers: Layers
     epochs: tuple[Epoch, ...]
@@ -123,16 +123,8 @@ def train_mlp(
 ) -> Training:
     """Train on (n, k) vectors and labels (0 to classes - 1).
 
-    Args:
-        seen: the vectors as the network sees them in the epoch of a number; number 0: the form that is held out.
-        fresh: further rows for the epoch of a number (public vectors with fresh noise), or None.
-        scale: divisor of the network's inputs; None: the root mean square of a coordinate, so that noise of any size
-            meets the same learning rate.
-        seed: of initial weights, batches and dropout. Privacy does not depend on it.
-        device: as torch calls it. Another device drops other coordinates out at the same seed.
-
-    Raises:
-        MissingExtraError: torch is not installed.
+    ``seen`` maps an epoch's number and vectors to the network's inputs (0: the form that is held out); ``fresh``
+    returns further rows for an epoch; ``scale`` divides the inputs (None: by the root mean square of a coordinate).
     """
     torch = extra("torch", "train", "NoisyClassifier(model='mlp')")
     begin = seen(0, vectors)
@@ -142,10 +134,9 @@ def train_mlp(
         inputs, targets = (rows / divisor).astype(np.float32), codes.astype(np.int64)
         return torch.from_numpy(inputs).to(device), torch.from_numpy(targets).to(device)
 
-    start = int.from_bytes(RandomBits(seed).take(8), "little") >> 1
     others = [] if device == "cpu" else [torch.device(device).index or 0]
     with torch.random.fork_rng(devices=others), one_torch_thread(torch):  # the caller's generators stay as they were
-        torch.manual_seed(start)
+        _seed(torch, seed)
         held, kept = _split_rows(torch.randperm(len(vectors)).numpy(), labels, options.validation_fraction)
         network = perceptron(torch, begin.shape[1], classes, options).to(device)
         optimiser = options.optimiser(torch, network, fused=True)
@@ -158,7 +149,11 @@ def train_mlp(
             if fresh is not None:
                 rows = tuple(torch.cat(pair) for pair in zip(rows, tensors(*fresh(number)), strict=True))
             loss = _one_epoch(torch, network, optimiser, rows, options.batch_size)
-            held_loss = _loss(torch, network, held_out) if len(held) else None
+            held_loss = None
+            if len(held):
+                network.eval()
+                with torch.no_grad():
+                    held_loss = float(torch.nn.functional.cross_entropy(network(held_out[0]), held_out[1]))
             history.append(Epoch(number, options.epochs, loss, held_loss))
             if progress is not None:
                 progress(history[-1])
@@ -167,6 +162,10 @@ def train_mlp(
             elif number - best >= options.patience:
                 break
     return Training(layers, tuple(history), best)
+
+
+def _seed(torch: Any, seed: int | None) -> None:
+    torch.manual_seed(int.from_bytes(RandomBits(seed).take(8), "little") >> 1)
 
 
 def perceptron(torch: Any, width: int, classes: int, options: TrainingOptions) -> Any:
@@ -210,12 +209,6 @@ def _one_epoch(torch: Any, network: Any, optimiser: Any, rows: tuple[Any, Any], 
     return total / len(rows[1])
 
 
-def _loss(torch: Any, network: Any, rows: tuple[Any, Any]) -> float:
-    network.eval()
-    with torch.no_grad():
-        return float(torch.nn.functional.cross_entropy(network(rows[0]), rows[1]))
-
-
 def layers_of(network: Any, scale: float) -> Layers:
     """Copies of the arrays, with the scale of the inputs folded into the first."""
     linear = [module for module in network if hasattr(module, "weight")]
@@ -223,6 +216,9 @@ def layers_of(network: Any, scale: float) -> Layers:
     arrays = [(weight.numpy().T.copy(), bias.numpy().copy()) for weight, bias in arrays]
     arrays[0] = ((arrays[0][0] / scale).astype(np.float32), arrays[0][1])
     return tuple(arrays)
+
+
+# -- split models --------------------------------------------------------------------------------------------------
 
 
 def train_split(
@@ -241,19 +237,14 @@ def train_split(
 ) -> tuple[npt.NDArray[np.float32], Training]:
     """Train n-gram vectors and a head on *public* texts and labels (0 to classes - 1), on the CPU.
 
-    Args:
-        bound: the domain that vectors are mapped to before the noise, or `MIN_MAX`.
-        noise: the noise drawn on their vectors in each epoch.
-        masked: removes n-grams from the texts, anew in each epoch; None: they stay whole.
-        options: of the head; n-gram vectors move by plain steps, and there is no early stopping.
-
-    Returns:
-        (buckets, d) float32 vectors of the n-grams, zeros where no text has one; and the head, for noisy vectors.
+    ``bound`` is the domain of the vectors before the noise, or `MIN_MAX`; ``masked`` masks words, anew in each epoch.
+    There is no early stopping. Returns (buckets, d) float32 vectors of the n-grams (zeros where no text has one), and
+    the head for noisy vectors.
     """
     torch = extra("torch", "train", "a split model")
     bound_vectors = bounding(torch, bound)
     with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
-        torch.manual_seed(int.from_bytes(RandomBits(seed).take(8), "little") >> 1)
+        _seed(torch, seed)
         bag = Bag(torch, torch.empty(buckets, dimension).uniform_(-_START, _START))
         head = perceptron(torch, dimension, classes, options)
         if not options.hidden_layers:
@@ -290,13 +281,13 @@ def train_split(
 
 
 class Bag:
-    """Vectors of n-grams under plain stochastic gradient descent: a step touches those that occur, and no others."""
+    """Vectors of n-grams under plain stochastic gradient descent: a step touches only those that occur."""
 
     def __init__(self, torch: Any, matrix: Any) -> None:
         self._torch, self.matrix = torch, matrix
 
     def means(self, texts: Buckets, batch: slice) -> Any:
-        """(batch, d) mean vectors, of which a gradient can be taken; zeros for a text without any n-gram."""
+        """(batch, d) mean vectors with a gradient; zeros for a text without any n-gram."""
         starts = texts.starts[batch.start : batch.stop + 1]
         values, offsets = texts.values[starts[0] : starts[-1]], starts[:-1] - starts[0]
         return self._sums(values, self.matrix, offsets, mode="mean").requires_grad_()
@@ -354,28 +345,28 @@ def bounding(torch: Any, bound: Domain | str) -> Callable[[Any], Any]:
     return maps[bound]
 
 
+# -- noise of a training -------------------------------------------------------------------------------------------
+
+
 def epsilons_of(schedule: Any, epochs: int) -> tuple[float, ...]:
     """The epsilon of each epoch."""
     if isinstance(schedule, str):
         return SCHEDULES[check_choice("schedule", schedule, SCHEDULES)](epochs)
     if callable(schedule):
-        values = [schedule(epoch) for epoch in range(1, epochs + 1)]
-    elif isinstance(schedule, Sequence | np.ndarray):
-        if len(schedule) < epochs:
-            raise ParameterError(f"schedule must have an epsilon for each of {epochs} epochs, got {len(schedule)}")
-        values = list(schedule[:epochs])
-    else:
+        schedule = [schedule(epoch) for epoch in range(1, epochs + 1)]
+    if not isinstance(schedule, Sequence | np.ndarray) or len(schedule) < epochs:
         raise ParameterError(
-            "schedule must be a name, a list of epsilons or a function of the epoch's number, got "
+            f"schedule must be a name, a function of the epoch's number, or a list of {epochs} epsilons, got another "
             f"{type(schedule).__name__}"
         )
     return tuple(
-        check_float(f"the schedule's epsilon of epoch {n}", epsilon, above=0) for n, epsilon in enumerate(values, 1)
+        check_float(f"the schedule's epsilon of epoch {n}", epsilon, above=0)
+        for n, epsilon in enumerate(schedule[:epochs], 1)
     )
 
 
 class TrainingNoise:
-    """The noise of one training run, epoch by epoch."""
+    """The noise of one training, epoch by epoch."""
 
     def __init__(
         self,
@@ -394,44 +385,44 @@ class TrainingNoise:
         if training == "adaptive":
             if channel is None or randomizer is None:
                 raise ParameterError(
-                    "adaptive training draws noise at other epsilons than the users': give the randomizer, or the "
-                    "statement that came with the vectors, as channel"
+                    "adaptive training draws noise at other epsilons than the users': pass the randomizer, or the "
+                    "statement of the vectors, as channel"
                 )
             self.epsilons = epsilons_of(schedule, epochs)
             self._channels = tuple(
                 replace(randomizer, epsilon=epsilon).channel(channel.dimension) for epsilon in self.epsilons
             )
-            if any(entry.width != channel.width for entry in self._channels):
-                raise ParameterError(f"{randomizer.name} puts out vectors of other widths at the schedule's epsilons")
         bits = RandomBits() if seed is None else RandomBits.keyed(seed_bytes(b"noise of a training", seed))
         self._streams = bits.spawn(epochs + 1)
 
     def on_public(self, epoch: int, vectors: Floats) -> Floats:
-        """(n, d) **public** vectors of the channel's domain as the network sees them in an epoch (1, 2, ...)."""
+        """(n, d) **public** vectors of the channel's domain, as the network sees them in an epoch (1, 2, ...)."""
         if self.training == "plain":
             return vectors if self.channel is None else self.channel.noiseless(vectors)
         channel = self._channels[epoch - 1] if epoch and self._channels else self.channel
         if channel is None:
             raise ParameterError(
-                "robust training draws the users' noise on public vectors: give the channel, or training='plain'"
+                "robust training draws the users' noise on public vectors: pass the channel, or training='plain'"
             )
         return channel.sample(vectors, self._streams[epoch]).astype(np.float64)
 
     def on_arrived(self, epoch: int, vectors: Floats) -> Floats:
-        """(n, k) vectors that **arrived noisy** as the network sees them in an epoch: with noise on top, or as is."""
+        """(n, k) vectors that **arrived noisy**, as an epoch sees them: noise is added, never redrawn."""
         if not epoch or self.channel is None or not self._channels:
             return vectors
         error, target = self.channel.expected_squared_error, self._channels[epoch - 1].expected_squared_error
         if not (math.isfinite(error) and math.isfinite(target)):
             raise ParameterError(
-                f"what {self.channel.name} puts out estimates no vector, so it is unknown how much noise to add: "
-                "train on public vectors (fit_public), or with training='robust'"
+                f"the outputs of {self.channel.name} estimate no vector, so the noise to add is unknown: train on "
+                "public vectors (fit_public), or with training='robust'"
             )
         deviation = math.sqrt(max(target - error, 0.0) / self.channel.width)
         return vectors + deviation * self._streams[epoch].normal(*vectors.shape) if deviation else vectors
 
-    def pooled(self, seen: Callable[[int, Floats], Floats], vectors: Floats) -> float:
-        """The root mean square of a coordinate over all epochs: in adaptive training no single one is typical."""
+    def input_scale(self, seen: Callable[[int, Floats], Floats], vectors: Floats) -> float | None:
+        """The root mean square of a coordinate over all epochs of adaptive training, none of which is typical."""
+        if not self.epsilons:
+            return None
         sample = vectors[:: max(1, len(vectors) // 512)]
-        epochs = range(1, len(self.epsilons) + 1) if self.epsilons else range(1)
+        epochs = range(1, len(self.epsilons) + 1)
         return math.sqrt(float(np.mean([np.mean(seen(epoch, sample) ** 2) for epoch in epochs]))) or 1.0

@@ -60,7 +60,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
             the randomizer's error
             (`dptext.representations.private_encoder`); 64 for one-hot vectors and protocols as published.
         projection: ``"pca"``, ``"random"``, ``"supervised"`` (needs public labels), or None: all coordinates.
-        bound: ``"auto"`` (what the randomizer takes), ``"normalise"``, ``"clip"``, ``"lift"``, ``"cube"``,
+        bound: ``"auto"`` (what the randomizer takes), ``"normalise"``, ``"clip"``, ``"cube"``,
             ``"one-hot"``; see `Bound`.
         centre: subtract the mean of the public vectors.
         public_texts: texts for ``fit`` instead of its argument.

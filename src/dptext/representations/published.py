@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,13 +39,12 @@ from dptext.representations.published_protocols import (
     oue_chances,
     p1,
     p2,
-    public_z_scores,
     q,
     sue_chances,
 )
 from dptext.representations.randomizer import Private
 from dptext.text.tokens import Kind, fold, kind_of, pieces
-from dptext.validation import check_choice, check_float, check_int
+from dptext.validation import check_choice, check_float
 
 __all__ = [
     "DPNR",
@@ -62,15 +61,10 @@ __all__ = [
     "oue_chances",
     "p1",
     "p2",
-    "public_z_scores",
     "q",
     "sue_chances",
 ]
 
-Masks = npt.NDArray[np.bool_]
-Phrases = dict[str, set[tuple[str, ...]]]
-
-_NO_WORDS = (Kind.PUNCTUATION, Kind.SPACE)
 _WIDEN = 1 + 2.0**-30  # more than what doubles are off by in d * epsilon: the stated product is never too small
 _LARGEST = 2.0**100  # well within float32
 _ONE_SCALAR = (
@@ -79,14 +73,12 @@ _ONE_SCALAR = (
 )
 
 
+# -- word masking --------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class MaskedTexts:
-    """What `mask_words` returns.
-
-    Attributes:
-        texts: one text per input text, in order; None for a missing one.
-        statement: no guarantee, with the reason.
-    """
+    """The texts of `mask_words` (None for a missing one), and a statement without guarantee that says why."""
 
     texts: list[str | None] = field(repr=False)
     statement: PrivacyStatement
@@ -95,8 +87,7 @@ class MaskedTexts:
 def mask_words(
     texts: Iterable[str | Document | None],
     *,
-    mu: float | None = None,
-    count: int | None = None,
+    mu: float = 0.0,
     sensitive: Iterable[str] = (),
     mask: str = "[MASK]",
     seed: int | None = None,
@@ -109,15 +100,14 @@ def mask_words(
     Args:
         texts: strings, or `Document`; None (no text) stays None.
         mu: probability to mask each word independently (rounded up to a multiple of 2^-32).
-        count: number of masked words per text, a uniform subset; all words of a shorter text.
         sensitive: words and phrases that are always masked, in any case and Unicode form, regardless of punctuation
             between words.
         mask: the token. ``"[MASK]"`` is BERT's; for means of word vectors a word that they lack, or ``"#"``.
         seed: None for cryptographic randomness; an integer for tests and papers only.
 
     Raises:
-        ParameterError: nothing that says which words; mu and count both; a number out of range; an entry of the list
-            without a word; an empty mask.
+        ParameterError: neither mu nor sensitive words; mu out of range; an entry of the list without a word; an empty
+            mask.
         DataError: a text is not a string; its place is named.
 
     >>> masked = mask_words(["Call Dr. Smith's office, 555-0100!"], sensitive=["dr smith", "555-0100"])
@@ -126,30 +116,37 @@ def mask_words(
     >>> masked.statement.epsilon
     inf
     """
-    phrases = _check_arguments(mu, count, sensitive, mask)
-    values = [_text(entry, place) for place, entry in enumerate(check_one_column(texts), 1)]  # type: ignore[arg-type]
-    tokens = [[] if text is None else pieces(text) for text in values]
-    words = [[place for place, token in enumerate(split) if kind_of(token) not in _NO_WORDS] for split in tokens]
-    masks = _random_masks([len(places) for places in words], mu, count, RandomBits(seed))
-    private: list[str | None] = []
-    for text, split, places, hidden in zip(values, tokens, words, masks, strict=True):
+    check_float("mu", mu, minimum=0, maximum=1)
+    phrases = _phrases(sensitive)
+    if not mu and not phrases:
+        raise ParameterError("no word would be masked: pass mu or sensitive words")
+    if not isinstance(mask, str) or not mask.strip():
+        raise ParameterError("mask must be a token, got nothing but space or no text")
+    tokens = [_tokens(entry, place) for place, entry in enumerate(check_one_column(texts), 1)]  # type: ignore[arg-type]
+    words = [[place for place, token in enumerate(split or ()) if _is_word(token)] for split in tokens]
+    threshold, total = math.ceil(mu * SCALE), sum(map(len, words))
+    drawn = np.full(total, threshold > 0)
+    if 0 < threshold < SCALE and words:
+        drawn = coins(RandomBits(seed), total, threshold)
+    masked: list[str | None] = []
+    for split, places in zip(tokens, words, strict=True):
+        hidden, drawn = drawn[: len(places)], drawn[len(places) :]
+        if split is None:
+            masked.append(None)
+            continue
         folded = [fold(split[place]) for place in places] if phrases else []
         for start, word in enumerate(folded):
             for phrase in phrases.get(word, ()):
-                if tuple(folded[start : start + len(phrase)]) == phrase:
+                if folded[start : start + len(phrase)] == phrase:
                     hidden[start : start + len(phrase)] = True
-        private.append(None if text is None else _joined(split, places, hidden.tolist(), mask))
-    if mu is None and count is None:
-        reason = (
-            "words of a list were masked, all others are visible, and a mask reveals a word of the list: this reduces "
-            "exposure and does not protect"
-        )
-    else:
-        reason = (
-            "unmasked words are visible; word dropout lowers the epsilon of a later mechanism and has no guarantee of "
-            "its own"
-        )
-    sensitive_words = sum(map(len, phrases.values()))
+        masked.append(_joined(split, places, hidden.tolist(), mask))
+    reason = (
+        "unmasked words are visible; word dropout lowers the epsilon of a later mechanism and has no guarantee of "
+        "its own"
+        if mu
+        else "words of a list were masked, all others are visible, and a mask reveals a word of the list: this reduces "
+        "exposure and does not protect"
+    )
     statement = release_statement(
         guarantee=NoGuarantee(reason),
         unit=Unit.WORD,
@@ -157,7 +154,7 @@ def mask_words(
         condition=Condition(requirements=(WordsChanged(1),)),
         trust=Trust.LOCAL,
         mechanism="masked words",
-        parameters={"mu": mu, "masks_a_text": count, "sensitive_words": sensitive_words, "mask": mask},
+        parameters={"mu": mu, "sensitive_words": sum(map(len, phrases.values())), "mask": mask},
         exposed=(
             "every word that was not masked",
             "positions and number of the masked words",
@@ -166,71 +163,53 @@ def mask_words(
         seeded=seed is not None,
         release_id=new_release_id(),
     )
-    return MaskedTexts(private, statement)
+    return MaskedTexts(masked, statement)
 
 
-def _text(entry: Any, place: int) -> str | None:
+def _is_word(token: str) -> bool:
+    return kind_of(token) not in (Kind.PUNCTUATION, Kind.SPACE)
+
+
+def _tokens(entry: str | Document | None, place: int) -> list[str] | None:
     text = entry.text if isinstance(entry, Document) else entry
-    if isinstance(text, str) or is_missing(text):
-        return text if isinstance(text, str) else None
+    if isinstance(text, str):
+        return pieces(text)
+    if is_missing(text):
+        return None
     raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
 
 
-def _random_masks(lengths: list[int], mu: float | None, count: int | None, bits: RandomBits) -> list[Masks]:
-    """The words of each text to mask at random; the number of random bits depends on the lengths only."""
-    if not lengths:
-        return []
-    ends = np.cumsum(lengths)[:-1]
-    if count is not None:
-        # those with the smallest keys: two keys are equal once in 2^64
-        keys = np.split(bits.integers(sum(lengths)), ends)
-        return [key.argsort(kind="stable").argsort() < count for key in keys]
-    threshold = math.ceil((mu or 0.0) * SCALE)
-    if threshold in (0, SCALE):
-        return [np.full(length, threshold > 0) for length in lengths]
-    return np.split(coins(bits, sum(lengths), threshold), ends)
-
-
-def _joined(tokens: list[str], places: list[int], hidden: list[bool], mask: str) -> str:
-    """The text with its masks; a space separates a mask from a word that directly follows or precedes it."""
-    parts = list(tokens)
-    previous, after_mask = -1, False
-    for place, is_hidden in zip(places, hidden, strict=True):
-        if is_hidden:
-            parts[place] = mask
-        if previous >= 0 and place == previous + 1 and (after_mask or is_hidden):
-            parts[place] = f" {parts[place]}"
-        previous, after_mask = place, is_hidden
-    return "".join(parts)
-
-
-def _check_arguments(mu: Any, count: Any, sensitive: Any, mask: Any) -> Phrases:
-    """Check the arguments of `mask_words`; return the folded phrases by their first word."""
+def _phrases(sensitive: Iterable[str]) -> dict[str, list[list[str]]]:
+    """The distinct phrases of a list, as folded words, by their first word."""
     if isinstance(sensitive, str):
-        raise ParameterError("sensitive must be several words, got one string: sensitive=[word]")
-    entries = list(sensitive)
-    if mu is not None and count is not None:
-        raise ParameterError("mu and count exclude each other: pass one of them")
-    if mu is None and count is None and not entries:
-        raise ParameterError("which words are to be masked? give mu, count or sensitive words")
-    if mu is not None:
-        check_float("mu", mu, minimum=0, maximum=1)
-    if count is not None:
-        check_int("count", count, minimum=0)
-    if not isinstance(mask, str) or not mask.strip():
-        raise ParameterError("mask must be a token, got nothing but space or no text")
-    phrases: Phrases = {}
-    for place, entry in enumerate(entries, 1):
-        split = pieces(entry) if isinstance(entry, str) else []
-        phrase = tuple(fold(token) for token in split if kind_of(token) not in _NO_WORDS)
+        raise ParameterError("sensitive must be a list of words, got one string: sensitive=[word]")
+    phrases: dict[str, list[list[str]]] = {}
+    for place, entry in enumerate(sensitive, 1):
+        phrase = [fold(token) for token in pieces(entry) if _is_word(token)] if isinstance(entry, str) else []
         if not phrase:
-            raise ParameterError(f"the list of sensitive words must hold words, entry {place} has none")
-        phrases.setdefault(phrase[0], set()).add(phrase)
+            raise ParameterError(f"sensitive must be a list of words, entry {place} has no word")
+        if phrase not in phrases.setdefault(phrase[0], []):
+            phrases[phrase[0]].append(phrase)
     return phrases
 
 
+def _joined(tokens: list[str], places: list[int], hidden: list[bool], mask: str) -> str:
+    """The masked text; a space separates a mask from a word that directly follows or precedes it."""
+    parts = list(tokens)
+    for place, is_hidden in zip(places, hidden, strict=True):
+        if is_hidden:
+            parts[place] = mask
+    for (one, one_hidden), (other, other_hidden) in pairwise(zip(places, hidden, strict=True)):
+        if other == one + 1 and (one_hidden or other_hidden):
+            parts[other] = f" {parts[other]}"
+    return "".join(parts)
+
+
+# -- DPNR ----------------------------------------------------------------------------------------------------------
+
+
 def min_max(vectors: Floats) -> Floats:
-    """(n, d) vectors, each less its smallest number, over the largest that then is left; zeros for a constant one.
+    """(n, d) vectors scaled to [0, 1], each by its own smallest and largest number; zeros for a constant one.
 
     >>> min_max([[1.0, 2.0, 5.0], [7.0, 7.0, 7.0]]).tolist()
     [[0.0, 0.25, 1.0], [0.0, 0.0, 0.0]]
@@ -252,22 +231,14 @@ class MinMaxLaplace(AdditiveChannel, PublishedChannel):
 
     def __init__(self, mechanism: DPNR, dimension: int) -> None:
         if dimension < 2:
-            raise ParameterError(
-                "min-max normalisation leaves nothing of one number: expected a dimension of at least 2"
-            )
+            raise ParameterError("dimension must be at least 2: min-max normalisation makes all single numbers equal")
         self.one_scalar = mechanism.noise == "one scalar"
         bound = float(f"{dimension * mechanism.epsilon:.12g}")  # eq. (true)
         scale = _WIDEN / mechanism.epsilon
         noise = _one_draw if self.one_scalar else rounded_laplace
-        super().__init__(
-            mechanism,
-            Domain.SPHERE,  # min-max normalisation undoes any scale
-            dimension,
-            NoGuarantee(_ONE_SCALAR) if self.one_scalar else PureDP(bound),
-            deviation=scale * math.sqrt(2),
-            noise=partial(noise, scale=scale),
-            scale={"scale": scale},
-        )
+        guarantee = NoGuarantee(_ONE_SCALAR) if self.one_scalar else PureDP(bound)
+        # min-max normalisation undoes any scale, so the sphere is as good as any domain
+        super().__init__(mechanism, Domain.SPHERE, dimension, guarantee, scale * math.sqrt(2), noise, scale=scale)
         high = (1 + alternating(dimension)) / 2
         self.witness = (high, 1 - high)
         self.finding = Finding(
@@ -336,6 +307,9 @@ class DPNR(Published):
         return MinMaxLaplace(self, dimension)
 
 
+# -- DPText --------------------------------------------------------------------------------------------------------
+
+
 class OneSidedNoise(PublishedChannel):
     """DPText's noise for vectors of one dimension."""
 
@@ -343,13 +317,12 @@ class OneSidedNoise(PublishedChannel):
         self.name, self.domain = mechanism.name, Domain.CUBE  # the last state of a GRU lies between -1 and 1
         self.dimension = self.width = dimension
         self.guarantee = NoGuarantee(mechanism.flaw)
-        self.scale = self.domain.sensitivity(dimension).l1 / mechanism.budget  # D / epsilon
+        self.scale = self.domain.sensitivity(dimension)[0] / mechanism.budget  # D / epsilon
         if self.scale > _LARGEST:
             raise ParameterError(
                 f"{self.name} would add noise of {self.scale:.3g}, which float32 does not hold: choose a larger epsilon"
             )
         self.expected_squared_error = 2 * dimension * self.scale**2
-        self._again = mechanism.undefined == "drawn again"
         self.witness = (alternating(dimension), -alternating(dimension))
         self.finding = Finding(
             claimed=mechanism.epsilon,
@@ -361,18 +334,16 @@ class OneSidedNoise(PublishedChannel):
         )
 
     def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
-        r = bits.uniform(*vectors.shape)
-        if self._again:
-            r = r / 2  # what r is, given that it is at most 1/2
-        with np.errstate(invalid="ignore", divide="ignore"):
+        r = bits.uniform(*vectors.shape) / 2  # r above 1/2, where the noise is undefined, is drawn again
+        with np.errstate(divide="ignore"):
             noise = -self.scale * np.sign(r) * np.log(1 - 2 * np.abs(r))  # eq. (printed)
-        # ln 0 where r is 1/2 exactly, once in 2^53: as large as any noise that comes
+        # ln 0 where r is 1/2 exactly, once in 2^53: as large as the largest other noise
         noise[noise == np.inf] = self.scale * 53 * math.log(2)
         sent: Private = (vectors + noise).astype(np.float32)
         return sent
 
     def parameters(self) -> dict[str, Parameter]:
-        return {"scale": self.scale, **self.finding.parameters()}
+        return {"undefined": "drawn again", "scale": self.scale, **self.finding.parameters()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,6 +353,7 @@ class DPText(Published):
     **Guarantee**: none. What x sends is never below x. Of two opposite corners of the cube, (1, -1, 1, -1, ...) and
     (-1, 1, -1, 1, ...), what the one sends rules out the other with probability 1 - e^(-epsilon / 2): in each of the
     d / 2 coordinates where it is -1 it stays below 1 with probability 1 - e^(-2 epsilon / D) = 1 - e^(-epsilon / d).
+    Undefined draws (half of them) are drawn again, so the noise is exponential.
 
     The paper's vectors are states of a GRU, between -1 and 1, so D = 2 d: vectors are clipped to that cube first. With
     r uniform over [-1/2, 1/2] the same scale is sound, and is `dptext.Laplace` in the domain ``"unit cube"``.
@@ -390,8 +362,6 @@ class DPText(Published):
 
     Args:
         epsilon: as printed; 0.1 in the paper. Where it is learned, its cap.
-        undefined: handling of undefined draws: ``"drawn again"`` (the noise is then exponential), or ``"nan"``: half
-            of the sent numbers are undefined.
         others: see `Published`.
 
     >>> given = DPText(epsilon=0.1, dimension=64, unsafe_as_published=True)
@@ -408,12 +378,6 @@ class DPText(Published):
         "negative, so a number that is sent rules out every larger one"
     )
     instead: ClassVar[str] = "Laplace(domain='unit cube'), or with less noise L2Laplace, Gaussian or PrivUnit"
-
-    undefined: str = "drawn again"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("undefined", self.undefined, ("drawn again", "nan"))
 
     @property
     def budget(self) -> float:

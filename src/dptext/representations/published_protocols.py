@@ -20,7 +20,7 @@ from dptext.noise.discrete import asked_less_rounding, fine_threshold, losses_of
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Finding, Parameter, PrivacyStatement
-from dptext.representations.bounds import Bound, Domain, Floats, check_vectors
+from dptext.representations.bounds import Domain, Floats, check_vectors
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Channel, Private, Randomizer, Sent, in_blocks
 from dptext.validation import check_choice, check_float, check_int
 
@@ -46,19 +46,13 @@ class PublishedChannel(Channel):
 class Published(Randomizer):
     """A mechanism as a paper prints it.
 
-    Attributes:
-        epsilon: as printed; the statement has the proved one.
-        dimension: expected dimension of the vectors, or None.
-        unsafe_as_published: must be True.
-
-    Raises:
-        RefusedError: without ``unsafe_as_published=True``.
+    ``epsilon`` is the printed one, the statement has the proved one; ``dimension`` is that of the vectors, or None;
+    ``unsafe_as_published`` must be True. ``flaw`` says why the printed epsilon does not hold, ``instead`` names
+    mechanisms with a proof.
     """
 
     flaw: ClassVar[str]
-    """Why the printed epsilon does not hold, in a line."""
     instead: ClassVar[str]
-    """Mechanisms with a proof for the same purpose."""
 
     dimension: int | None = None
     unsafe_as_published: bool = False
@@ -68,20 +62,13 @@ class Published(Randomizer):
         if self.unsafe_as_published is not True:
             raise RefusedError(
                 f"{self.name} does not keep the epsilon that its paper prints: {self.flaw}. Use {self.instead}; or, to "
-                "compare with the paper, unsafe_as_published=True: the statement then carries the true epsilon"
+                "compare with the paper, unsafe_as_published=True: the statement then has the true epsilon"
             )
         if self.dimension is not None:
             object.__setattr__(self, "dimension", check_int("dimension", self.dimension, minimum=1))
 
-    @abstractmethod
-    def _calibrate(self, dimension: int) -> PublishedChannel: ...
-
     def channel(self, dimension: int) -> PublishedChannel:
-        """See `Randomizer.channel`.
-
-        Raises:
-            ParameterError: another dimension than the one that it was built for.
-        """
+        """See `Randomizer.channel`; `ParameterError` for another dimension than ``dimension``."""
         if self.dimension is not None and dimension != self.dimension:
             raise ParameterError(f"{self.name} was built for vectors of {self.dimension} numbers, got {dimension}")
         channel = super().channel(dimension)
@@ -89,12 +76,7 @@ class Published(Randomizer):
         return channel
 
     def statement(self, dimension: int | None = None, *, seeded: bool = False) -> PrivacyStatement:
-        """Return the statement for one vector, with the printed epsilon as ``claimed_epsilon``.
-
-        Args:
-            dimension: of the vectors; by default the one that it was built for.
-            seeded: whether a seed is used.
-        """
+        """Return the statement for one vector, with the printed epsilon as ``claimed_epsilon``."""
         target = self.dimension if dimension is None else dimension
         if target is None:
             raise ParameterError(f"the loss of {self.name} depends on the dimension: pass it, as in statement(50)")
@@ -169,41 +151,6 @@ def z_scores(vectors: Floats) -> Floats:
     scores /= np.where(spread > _ROUNDING, spread, np.inf)[:, None]
     scores += 0.0  # no minus zero where nothing is negative
     return scores
-
-
-def public_z_scores(vectors: npt.ArrayLike, *, integer_bits: int = 4, public_name: str | None = None) -> Bound:
-    """The bound that gives z-scores by the moments of *public* vectors, for ``scores="public"`` of the protocols.
-
-    Every coordinate less the mean of the public vectors there, over their standard deviation there (1 where they do not
-    differ), over 2^m, cut to [-1, 1].
-
-    Args:
-        vectors: (n, D) vectors of public texts, which are not protected.
-        integer_bits: m, as in the protocol.
-        public_name: name of the texts, for the statement.
-
-    Raises:
-        ParameterError: no vectors; they are no numbers, or not finite; bits out of range.
-
-    >>> bound = public_z_scores([[1.0, 5.0], [3.0, 5.0]], integer_bits=1)
-    >>> bound.apply([[3.0, 6.0], [9.0, 4.5]]).tolist()
-    [[0.5, 0.5], [1.0, -0.25]]
-    """
-    public = check_vectors(vectors)
-    if not len(public) or not np.isfinite(public).all():
-        raise ParameterError(
-            f"moments need finite vectors, at least one, got {len(public)} or some that are not finite"
-        )
-    check_int("integer_bits", integer_bits, minimum=0, maximum=15)
-    spread = public.std(axis=0)
-    return Bound(
-        mean=public.mean(axis=0),
-        directions=np.diag(1 / np.where(spread > 0, spread, 1.0)),
-        kind="cube",
-        radius=float(1 << integer_bits),
-        public_name=public_name,
-        public_texts=len(public),
-    )
 
 
 # -- two vectors with a large loss ---------------------------------------------------------------------------------
@@ -448,11 +395,6 @@ class _Protocol(Published, BitRandomizer):
             raise ParameterError("the z-score of a single number is always 0: expected a dimension of at least 2")
         return FlippedBits(self, dimension, self.chances(dimension))
 
-    def channel(self, dimension: int) -> FlippedBits:
-        channel = super().channel(dimension)
-        assert isinstance(channel, FlippedBits)
-        return channel
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SUE(_Protocol):
@@ -470,7 +412,7 @@ class SUE(_Protocol):
         integer_bits: m; in one-hot code parts of [-2^m, 2^m] are distinguished.
         code: ``"sign-magnitude"``, the paper's, or ``"one-hot"``.
         scores: ``"vector"`` takes the z-scores of each vector by its own mean and deviation; ``"public"`` expects
-            numbers of the cube, z-scores by public moments over 2^m (`public_z_scores`).
+            numbers of the cube: z-scores by the moments of public vectors, over 2^m.
         others: see `Published`.
 
     Raises:
@@ -490,9 +432,8 @@ class SUE(_Protocol):
     )
 
     def chances(self, dimension: int) -> Chances:
-        """The same for all bits."""
         p, q = sue_chances(asked_less_rounding(self.epsilon), 2 * dimension)
-        return (float(p), float(q)), (float(p), float(q))
+        return ((float(p), float(q)),) * 2
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -513,9 +454,8 @@ class OUE(_Protocol):
     flaw: ClassVar[str] = SUE.flaw
 
     def chances(self, dimension: int) -> Chances:
-        """The same for all bits."""
         p, q = oue_chances(asked_less_rounding(self.epsilon), 2 * dimension)
-        return (float(p), float(q)), (float(p), float(q))
+        return ((float(p), float(q)),) * 2
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -554,6 +494,5 @@ class OME(_Protocol):
         object.__setattr__(self, "lambda_", check_float("lambda_", self.lambda_, minimum=1, maximum=_MAX_LAMBDA))
 
     def chances(self, dimension: int) -> Chances:
-        """(p1, q) and (p2, q)."""
         raised = float(q(asked_less_rounding(self.epsilon), self.lambda_, dimension * self.bits))
         return (float(p1(self.lambda_)), raised), (float(p2(self.lambda_)), raised)

@@ -42,7 +42,6 @@ class Channel(ReprMixin, ABC):
         dimension: d, of the input vectors.
         width: k, of the output.
         guarantee: proved for any two vectors (substitution, local).
-        slack: nats that finite arithmetic may add, proved.
         expected_squared_error: E||z - x||^2 of one output z for a vector x of length 1, the largest over all x.
     """
 
@@ -51,7 +50,6 @@ class Channel(ReprMixin, ABC):
     dimension: int
     width: int
     guarantee: Guarantee
-    slack: float = 0.0
     expected_squared_error: float
 
     def sample(self, vectors: npt.ArrayLike, bits: RandomBits) -> Private:
@@ -61,19 +59,18 @@ class Channel(ReprMixin, ABC):
             return self._sample(self.domain.bound(values), bits)
 
     def noiseless(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, d) vectors to what the outputs would be without the noise: for *public* vectors only. *Not private.*
-
-        That is the vectors of the domain themselves, but for channels that make something else of them first.
-
-        Raises:
-            ParameterError: the outputs are something else, and this channel does not say what.
-        """
+        """(n, d) *public* vectors to outputs without noise; `ParameterError` if there are none. *Not private.*"""
         if self.width != self.dimension:
             raise ParameterError(f"the outputs of {self.name} are not vectors and have no clean form")
         return self.domain.bound(check_vectors(vectors, self.dimension))
 
+    @property
+    def keeps_vectors(self) -> bool:
+        """True if the outputs without noise are the vectors of the domain themselves."""
+        return self.width == self.dimension and type(self).noiseless is Channel.noiseless
+
     def freeze(self) -> Self:
-        """The last step of calibration: from now on nothing can drift away from the statement."""
+        """End the calibration: from now on nothing can drift away from the statement."""
         object.__setattr__(self, "_frozen", True)
         return self
 
@@ -87,19 +84,13 @@ class Channel(ReprMixin, ABC):
         """`sample` of (n, d) float64 vectors of the domain, which may be overwritten."""
 
     def debiased_second_moment(self, moment: Floats) -> Floats:  # noqa: ARG002  for those that have one
-        """(d, d) unbiased estimate of the mean of x x^T, from the (d, d) mean of z z^T over outputs z.
-
-        Raises:
-            ParameterError: this channel's outputs do not tell it.
-        """
+        """Estimate the mean of x x^T from that of z z^T over outputs z, unbiased; `ParameterError` if impossible."""
         raise ParameterError(f"the outputs of {self.name} do not determine the second moments of the inputs")
 
     def parameters(self) -> dict[str, Parameter]:
-        """The public parameters, for the statement."""
         return {}
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return further assumptions of the proof."""
         return ()
 
     def _repr_fields(self) -> Fields:
@@ -119,6 +110,7 @@ class Randomizer(ReprMixin, ABC):
 
     Attributes:
         epsilon: proved for any two vectors; above 0 and at most 500.
+        domains: of the vectors that it takes, the best one first.
 
     Raises:
         ParameterError: an argument out of range; from `channel`, a dimension or a budget that it cannot do.
@@ -126,28 +118,23 @@ class Randomizer(ReprMixin, ABC):
 
     name: ClassVar[str]
     domains: ClassVar[tuple[Domain, ...]]
-    """Domains that it takes vectors from, the best first."""
 
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", validate_epsilon(self.epsilon))
+        object.__setattr__(self, "epsilon", check_float("epsilon", self.epsilon, above=0, maximum=500))
 
     @abstractmethod
     def _calibrate(self, dimension: int) -> Channel:
         """The channel for a dimension."""
 
     def channel(self, dimension: int) -> Channel:
-        """Calibrated for vectors of this dimension (remembered: the constants are searched for once).
-
-        Raises:
-            ParameterError: the dimension is out of range, or nothing can be calibrated for it.
-        """
+        """Return the calibrated channel for a dimension (cached); `ParameterError` if there is none."""
         return _calibrated(self, check_int("dimension", dimension, minimum=1, maximum=MOST_DIMENSIONS))
 
     @property
     def natural_domain(self) -> Domain:
-        """Where its vectors had best come from: the first of its domains."""
+        """The best domain for its vectors."""
         return self.domains[0]
 
     def expected_squared_error(self, dimension: int) -> float:
@@ -190,7 +177,6 @@ class Randomizer(ReprMixin, ABC):
             },
             assumptions=channel.assumptions(),
             exposed=("the number of vectors, and their order",),
-            slack=channel.slack,
             seeded=seeded,
         )
 
@@ -219,11 +205,6 @@ def in_blocks(
     for_each_block(task, zip(starts, bits.spawn(len(starts)), strict=True))
 
 
-def validate_epsilon(epsilon: object) -> float:
-    """The budget of a randomizer: above 0 and at most 500."""
-    return check_float("epsilon", epsilon, above=0, maximum=500)
-
-
 class BitChannel(Channel):
     """A channel that sends bits; `sample` is `send` and `decode` in one."""
 
@@ -231,7 +212,7 @@ class BitChannel(Channel):
 
     @property
     def bytes(self) -> int:
-        """How many bytes a vector takes on the wire."""
+        """Number of bytes per vector."""
         return -(-self.bits // 8)
 
     def send(self, vectors: npt.ArrayLike, bits: RandomBits) -> Sent:
@@ -241,7 +222,7 @@ class BitChannel(Channel):
             return self._send(self.domain.bound(values), bits)
 
     def decode(self, sent: npt.ArrayLike) -> Private:
-        """(n, bytes) uint8 to the (n, k) float32 that `sample` would have given: any bytes mean something."""
+        """(n, bytes) uint8 to the (n, k) float32 of `sample`; all bytes are valid."""
         return self._decode(self.check_sent(sent))
 
     def check_sent(self, sent: npt.ArrayLike) -> Sent:

@@ -5,7 +5,7 @@ Derivation: docs/mechanisms/private-vectors.md#representations-dimension
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeAlias
 
@@ -60,11 +60,12 @@ def add_randomizer(randomizer: type[Randomizer]) -> None:
 
 
 def is_randomizer(name: str) -> bool:
-    return name in RANDOMIZERS or name in PUBLISHED_ONLY or name in ADDED
+    """True for a randomizer of dptext or of the caller."""
+    return name in RANDOMIZERS | PUBLISHED_ONLY | ADDED
 
 
 def randomizer_of(randomizer: str | Randomizer, *, epsilon: float | None = None) -> Randomizer:
-    """The randomizer that an argument means: every function that takes one goes by this."""
+    """Return the randomizer that an argument names, or is."""
     if isinstance(randomizer, Randomizer):
         refuse_beside(randomizer, epsilon=epsilon)
         return randomizer
@@ -80,12 +81,11 @@ def randomizer_of(randomizer: str | Randomizer, *, epsilon: float | None = None)
             f"the printed guarantee of {name} is false: for comparisons use dptext.representations."
             f"published.{name}(..., unsafe_as_published=True)"
         )
-    needs = [field.name for field in fields(build) if field.init and field.default is field.default_factory is MISSING]
-    if needs != ["epsilon"]:
-        arguments = ", ".join(f"{need}=..." for need in needs)
-        raise ParameterError(f"{name} needs more than epsilon: build it, {name}({arguments})")
-    output: Randomizer = build(epsilon=require_epsilon(epsilon, name))
-    return output
+    needs = [f"{field.name}=..." for field in fields(build) if field.default is MISSING]
+    if needs != ["epsilon=..."]:
+        raise ParameterError(f"{name} needs more than epsilon: build it, {name}({', '.join(needs)})")
+    result: Randomizer = build(epsilon=require_epsilon(epsilon, name))
+    return result
 
 
 def kind_named(name: str) -> type[Randomizer] | None:
@@ -95,25 +95,25 @@ def kind_named(name: str) -> type[Randomizer] | None:
 
 
 def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Randomizer:
-    """The randomizer of which a statement or a saved encoder speaks."""
+    """Build the randomizer of a statement or a saved encoder."""
     build: Any = (RANDOMIZERS | PUBLISHED_ONLY | ADDED).get(name)
     if build is None:
         raise DataError(f"expected the name of a randomizer ({', '.join(RANDOMIZERS)}), got another: upgrade dptext?")
-    names = [field.name for field in fields(build)]
-    missing = [entry for entry in names if entry not in parameters]
-    if missing:
-        raise DataError(f"the parameters of {name} lack {', '.join(missing)}: they are not those that dptext wrote")
     try:
-        output: Randomizer = build(**{entry: parameters[entry] for entry in names})
+        result: Randomizer = build(**{field.name: parameters[field.name] for field in fields(build)})
+    except KeyError as error:
+        raise DataError(f"the parameters of {name} lack {error.args[0]}: dptext did not write them") from None
     except (ParameterError, RefusedError, TypeError) as error:
         raise DataError(f"{name} takes no such parameters: {error}") from None
-    return output
+    return result
 
+
+# -- the dimension of a projection -----------------------------------------------------------------------------------
 
 Labels: TypeAlias = Sequence[Any] | npt.NDArray[Any] | None
 
 USUAL = 64
-"""Where nothing here says which dimension is best: one-hot vectors, and protocols as published."""
+"""The default dimension of one-hot vectors and protocols as published, for which `best_dimension` has no rule."""
 
 ON_NEWS = {
     2.0: (0.837, 0.814, 0.812),
@@ -151,16 +151,10 @@ def best_dimension(
     labels: Labels = None,
     centre: bool = True,
 ) -> Kept | None:
-    """Return the dimension to project to for a budget, with what a private vector then gives back.
+    """Return the dimension to project (n, D) vectors of *public* texts to, and the shares of a private vector.
 
-    Args:
-        vectors: (n, D) vectors of *public* texts.
-        randomizer: the noise and its budget.
-        bound, projection, labels, centre: as in `dptext.representations.bounds.fit_bound`.
-
-    Returns:
-        The dimension and its shares: the largest one up to the rule's that the randomizer takes. None if it takes none,
-        or where the equations do not hold (one-hot, protocols as published).
+    It is the largest one, up to the rule's, that the randomizer takes. None: there is no such dimension, or no rule
+    (one-hot vectors, protocols as published). ``bound``, ``projection``, ``labels``, ``centre``: see `fit_bound`.
 
     >>> from dptext.representations.privunit import PrivUnit
     >>> public = np.random.default_rng(0).normal(size=(1000, 30)) / np.arange(1, 31)
@@ -187,71 +181,52 @@ def kept_of(
     centre: bool = True,
 ) -> Kept | None:
     """The shares of one dimension; arguments and None as in `best_dimension`."""
-    if not _is_described(randomizer, bound):
+    if BOUNDS[bound] is Domain.ONE_HOT or randomizer.name in PUBLISHED_ONLY:
         return None
     try:
-        error = randomizer.expected_squared_error(dimension + (bound == "lift"))
+        error = randomizer.expected_squared_error(dimension)
     except ParameterError:  # not for this many dimensions, or not for so little budget
         return None
-    scale = _CUT / dimension if BOUNDS[bound] is Domain.CUBE else 1.0
-    shares = _shares(_centred(vectors, centre=centre), projection, labels)
-    kept, recovered = shares(dimension, scale * error / dimension)
+    public = np.clip(np.nan_to_num(check_vectors(vectors), nan=0.0), -_HUGE, _HUGE)
+    if centre:
+        public = public - public.mean(axis=0)
+    noise = (_CUT / dimension if BOUNDS[bound] is Domain.CUBE else 1.0) * error / dimension
+    if projection == "random":
+        share = dimension / public.shape[1]
+        return Kept(dimension, share, share / (1 + dimension * noise), error)
+    kept, recovered = (
+        _principal_shares(public, dimension, noise)
+        if labels is None
+        else _discriminant_shares(public, np.asarray(labels), dimension, noise)
+    )
     return Kept(dimension, kept, recovered, error)
 
 
-def _is_described(randomizer: Randomizer, bound: str) -> bool:
-    """Whether the equations are about what such a randomizer sends."""
-    return BOUNDS[bound] is not Domain.ONE_HOT and randomizer.name not in PUBLISHED_ONLY
-
-
-def _centred(vectors: npt.ArrayLike, *, centre: bool) -> Floats:
-    public = np.clip(np.nan_to_num(check_vectors(vectors), nan=0.0), -_HUGE, _HUGE)
-    return public - public.mean(axis=0) if centre else public
-
-
-_Shares: TypeAlias = Callable[[int, float], tuple[float, float]]
-"""Function from k and nu to the kept and the recovered share."""
-
-
-def _shares(public: Floats, projection: str | None, labels: Labels) -> _Shares:
-    if projection == "random":
-        width = public.shape[1]
-        return lambda k, nu: (k / width, k / width / (1 + k * nu))
-    if labels is not None:
-        return _discriminant_share(public, labels)
+def _principal_shares(public: Floats, dimension: int, noise: float) -> tuple[float, float]:
     variances = np.maximum(np.linalg.eigvalsh(public.T @ public / max(len(public), 1))[::-1], 0.0)
     whole = max(float(variances.sum()), _NOTHING)
-
-    def shares(k: int, nu: float) -> tuple[float, float]:
-        size = float(variances[:k].sum())
-        return size / whole, _recovered(variances[:k], size * nu) / whole
-
-    return shares
+    size = float(variances[:dimension].sum())
+    return size / whole, _recovered(variances[:dimension], size * noise) / whole
 
 
-def _discriminant_share(public: Floats, labels: Labels) -> _Shares:
-    values = np.asarray(labels)
-    _, codes = np.unique(values, return_inverse=True)
+def _discriminant_shares(public: Floats, labels: npt.NDArray[Any], dimension: int, noise: float) -> tuple[float, float]:
+    _, codes = np.unique(labels, return_inverse=True)
     classes = int(codes.max()) + 1
 
-    def split(k: int) -> tuple[Floats, Floats]:
-        """(k,) variances between the classes and within them, along the first k directions."""
-        along = public @ discriminant_directions(public, values, k)
+    def variances(directions: int) -> tuple[Floats, Floats]:
+        """Variances between the classes and within them, along the first directions."""
+        along = public @ discriminant_directions(public, labels, directions)
         means = np.stack([along[codes == code].mean(axis=0) for code in range(classes)])[codes]
         return ((means - along.mean(axis=0)) ** 2).mean(axis=0), ((along - means) ** 2).mean(axis=0)
 
     discriminants = min(classes - 1, public.shape[1])
-    whole = max(float(split(discriminants)[0].sum()), _NOTHING)
-
-    def shares(k: int, nu: float) -> tuple[float, float]:
-        between, within = split(k)
-        noise = within + nu * float((between + within).sum())
-        return (
-            float(between[:discriminants].sum()) / whole,
-            _recovered(between[:discriminants], noise[:discriminants]) / whole,
-        )
-
-    return shares
+    whole = max(float(variances(discriminants)[0].sum()), _NOTHING)
+    between, within = variances(dimension)
+    total = within + noise * float((between + within).sum())
+    return (
+        float(between[:discriminants].sum()) / whole,
+        _recovered(between[:discriminants], total[:discriminants]) / whole,
+    )
 
 
 def _recovered(variances: Floats, noise: Floats | float) -> float:

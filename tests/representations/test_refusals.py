@@ -1,0 +1,279 @@
+"""Bad arguments and data of the package: one clear error each, without private text."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import dptext
+from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError, StorageError
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.additive import Gaussian, Laplace
+from dptext.representations.bits import OneBit, OptimizedUnary, WeightedBits
+from dptext.representations.bounds import Bound, check_vectors, fit_bound
+from dptext.representations.classifiers import NoisyClassifier
+from dptext.representations.cube import CubeChannel, Piecewise, Plan
+from dptext.representations.device import DeviceEncoder
+from dptext.representations.encoders import CallableEncoder, MeanOfWords
+from dptext.representations.layers import DeviceModel, HidingLayers
+from dptext.representations.networks import TrainingNoise, TrainingOptions, epsilons_of
+from dptext.representations.private_encoder import PrivateEncoder
+from dptext.representations.privunit import PrivUnit
+from dptext.representations.published import DPNR, OME, OUE, SUE, CappedDPText, DPText, mask_words
+from dptext.representations.registry import randomizer_from_parameters, randomizer_of
+from dptext.representations.split import SplitClassifier
+from dptext.representations.trained_encoders import EmbeddingBag, NGrams
+
+SAFE = {"unsafe_as_published": True}
+PUBLIC, LABELS, SIMILAR = np.arange(24.0).reshape(6, 4) ** 1.1, np.array([0, 1] * 3), np.ones((5, 4))
+NOISE, CHANNEL = PrivUnit(epsilon=4.0), PrivUnit(epsilon=4.0).channel(4)
+WORDS = dptext.load_vectors((["good", "bad", "film", "plot"], [[1.0, 0.0], [-1.0, 0.1], [0.0, 1.0], [0.1, -1.0]]))
+TEXTS = ["good film", "bad plot", "good plot", "bad"]
+LENGTHS = CallableEncoder(lambda texts: [[len(text), 1.0, 2.0] for text in texts])
+ZERO = Bound(mean=np.zeros(3))
+
+
+def linear(**options):
+    return lambda: NoisyClassifier(**options).fit(PUBLIC, LABELS)
+
+
+def perceptron(**options):
+    return lambda: NoisyClassifier("mlp", **{"channel": NOISE, "epochs": 3} | options).fit_public(PUBLIC, LABELS)
+
+
+def private(**options):
+    return lambda: PrivateEncoder(**{"encoder": WORDS, "randomizer": NOISE, "public_texts": TEXTS} | options).fit()
+
+
+def split(texts=TEXTS, labels=("+", "-", "+", "-"), **options):
+    return lambda: SplitClassifier(**{"randomizer": NOISE, "epochs": 2} | options).fit(texts, list(labels))
+
+
+PARAMETER_ERRORS = {
+    "bounds": [
+        (lambda: fit_bound(PUBLIC, bound="squash"), "bound must be one of 'normalise'"),
+        (lambda: fit_bound(PUBLIC, dimension=7), "dimension must be an integer from 1 to 4, got 7"),
+        (lambda: fit_bound(PUBLIC, dimension=3, projection=None), "needs a projection"),
+        (lambda: fit_bound(PUBLIC, projection="supervised"), "labels are for projection='supervised'"),
+        (lambda: fit_bound(PUBLIC, projection="supervised", labels=LABELS[:-1]), "must be 6, one per text"),
+        (lambda: fit_bound(PUBLIC, projection="supervised", labels=np.zeros(6)), "two different public labels"),
+        (lambda: fit_bound(SIMILAR), "all have the same vector"),
+        (lambda: fit_bound(SIMILAR, bound="clip", projection=None), "determine no radius"),
+        (lambda: fit_bound(np.zeros((0, 6))), "at least one public text"),
+        (lambda: Bound(mean=[np.nan]), "row of finite numbers"),
+        (lambda: Bound(mean=[0.0, 0.0], directions=np.zeros((3, 1))), r"up to \(2, 2\), got \(3, 1\)"),
+        (lambda: Bound(mean=[0.0, 0.0], directions=np.full((2, 1), np.inf)), "directions must be finite"),
+        (lambda: Bound(mean=[0.0], radius=1.0), "radius is for 'clip' and 'cube'"),
+        (lambda: Bound(mean=[0.0], kind="clip"), "radius of 'clip' must be"),
+    ],
+    "vectors": [
+        (lambda: check_vectors([1.0, 2.0]), r"shape \(n, d\)"),
+        (lambda: check_vectors(np.zeros((3, 0))), r"shape \(n, d\)"),
+        (lambda: check_vectors([[1.0, 2.0]], 3), "vectors of 3 numbers, got 2"),
+        *(
+            (lambda vectors=vectors: NOISE.randomize(vectors), "vectors must be an array of numbers")
+            for vectors in ([["1.5"]], [[1j]], [[1.0], [1.0, 2.0]], [[{}]], np.array([["7", 1.0]], dtype=object))
+        ),
+        (lambda: NOISE.randomize(np.array([["2020-01-01"]], dtype="M8[D]")), "array of numbers"),
+        (lambda: OneBit(epsilon=1.0).channel(3).send(np.zeros((1, 4)), RandomBits(1)), "vectors of 3 numbers"),
+    ],
+    "randomizers": [
+        (lambda: Gaussian(epsilon=1.0, delta=0.0), "delta must be a number above 0 and below 1, got 0"),
+        (lambda: Gaussian(epsilon=1.0, delta="1e-5"), "a number above 0 and below 1, got another text"),
+        (lambda: Laplace(epsilon=1.0, domain="disc"), "'unit sphere', 'unit cube', 'one-hot', got 'disc'"),
+        (lambda: Laplace(epsilon=1e-300).channel(4), "choose a larger epsilon"),
+        (lambda: Laplace(epsilon=501.0), "epsilon must be a number above 0 and at most 500"),
+        (lambda: WeightedBits(epsilon=1.0, bits=17), "bits must be an integer from 1 to 16"),
+        (lambda: WeightedBits(epsilon=1.0, bits=True), "bits must be an integer from 1 to 16"),
+        (lambda: WeightedBits(epsilon=1e-6, bits=16).channel(8), "send fewer bits"),
+        (lambda: OneBit(epsilon=1e-4).channel(2**20), "raise epsilon"),
+        (lambda: Piecewise(epsilon=1e-10).channel(2), "raise epsilon"),
+        (lambda: OptimizedUnary(epsilon=1e-10).channel(4), "raise epsilon"),
+        (lambda: OptimizedUnary(epsilon=1.0).channel(1), "of at least 2, got 1"),
+        (lambda: OptimizedUnary(epsilon=1.0).frequencies(np.zeros((3, 4)), 4), "expected uint8"),
+        *(
+            (lambda sent=sent: OneBit(epsilon=8.0).decode(sent, 11), r"expected uint8 of shape \(n, 2\)")
+            for sent in (np.zeros((2, 3), dtype=np.uint8), np.zeros(2, dtype=np.uint8), np.zeros((2, 2), dtype=bool))
+        ),
+        *(
+            (lambda channel=channel: channel.debiased_second_moment(np.eye(channel.dimension)), "second moments")
+            for channel in (
+                OneBit(epsilon=4.0).channel(3),
+                WeightedBits(epsilon=4.0, bits=1).channel(3),
+                Piecewise(epsilon=1.0).channel(8),
+                CubeChannel("bits alone", 4.0, 2, Plan(2, 1, 0.0), steps=3),
+            )
+        ),
+        (lambda: randomizer_of("PrivUnti", epsilon=1.0), "did you mean 'PrivUnit'"),
+        (lambda: randomizer_of("Gaussian", epsilon=1.0), "needs more than epsilon"),
+        (lambda: randomizer_of("OME", epsilon=1.0), "the printed guarantee of OME is false"),
+    ],
+    "published": [
+        (lambda: OME(epsilon=0.0, **SAFE), "epsilon"),
+        (lambda: OME(epsilon=1.0, lambda_=0.5, **SAFE), "lambda_ must be a number from 1 to 10,000, got 0.5"),
+        (lambda: SUE(epsilon=1.0, bits=1, **SAFE), "bits must be an integer from 2 to 16"),
+        (lambda: SUE(epsilon=1.0, bits=65, code="one-hot", **SAFE), "bits must be an integer from 2 to 64"),
+        (lambda: SUE(epsilon=1.0, bits=4, **SAFE), "integer_bits must be an integer from 0 to 3, got 4"),
+        (lambda: OUE(epsilon=1.0, code="gray", **SAFE), "code must be one of 'sign-magnitude', 'one-hot'"),
+        (lambda: OUE(epsilon=1.0, scores=1, **SAFE), "scores must be one of 'vector', 'public'"),
+        (lambda: OME(epsilon=1.0, dimension=50, **SAFE).channel(49), "built for vectors of 50 numbers, got 49"),
+        (lambda: OME(epsilon=1.0, **SAFE).statement(), "depends on the dimension"),
+        (lambda: OME(epsilon=1.0, **SAFE).channel(1), "at least 2"),
+        (lambda: SUE(epsilon=500.0, **SAFE).channel(2), "chances must lie between"),
+        (lambda: DPNR(epsilon=1.0, noise="scalar", **SAFE), "noise must be one of 'per coordinate', 'one scalar'"),
+        (lambda: DPNR(epsilon=1.0, **SAFE).channel(1), "at least 2"),
+        (lambda: DPText(epsilon=1e-30, **SAFE).channel(4), "choose a larger epsilon"),
+        (lambda: CappedDPText(epsilon=2.0, share=1.5, **SAFE), "share"),
+        (lambda: mask_words(["a b"]), "no word would be masked"),
+        (lambda: mask_words(["a b"], mu=-0.1), "mu must be a number from 0 to 1"),
+        (lambda: mask_words(["a b"], sensitive="smith"), "a list of words, got one string"),
+        (lambda: mask_words(["a b"], sensitive=["smith", "..."]), "entry 2 has no word"),
+        (lambda: mask_words(["a b"], mu=0.5, mask=" "), "mask must be a token"),
+        (lambda: mask_words("a b", mu=0.5), "texts must be a list"),
+    ],
+    "classifiers": [
+        (linear(model="forest"), "model must be one of 'linear', 'mlp'"),
+        (linear(dropout=2), "dropout must be a number"),
+        (linear(training="plain"), "is for model='mlp': the linear model knows the noise"),
+        (linear(channel="PrivUnit"), "channel must be a Channel, a Randomizer, a PrivacyStatement or None, got str"),
+        (linear(channel=NOISE.channel(9)), "vectors of 9 numbers into 9, and 4 arrived"),
+        (linear(channel=NOISE.statement(4).replace(mechanism="TEM")), "'TEM' describes no noise on vectors"),
+        (linear(public=PUBLIC), "public must be a pair"),
+        (linear(public=(PUBLIC[:, :3], LABELS)), "expected vectors of 4 numbers, got 3"),
+        (linear(public=(PUBLIC, np.zeros(6))), "public labels must be of the same classes"),
+        (perceptron(training="brave"), "training must be one of 'plain', 'robust', 'adaptive', got 'brave'"),
+        (perceptron(training="adaptive", channel=None), "pass the randomizer, or the statement"),
+        (perceptron(training="adaptive", channel=CHANNEL), "pass the randomizer, or the statement"),
+        (perceptron(training="adaptive", schedule=[1.0]), "a list of 3 epsilons"),
+        (perceptron(channel=None), "pass the channel, or training='plain'"),
+        (perceptron(channel=NOISE.channel(9)), "takes vectors of 9 numbers, got 4"),
+        (perceptron(public=(PUBLIC, LABELS)), "public vectors were given twice"),
+        (lambda: TrainingNoise("none", None, None, schedule=None, epochs=1, seed=None), "training must be one of"),
+        (perceptron(training="adaptive", schedule=[1e4] * 3), "above 0 and at most 500"),
+        *(
+            (lambda schedule=schedule: epsilons_of(schedule, 3), message)
+            for schedule, message in [
+                ("10/n", "schedule must be one of 'noise-rises-1/n'"),
+                ([1.0, 0.0, 2.0], "epsilon of epoch 2 must be a finite number above 0, got 0.0"),
+                (lambda epoch: 2 - epoch, "epsilon of epoch 2 must be a finite number above 0, got 0"),
+                (lambda epoch: None, "epsilon of epoch 1 must be a finite number above 0, got None"),
+                (3.0, "a list of 3 epsilons, got another float"),
+            ]
+        ),
+        (lambda: TrainingOptions(hidden="64"), "hidden must be an integer of at least 1, got another text"),
+        (lambda: TrainingOptions(epochs=0), "epochs must be an integer of at least 1, got 0"),
+        (lambda: TrainingOptions(batch_size=2.5), "batch_size must be an integer"),
+        (lambda: TrainingOptions(learning_rate_decay=0.0), "learning_rate_decay must be"),
+    ],
+    "encoders": [
+        (lambda: MeanOfWords("glove-6b-50d"), "expected WordVectors, got str"),
+        (lambda: MeanOfWords(WORDS, weighting=5e-324), "weighting must be a finite number of at least 1e-30"),
+        (lambda: CallableEncoder(7), "expected a function"),
+        (lambda: CallableEncoder(len, dimension=0), "dimension must be an integer"),
+        (lambda: EmbeddingBag(np.zeros((3, 2)), NGrams(buckets=4)), r"shape \(4, d\), got the shape \(3, 2\)"),
+        (lambda: EmbeddingBag(np.full((4, 2), np.nan), NGrams(buckets=4)), "must be finite"),
+        (lambda: NGrams(max_words=6), "max_words must be an integer from 1 to"),
+        (lambda: NGrams(buckets=1 << 27), "buckets must be an integer from 1 to"),
+        (lambda: DeviceEncoder("words", ZERO, NOISE), "encoder must be a TextEncoder, got str"),
+        (lambda: DeviceEncoder(LENGTHS, None, NOISE), "bound must be a Bound"),
+        (lambda: DeviceEncoder(LENGTHS, ZERO, 8.0), "randomizer must be a Randomizer"),
+        (lambda: DeviceEncoder(MeanOfWords(WORDS), ZERO, NOISE), "vectors of 3 numbers, the encoder returns 2"),
+        (
+            lambda: DeviceEncoder(LENGTHS, Bound(mean=np.zeros(3), kind="clip", radius=1.0), NOISE),
+            "PrivUnit takes vectors of the unit sphere, the bound 'clip' ends in the unit ball: choose another bound",
+        ),
+        (lambda: DeviceEncoder(LENGTHS, ZERO, OME(epsilon=1.0, **SAFE)).save("nowhere"), "those with a proof"),
+        (private(bound="squash"), "bound must be one of 'auto'"),
+        (private(bound="clip"), "takes vectors of the unit sphere"),
+        (private(projection="umap"), "projection must be one of"),
+        (private(dimension=0), "dimension must be an integer of at least 1"),
+        (private(randomizer=8.0), "randomizer must be one of"),
+        (private(public_name=5), "public_name must be text"),
+        (private(encoder=7), "encoder must be a known name"),
+    ],
+    "layers": [
+        (lambda: DeviceModel((0, 1), ()), "pairs of weights"),
+        (lambda: DeviceModel((0, 1), ((np.eye(2), np.zeros(3)),)), "pairs of weights"),
+        (lambda: DeviceModel((0, 1, 2), ((np.eye(2), np.zeros(2)),)), "2 outputs for 3 classes"),
+        (lambda: DeviceModel((0, 1), ((np.eye(2), np.zeros(2)),)).predict(np.zeros((1, 3))), "2 numbers, got 3"),
+        (lambda: HidingLayers((([[np.nan]], [1.0]),)), "weights of layers must be finite"),
+    ],
+    "split": [
+        (split(word_dropout=1.0), "word_dropout must be"),
+        (split(ngrams=9), "max_words must be an integer"),
+        (split(dimension=0), "dimension"),
+        (split(randomizer="PrivUnit"), "PrivUnit needs epsilon=..."),
+        (split(randomizer=OptimizedUnary(epsilon=1.0)), "does not add noise to a vector"),
+        (split(randomizer=OME(epsilon=1.0, **SAFE)), "does not add noise to a vector"),
+        (split(labels=["+", "-"]), "labels must be 4, one per text"),
+        (split(texts="one text", labels=["+"]), "got str"),
+    ],
+}
+
+
+@pytest.mark.parametrize("part", PARAMETER_ERRORS)
+def test_bad_arguments_are_refused(part):
+    if part in ("classifiers", "split"):
+        pytest.importorskip("torch")
+    for call, message in PARAMETER_ERRORS[part]:
+        with pytest.raises(ParameterError, match=message):
+            call()
+
+
+def test_published_protocols_are_refused_without_their_flag():
+    for protocol, message in ((SUE, "WeightedBits"), (OUE, "WeightedBits"), (OME, "Theorem 1"), (DPNR, "PrivUnit")):
+        for flag in ({}, {"unsafe_as_published": False}, {"unsafe_as_published": 1}):
+            with pytest.raises(RefusedError, match=rf"does not keep .*{message}.* unsafe_as_published=True"):
+                protocol(epsilon=1.0, **flag)
+    for protocol in (DPText, CappedDPText):
+        with pytest.raises(RefusedError, match=r"rules out every larger one. Use Laplace\(domain='unit cube'\)"):
+            protocol(epsilon=1.0)
+
+
+def test_bad_data_is_refused(tmp_path):
+    huge = np.ones((6, 4))
+    huge[3, 2] = 1e39
+    for call, error, message in [
+        (lambda: NoisyClassifier(channel=NOISE).fit(huge, LABELS), DataError, "row 4"),
+        (lambda: NoisyClassifier().fit(PUBLIC, ["same"] * 6), DataError, "at least two classes"),
+        (lambda: NoisyClassifier(channel=NOISE).fit_public(PUBLIC, LABELS[:5]), ValueError, "inconsistent numbers"),
+        (lambda: NoisyClassifier().device_model(), NotFittedError, "fit"),
+        (lambda: SplitClassifier(NOISE).predict(["a"]), NotFittedError, "fit"),
+        (split(labels=["same"] * 4), DataError, "at least two classes"),
+        (split(texts=[3, "a", "b", "c"]), DataError, "entry 1"),
+        (lambda: randomizer_from_parameters("Privunit", {"epsilon": 1.0}), DataError, "the name of a randomizer"),
+        (lambda: randomizer_from_parameters("PrivUnit", {"eps": 1.0}), DataError, "lack epsilon"),
+        (lambda: randomizer_from_parameters("PrivUnit", {"epsilon": "8"}), DataError, "takes no such parameters"),
+        (lambda: DeviceModel.load(tmp_path / "absent"), StorageError, "cannot read"),
+    ]:
+        with pytest.raises(error, match=message):
+            call()
+    layers = '[{"weights": [[WEIGHT, 2]], "bias": [1, 2]}]'
+    model = f'{{"format": "dptext device model 1", "classes": [0, 1], "domain": null, "layers": {layers}}}'
+    for content in (
+        *(model.replace("WEIGHT", weight).encode() for weight in ("1e400", "NaN", "1e39", "[" * 100_000)),
+        *(model.replace("WEIGHT", "1").replace("[0, 1]", classes).encode() for classes in ("[0, [1]]", "7")),
+        *(b"", b"[]", b"{}", b'{"format": "other"}', b"\xff\xfe\x00"),
+    ):
+        (tmp_path / "model").write_bytes(content)
+        with pytest.raises(DataError, match="not a device model"):
+            DeviceModel.load(tmp_path / "model")
+
+
+def test_missing_packages_are_reported_with_their_install_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for fit in (linear(model="mlp"), split()):
+        with pytest.raises(MissingExtraError, match=r'pip install "dptext\[train\]"'):
+            fit()
+    linear()()
+    for module in ("classifiers", "split", "private_encoder"):
+        program = (
+            "import sys; sys.modules['sklearn'] = None\nimport dptext.representations.layers\n"
+            f"try: import dptext.representations.{module}\n"
+            "except ImportError as error: print(type(error).__name__, error)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout.startswith("MissingExtraError")
+        assert 'install it with: pip install "dptext[sklearn]"' in done.stdout
