@@ -1,4 +1,4 @@
-"""The folder that is shared: whole, complete, safe to hand on; and its card, by whoever has nothing but the folder."""
+"""`save`: the folder of released vectors is complete, contains no private data, and its card is correct."""
 
 import getpass
 import json
@@ -52,68 +52,61 @@ def levelled(vectors):
     return chosen.fit(documents(level=["strict", "Für alle!", None]))
 
 
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "shared"
+
+
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-# -- what is in it ----------------------------------------------------------------------------------------------
+def card_of(model, folder):
+    model.save(folder, replace=folder.exists())
+    return (folder / "README.md").read_text()
 
 
-def test_the_folder_gives_the_vectors_back_with_their_statement(model, tmp_path):
-    model.save(tmp_path / "shared")
-    assert sorted(os.listdir(tmp_path)) == ["shared"]
-    assert sorted(os.listdir(tmp_path / "shared")) == FILES
-    back = dptext.load_vectors(tmp_path / "shared")
-    assert back.statement == model.statement_
-    assert back.fingerprint == model.vectors_.fingerprint
+# -- files ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("form", "name"), [("binary", "vectors.bin"), ("text", "vectors.txt")])
-def test_the_copy_for_gensim_holds_the_same_vectors(model, tmp_path, form, name):
-    model.save(tmp_path / "shared", word2vec=form)
-    assert dptext.load_vectors(tmp_path / "shared" / name).fingerprint == model.vectors_.fingerprint
-    assert f'"{name}", binary={form == "binary"}' in (tmp_path / "shared" / "README.md").read_text()
+def test_a_folder_has_vectors_statement_and_a_copy_for_gensim(model, folder):
+    model.save(folder)
+    assert sorted(os.listdir(folder)) == FILES
+    loaded = dptext.load_vectors(folder)
+    assert loaded.statement == model.statement_
+    assert loaded.fingerprint == model.vectors_.fingerprint
+    for form, name in (("binary", "vectors.bin"), ("text", "vectors.txt")):
+        model.save(folder, word2vec=form, replace=True)
+        assert dptext.load_vectors(folder / name).fingerprint == model.vectors_.fingerprint
+        assert f'"{name}", binary={form == "binary"}' in (folder / "README.md").read_text()
+    model.save(folder, word2vec=None, replace=True)
+    assert sorted(os.listdir(folder)) == [file for file in FILES if file != "vectors.bin"]
+    assert "gensim" not in (folder / "README.md").read_text()
 
 
-def test_no_copy_for_gensim(model, tmp_path):
-    model.save(tmp_path / "shared", word2vec=None)
-    assert sorted(os.listdir(tmp_path / "shared")) == [file for file in FILES if file != "vectors.bin"]
-    assert "gensim" not in (tmp_path / "shared" / "README.md").read_text()
-
-
-def test_each_level_has_its_statement(levelled, tmp_path):
-    levelled.save(tmp_path / "shared")
-    folder = tmp_path / "shared"
+def test_each_level_has_a_statement_in_a_safe_file(levelled, folder):
+    card = card_of(levelled, folder)
     files = statement_files(levelled.statements_)
-    assert files["strict"] == "privacy-strict.json"
     for level, file in files.items():
         assert dptext.PrivacyStatement.from_json((folder / file).read_text()) == levelled.statements_[level]
-        assert file in (folder / "README.md").read_text()
+        assert file in card
     assert dptext.load_vectors(folder).statement == levelled.statements_["Für alle!"]
-    assert "under substitution, within the level" in (folder / "README.md").read_text()
-    assert "| strict | 1 | 1e-06 | 2.8 | epsilon 2.123, delta 1e-06 |" in (folder / "README.md").read_text()
+    assert "under substitution, within the level" in card
+    assert "| strict | 1 | 1e-06 | 2.8 | epsilon 2.123, delta 1e-06 |" in card
     assert set(files.values()) < json.loads((folder / "config.json").read_text())["sha256"].keys()
-
-
-HOSTILE = ["../../x", "/etc/passwd", "", "a/b", "CON", "nul.txt", "Strict", "strict", "é", "e\u0301", "x" * 500, "\0"]
-HOSTILE += ["a\nb", "\ud800", "-", "..", "strict-0123456789abcdef", "<b>", "README"]
-
-
-def test_every_name_of_a_level_becomes_a_file_of_its_own(tmp_path):
-    files = statement_files(HOSTILE)
+    names = ["../../x", "/etc/passwd", "", "a/b", "CON", "nul.txt", "Strict", "strict", "é", "e\u0301", "x" * 500, "\0"]
+    names += ["a\nb", "\ud800", "-", "..", "strict-0123456789abcdef", "<b>", "README"]
+    files = statement_files(names)
     assert files["strict"] == "privacy-strict.json"
-    assert len({file.casefold() for file in files.values()}) == len(HOSTILE)
+    assert len({file.casefold() for file in files.values()}) == len(names)
     assert all(re.fullmatch(r"privacy-[a-z0-9_-]{1,60}\.json", file) for file in files.values())
     assert all(sharing._RELEASE_FILE.fullmatch(file) for file in files.values())
+    changed = files["Strict"].removeprefix("privacy-").removesuffix(".json")
+    assert statement_files([changed])[changed] != files["Strict"]
 
 
-def test_a_name_cannot_look_like_what_another_one_became():
-    became = statement_files(["Strict"])["Strict"].removeprefix("privacy-").removesuffix(".json")
-    assert statement_files([became])[became] != statement_files(["Strict"])["Strict"]
-
-
-def test_nothing_but_the_release_is_in_the_folder(levelled, tmp_path):
-    """Names, texts, paths, the machine, the time; and the same release of other people has files of the same size."""
+def test_a_folder_contains_no_texts_users_paths_or_times(levelled, tmp_path):
+    """The same release of other people has files of the same size."""
     levelled.save(tmp_path / "shared")
     result = contents(tmp_path / "shared")
     for private in (MARKER, str(tmp_path), socket.gethostname(), os.getcwd()):
@@ -126,34 +119,19 @@ def test_nothing_but_the_release_is_in_the_folder(levelled, tmp_path):
     same = contents(tmp_path / "other")
     for name in ("README.md", "config.json", "words.txt", "privacy.json", "privacy-strict.json"):
         first, second = (re.sub(rb"[0-9a-f]{32,64}", b"", entry[name]) for entry in (result, same))
-        assert first == second  # but for digests and the random name of the release
+        assert first == second  # except digests and the random id of the release
 
 
-def test_a_seed_is_said_first_of_all(vectors, tmp_path):
-    fitted(vectors, seed=1).save(tmp_path / "shared")
-    head = (tmp_path / "shared" / "README.md").read_text().split("##")[0]
-    assert "**Warning: for tests only.**" in head
-    assert "two releases made with one seed" in head
-
-
-# -- whole or not at all ----------------------------------------------------------------------------------------
-
-
-def test_nothing_is_overwritten_unless_asked(model, levelled, tmp_path):
-    levelled.save(tmp_path / "shared")
-    before = contents(tmp_path / "shared")
+def test_nothing_is_overwritten_without_replace_and_foreign_files_never(model, levelled, folder, tmp_path):
+    levelled.save(folder)
+    before = contents(folder)
     with pytest.raises(ParameterError, match="is there already"):
-        model.save(tmp_path / "shared")
-    assert contents(tmp_path / "shared") == before
-    model.save(tmp_path / "shared", replace=True)
-    assert sorted(os.listdir(tmp_path / "shared")) == FILES  # no statement of another release is left
-    assert dptext.load_vectors(tmp_path / "shared").statement == model.statement_
+        model.save(folder)
+    assert contents(folder) == before
+    model.save(folder, replace=True)
+    assert sorted(os.listdir(folder)) == FILES  # no statement of another release is left
     assert os.listdir(tmp_path) == ["shared"]
-
-
-def test_what_others_put_there_is_never_deleted(model, tmp_path):
-    model.save(tmp_path / "shared")
-    (tmp_path / "shared" / "thesis.tex").write_text("years of work")
+    (folder / "thesis.tex").write_text("years of work")
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
     dptext.save_vectors(dptext.load_vectors((WORDS, np.eye(8))), tmp_path / "public")
@@ -163,29 +141,25 @@ def test_what_others_put_there_is_never_deleted(model, tmp_path):
     for name in ("shared", "empty", "file", ".", "public", "more"):
         with pytest.raises(ParameterError, match="holds something besides released vectors"):
             model.save(tmp_path / name, replace=True)
-    assert (tmp_path / "shared" / "thesis.tex").exists()
+    assert (folder / "thesis.tex").exists()
 
 
-@pytest.mark.parametrize("replace", [False, True])
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_save_that_fails_leaves_what_was_there(model, tmp_path, monkeypatch, replace, error):
-    if replace:
-        model.save(tmp_path / "shared")
-    before = contents(tmp_path / "shared") if replace else None
+def test_a_failed_save_leaves_the_earlier_folder(model, folder, tmp_path, monkeypatch):
+    errors = [OSError(28, "No space left on device"), KeyboardInterrupt()]
+    for replace, error in [(replace, error) for replace in (False, True) for error in errors]:
+        if replace and not folder.exists():
+            model.save(folder)
+        before = contents(folder) if replace else None
 
-    def fail(*_):
-        raise error
+        def fail(*_, error=error):
+            raise error
 
-    monkeypatch.setitem(sharing._WORD2VEC, "binary", ("vectors.bin", fail))
-    with pytest.raises((StorageError, KeyboardInterrupt)):
-        model.save(tmp_path / "shared", replace=replace)
-    assert os.listdir(tmp_path) == (["shared"] if replace else [])
-    assert before is None or contents(tmp_path / "shared") == before
-
-
-def test_a_replaced_folder_comes_back_when_the_last_step_fails(model, tmp_path, monkeypatch):
-    model.save(tmp_path / "shared")
-    before = contents(tmp_path / "shared")
+        with monkeypatch.context() as patch:
+            patch.setitem(sharing._WORD2VEC, "binary", ("vectors.bin", fail))
+            with pytest.raises((StorageError, KeyboardInterrupt)):
+                model.save(folder, replace=replace)
+        assert os.listdir(tmp_path) == (["shared"] if replace else [])
+        assert before is None or contents(folder) == before
     rename = Path.rename
 
     def refuse(self, target):
@@ -193,40 +167,36 @@ def test_a_replaced_folder_comes_back_when_the_last_step_fails(model, tmp_path, 
             raise OSError(5, "Input/output error")
         return rename(self, target)
 
-    monkeypatch.setattr(Path, "rename", refuse)
+    monkeypatch.setattr(Path, "rename", refuse)  # the last step fails
     with pytest.raises(StorageError):
-        model.save(tmp_path / "shared", replace=True)
+        model.save(folder, replace=True)
     assert os.listdir(tmp_path) == ["shared"]
-    assert contents(tmp_path / "shared") == before
+    assert contents(folder) == before
 
 
-def test_what_cannot_be_saved_is_said(model, vectors, tmp_path):
-    with pytest.raises(ParameterError, match="call fit first"):
-        dptext.Cooccurrence(vectors, epsilon=8.0).save(tmp_path / "shared")
-    with pytest.raises(StorageError, match="its folder does not exist"):
-        model.save(tmp_path / "no" / "shared")
-    with pytest.raises(ParameterError, match="word2vec must be"):
-        model.save(tmp_path / "shared", word2vec="glove")
-    with pytest.raises(ParameterError, match="the folder must be a path"):
-        model.save("a\0b")
+def test_invalid_saves_are_refused(model, vectors, folder, tmp_path):
+    for act, error, part in [
+        (lambda: dptext.Cooccurrence(vectors, epsilon=8.0).save(folder), ParameterError, "call fit first"),
+        (lambda: model.save(tmp_path / "no" / "shared"), StorageError, "its folder does not exist"),
+        (lambda: model.save(folder, word2vec="glove"), ParameterError, "word2vec must be"),
+        (lambda: model.save("a\0b"), ParameterError, "the folder must be a path"),
+    ]:
+        with pytest.raises(error, match=part):
+            act()
     assert os.listdir(tmp_path) == []
 
 
-# -- for whoever receives it ------------------------------------------------------------------------------------
+# -- cards ------------------------------------------------------------------------------------------------------------
 
 
-def snippets(folder):
-    return re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
-
-
-def test_the_snippets_of_the_card_run(tmp_path, monkeypatch, capsys):
+def test_the_snippets_of_the_card_run(folder, monkeypatch, capsys):
     public = dptext.load_vectors("glove-6b-50d", limit=50)
     model = dptext.Cooccurrence(public, epsilon=8.0).fit(documents())
-    model.save(tmp_path / "shared")
-    monkeypatch.chdir(tmp_path / "shared")
+    card = card_of(model, folder)
+    monkeypatch.chdir(folder)
     requested = {}
 
-    class KeyedVectors:  # what gensim does with the file was tried with gensim itself
+    class KeyedVectors:  # as gensim behaves
         def __init__(self, vectors):
             self.index_to_key = list(vectors.words)
 
@@ -240,13 +210,11 @@ def test_the_snippets_of_the_card_run(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setitem(sys.modules, "gensim", types.ModuleType("gensim"))
     monkeypatch.setitem(sys.modules, "gensim.models", types.SimpleNamespace(KeyedVectors=KeyedVectors))
-    result = snippets(Path())
-    assert len(result) == 4
-    spaces = []
-    for entry in result:
-        spaces.append({})
-        exec(entry, spaces[-1])
-    learned, _, plain, without = spaces
+    namespaces = []
+    for snippet in re.findall(r"```python\n(.*?)```", card, re.DOTALL):
+        namespaces.append({})
+        exec(snippet, namespaces[-1])
+    learned, _, plain, without = namespaces
     assert learned["vectors"].statement == model.statement_
     assert requested == {"name": "vectors.bin", "binary": True}
     assert plain["words"] == list(model.vectors_.words)
@@ -255,9 +223,8 @@ def test_the_snippets_of_the_card_run(tmp_path, monkeypatch, capsys):
     assert "GUARANTEE" in capsys.readouterr().out
 
 
-def test_the_card_says_what_a_reader_has_to_know(model, tmp_path):
-    model.save(tmp_path / "shared")
-    card = (tmp_path / "shared" / "README.md").read_text()
+def test_the_card_states_guarantee_probability_and_assumptions(model, folder):
+    card = card_of(model, folder)
     for text in (
         "a person, with everything that they wrote",
         "epsilon 8, delta 1e-06",
@@ -281,55 +248,45 @@ def test_the_card_says_what_a_reader_has_to_know(model, tmp_path):
     assert not re.search(r"TODO|TBD|XXX|\[your|<your|None|nan\b", card)
 
 
-def test_the_card_of_single_documents_promises_nothing_to_people(vectors, tmp_path):
-    fitted(vectors, unit="document", epsilon=0.5).save(tmp_path / "shared")
-    card = (tmp_path / "shared" / "README.md").read_text()
+def test_cards_of_documents_seeds_and_other_vectors(vectors, model, folder):
+    card = card_of(fitted(vectors, unit="document", epsilon=0.5), folder)
     assert "a single document, **not** a person" in card
     assert "The more documents a person wrote" in card
-    assert "This is the worst case" not in card  # epsilon 0.5 needs no excuse
+    assert "This is the worst case" not in card
     assert " user" not in card.replace("per user", "")
-
-
-def test_the_card_without_public_vectors(vectors, tmp_path):
-    fitted(vectors.vocabulary, dimension=3).save(tmp_path / "shared")
-    card = (tmp_path / "shared" / "README.md").read_text()
+    card = card_of(fitted(vectors.vocabulary, dimension=3), folder)
     assert "**Public vectors:** none." in card
     assert "public_base" not in card
-
-
-def test_vectors_that_were_released_before_are_not_called_public(vectors, model, tmp_path):
-    """Nor is their list of words: it may hold words that were learned from people."""
+    head = card_of(fitted(vectors, seed=1), folder).split("##")[0]
+    assert "**Warning: for tests only.**" in head
+    assert "two releases made with one seed" in head
+    assert "It was public beforehand" in card_of(fitted(vectors), folder)
+    # vectors that were released before, and their words, are not public
     repeated = fitted(model.vectors_)
-    repeated.save(tmp_path / "shared")
-    card = (tmp_path / "shared" / "README.md").read_text()
-    assert "ublic vectors" not in card.replace("the public vectors were not made from", "")  # taken for granted then
+    card = card_of(repeated, folder)
+    assert "ublic vectors" not in card.replace("the public vectors were not made from", "")
     assert "public ones" not in card
     assert "public beforehand" not in card
-    assert "(8, 1e-06)-differential privacy" in card  # of which 16 is the sum
+    assert "(8, 1e-06)-differential privacy" in card
     assert "epsilon 16, delta 2e-06" in card
     assert "it is public, chosen" not in " ".join(repeated.statement_.exposed[:1])
-    fitted(vectors).save(tmp_path / "first")
-    assert "It was public beforehand" in (tmp_path / "first" / "README.md").read_text()
 
 
-def test_names_are_no_markup(vectors, tmp_path):
+def test_names_are_not_rendered_as_markup(folder):
     mean = dptext.load_vectors((WORDS, np.eye(8)))
     named = dptext.WordVectors(mean.words, mean.matrix, source="a|b`c\n# d")
-    chosen = dptext.Cooccurrence(named, epsilon={"*x*|\n# y": 1.0, "z": 2.0}).fit(documents())
-    chosen.save(tmp_path / "shared")
-    card = (tmp_path / "shared" / "README.md").read_text()
+    card = card_of(dptext.Cooccurrence(named, epsilon={"*x*|\n# y": 1.0, "z": 2.0}).fit(documents()), folder)
     assert "\n# d" not in card
     assert "\n# y" not in card
     assert "| \\*x\\*\\| # y | 1 |" in card
 
 
-# -- and then ---------------------------------------------------------------------------------------------------
+# -- use in later releases --------------------------------------------------------------------------------------------
 
 
-def test_domain_adapted_private_text_end_to_end(model, tmp_path):
-    """Vectors from people, shared; texts of the same people through TEM and Madlib on them; what they lose in all."""
-    model.save(tmp_path / "shared")
-    vectors = dptext.load_vectors(tmp_path / "shared")
+def test_texts_privatized_with_loaded_vectors_add_the_guarantee_of_the_training(model, folder):
+    model.save(folder)
+    vectors = dptext.load_vectors(folder)
     for mechanism in (
         dptext.TEM(vectors, epsilon=1.0, document_epsilon=6.0, max_words=4),
         dptext.Madlib(vectors, epsilon=1.0),
@@ -344,32 +301,27 @@ def test_domain_adapted_private_text_end_to_end(model, tmp_path):
     assert result.statement.parameters["vectors_release"] == model.statement_.release_id
 
 
-def test_new_words_are_counted_in(vectors, tmp_path):
+def test_learned_words_are_composed_in_statement_and_card(vectors, folder):
     pytest.importorskip("opendp")
     many = [dptext.Document(f"a cup of zyzzo{n % 2} tea", user=str(n)) for n in range(400)]
     results = dptext.private_vocabulary(many, epsilon=2.0, delta=1e-6, words_per_user=5, known=vectors.vocabulary)
     assert {"zyzzo0", "zyzzo1"} <= set(results.words)
     model = dptext.Cooccurrence(vectors, epsilon=4.0, vocabulary=results).fit(many)
-    model.save(tmp_path / "shared")
-    back = dptext.load_vectors(tmp_path / "shared")
-    assert back.statement.guarantee == dptext.ApproxDP(6.0, 2e-6)
-    assert back.statement.parameters["new_words"] == len(back) - len(vectors)
-    assert back.words == model.vectors_.words == (*vectors.words, *results.words)  # "<unk>" before the new ones
-    substituted = back.statement.parameters["epsilon_under_substitution"]
+    card = card_of(model, folder)
+    loaded = dptext.load_vectors(folder)
+    assert loaded.statement.guarantee == dptext.ApproxDP(6.0, 2e-6)
+    assert loaded.words == model.vectors_.words == (*vectors.words, *results.words)  # "<unk>" before the new ones
+    parameters = loaded.statement.parameters
+    assert parameters["new_words"] == len(loaded) - len(vectors)
     alone = model.budgets_.guarantee(relation=Relation.SUBSTITUTION).epsilon
-    assert substituted == pytest.approx(alone + 4.0, rel=1e-3)
-    assert back.statement.parameters["promise_of_vocabulary"] == str(results.statement.guarantee)
-    card = (tmp_path / "shared" / "README.md").read_text()
-    assert f"The last {len(back) - len(vectors)} are words of these people" in card
-    # one that a single person wrote comes out with probability delta: nothing else would be true
+    assert parameters["epsilon_under_substitution"] == pytest.approx(alone + 4.0, rel=1e-3)
+    assert parameters["promise_of_vocabulary"] == str(results.statement.guarantee)
+    assert f"The last {len(loaded) - len(vectors)} are words of these people" in card
     assert f"({results.statement.guarantee})" in card
-    assert (
-        "that only one given person wrote is listed with a probability of at most the delta of that guarantee" in card
-    )
+    assert "that only one given person wrote is listed with a probability of at most the delta of that" in card
     assert "epsilon 6, delta 2e-06" in card
-    mechanism = dptext.TEM(back, epsilon=1.0, document_epsilon=6.0, max_words=4)
+    mechanism = dptext.TEM(loaded, epsilon=1.0, document_epsilon=6.0, max_words=4)
     result = dptext.privatize(["zyzzo0 and tea"], mechanism)
-    assert dptext.statement_with_training(result.statement, back).epsilon >= 12.0 + 6.0
-    # made with the vectors in memory or with the folder: it is one release
-    assert back.fingerprint == model.vectors_.fingerprint
-    assert dptext.statement_with_training(result.statement, model.vectors_).epsilon >= 12.0 + 6.0
+    assert loaded.fingerprint == model.vectors_.fingerprint
+    for same in (loaded, model.vectors_):  # one release, in memory or from the folder
+        assert dptext.statement_with_training(result.statement, same).epsilon >= 12.0 + 6.0
