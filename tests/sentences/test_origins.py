@@ -1,4 +1,4 @@
-"""Where a private text can come from: ways to part it, and exact likelihoods."""
+"""Segmentations of outputs into bank texts, and exact likelihoods of candidate originals."""
 
 from itertools import product
 
@@ -15,7 +15,7 @@ from sentences.banks import bank, documents
 TEXTS = ["a", "b", "a b", "b a b", "c"]
 
 
-def test_every_way_is_found():
+def test_every_segmentation_is_found():
     """Against enumeration: all sequences of up to four texts."""
     for parts in [None, 0, 1, 2, 3, 4]:
         parting = Parting(TEXTS)
@@ -24,23 +24,23 @@ def test_every_way_is_found():
             for rows in product(range(len(TEXTS)), repeat=count):
                 fields.setdefault(" ".join(TEXTS[row] for row in rows), set()).add(rows)
         for text, ways in fields.items():
-            waies = {way for way in ways if parts is None or len(way) == parts}
+            wanted = {way for way in ways if parts is None or len(way) == parts}
             result = parting.ways(text, parts)
             assert len(result) == len(set(result))
             # a way of more than four texts was not enumerated
-            assert {way for way in result if len(way) <= 4} == waies
+            assert {way for way in result if len(way) <= 4} == wanted
             assert parting.counts(text) >= {len(way) for way in ways}
             assert parting.counts(text, 2) == {entry for entry in parting.counts(text) if entry <= 2}
 
 
-def test_what_no_bank_text_says_is_foreign():
+def test_other_texts_have_no_segmentation():
     for text in ["d", "a d", "a  b", " a", "a ", "ab", "a\nb", "A", "a\tb", " "]:
         parting = Parting(TEXTS)
         assert parting.ways(text) == []
         assert parting.counts(text) == set()
 
 
-def test_no_more_ways_than_anybody_looks_at():
+def test_the_number_of_segmentations_is_limited():
     assert len(Parting(["a", "a a"]).ways("a " * 40 + "a")) == 64
 
 
@@ -80,7 +80,7 @@ def test_a_missing_text_stays_missing():
 
 
 @pytest.mark.parametrize("options", [{"unit": "document"}, {"unit": "document", "max_sentences": 2}, {}])
-def test_at_a_large_epsilon_all_are_found_and_at_a_tiny_one_none(options):
+def test_linkage_succeeds_at_a_large_epsilon_only(options):
     """A positive control, and a negative one: a false alarm below 1e-6 (a share of 200 at chance above 8 times it)."""
     texts, _ = documents(200)
     texts = list(dict.fromkeys(texts))
@@ -97,7 +97,7 @@ def test_at_a_large_epsilon_all_are_found_and_at_a_tiny_one_none(options):
     assert result[1e-6] < (0.06 if "unit" in options else 0.1)
 
 
-def test_relinking_is_what_was_expected():
+def test_measured_relinking_matches_the_exact_value():
     """Of one part: the share of 600 draws lies near the exact chance (an interval of 5 standard deviations)."""
     texts = list(dict.fromkeys(documents(120, max_sentences=1)[0]))
     rewriter = dptext.BankRewriter(bank(), epsilon=4.0, unit="document")

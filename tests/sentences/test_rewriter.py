@@ -2,7 +2,7 @@
 
 import math
 from decimal import Decimal, localcontext
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -20,18 +20,17 @@ def bank():
     return dptext.TextBank(TEXTS, encoder="words", cache=False, name="six sentences")
 
 
-@pytest.mark.parametrize("size", [1, 2, 5])
-@pytest.mark.parametrize("epsilon", [0.5, 3.0, 12.0])
-def test_no_two_texts_lose_more_than_epsilon(bank, size, epsilon):
-    rewriter = dptext.BankRewriter(bank, epsilon=epsilon, size=size)
-    shares = rewriter.distributions(INPUTS)
-    assert np.allclose(shares.sum(axis=1), 1)
-    losses = [np.log(shares[one] / shares[other]).max() for one, other in permutations(range(len(INPUTS)), 2)]
-    assert max(losses) <= epsilon + 1e-9
-    assert max(losses) >= epsilon - 1e-9
+def test_the_largest_loss_between_two_texts_is_epsilon(bank):
+    for size, epsilon in product((1, 2, 5), (0.5, 3.0, 12.0)):
+        rewriter = dptext.BankRewriter(bank, epsilon=epsilon, size=size)
+        shares = rewriter.distributions(INPUTS)
+        assert np.allclose(shares.sum(axis=1), 1)
+        losses = [np.log(shares[one] / shares[other]).max() for one, other in permutations(range(len(INPUTS)), 2)]
+        assert max(losses) <= epsilon + 1e-9
+        assert max(losses) >= epsilon - 1e-9
 
 
-def test_a_document_of_many_parts_loses_its_epsilon_at_most(bank):
+def test_a_document_always_has_the_same_number_of_parts(bank):
     rewriter = dptext.BankRewriter(bank, epsilon=3.0, unit="document", max_sentences=3)
     assert rewriter.selection.epsilon * 3 <= 3.0
     assert [len(rewriter.parts(text)) for text in ("", "One.", "One. Two. Three. Four.")] == [3, 3, 3]
@@ -40,7 +39,7 @@ def test_a_document_of_many_parts_loses_its_epsilon_at_most(bank):
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7, 1000])
-def test_the_weights_of_all_parts_keep_the_epsilon_of_a_document_exactly(bank, parts):
+def test_the_loss_of_all_parts_is_at_most_the_epsilon_of_a_document(bank, parts):
     """In 60 digits: a document loses parts times ln(a / b), at most epsilon and hardly less."""
     with localcontext(prec=60):
         for epsilon in np.exp(np.random.default_rng(parts).uniform(-9, 3, size=40)).tolist():
@@ -57,7 +56,7 @@ def test_a_set_depends_on_its_own_text_alone(bank):
     assert (rewriter.distributions(INPUTS[::-1]) == alone[::-1]).all()
 
 
-def test_what_comes_out_is_drawn_from_the_probabilities(bank):
+def test_samples_follow_the_probabilities(bank):
     rewriter = dptext.BankRewriter(bank, epsilon=2.0, size=2)
     draws = 40_000
     sample = rewriter.sample(["tea"] * draws, seed=3)
@@ -75,7 +74,7 @@ def test_what_comes_out_is_drawn_from_the_probabilities(bank):
         ({"unit": "sentence", "max_sentences": 2}, 8.0, "the same number of sentences"),
     ],
 )
-def test_the_statement_says_what_holds_for_a_document(bank, options, epsilon, neighbours):
+def test_the_statement_for_documents(bank, options, epsilon, neighbours):
     rewriter = dptext.BankRewriter(bank, epsilon=4.0, **options)
     statement = dptext.privatize(["One. Two. Three.", "", None], rewriter).statement
     assert (statement.unit, statement.guarantee) == (Unit.DOCUMENT, dptext.PureDP(epsilon))
@@ -85,7 +84,7 @@ def test_the_statement_says_what_holds_for_a_document(bank, options, epsilon, ne
     assert any("texts of the bank, word for word" in entry for entry in statement.exposed)
 
 
-def test_relinking_is_what_the_best_attacker_gets(bank):
+def test_relinking_is_the_success_of_the_best_attack(bank):
     rewriter = dptext.BankRewriter(bank, epsilon=2.0, size=2)
     shares = rewriter.distributions(INPUTS)
     assert math.isclose(rewriter.relinking(len(INPUTS), INPUTS), shares.max(axis=0).sum() / len(INPUTS))
@@ -99,7 +98,7 @@ def test_relinking_is_what_the_best_attacker_gets(bank):
     ("options", "parts"),
     [({"unit": "document"}, 1), ({"unit": "document", "max_sentences": 4}, 4), ({"max_sentences": 3}, 3), ({}, 3)],
 )
-def test_a_statement_says_how_often_a_document_is_relinked_at_most(bank, options, parts):
+def test_statements_bound_the_relinking_of_a_document(bank, options, parts):
     rewriter = dptext.BankRewriter(bank, epsilon=4.0, **options)
     statement = dptext.privatize(["One. Two. Three. Four.", ""][: 1 + (parts > 3)], rewriter).statement
     longest = 4 if parts == 3 and "max_sentences" not in options else parts
@@ -112,7 +111,7 @@ def test_a_statement_says_how_often_a_document_is_relinked_at_most(bank, options
         rewriter.relinking(2, INPUTS, parts=2)
 
 
-def test_the_promise_of_a_part_is_a_share_of_its_document(bank):
+def test_the_guarantee_of_a_part_is_a_share_of_its_document(bank):
     rewriter = dptext.BankRewriter(bank, epsilon=3.0, unit="document", max_sentences=3)
     part = rewriter.part_statement
     assert (part.unit, part.guarantee) == (Unit.SENTENCE, dptext.PureDP(rewriter.selection.epsilon))
@@ -124,9 +123,8 @@ def test_the_promise_of_a_part_is_a_share_of_its_document(bank):
         assert whole.part_statement == whole.statement
 
 
-@pytest.mark.parametrize(
-    ("options", "expected_value"),
-    [
+def test_invalid_arguments_are_refused(bank):
+    for options, part in [
         ({"epsilon": 0}, "epsilon must be"),
         ({"epsilon": 1, "unit": "user"}, "unit must be"),
         ({"epsilon": 1, "max_sentences": 0}, "max_sentences must be"),
@@ -136,14 +134,12 @@ def test_the_promise_of_a_part_is_a_share_of_its_document(bank):
         ({"epsilon": True}, "epsilon must be"),
         ({"epsilon": 1, "size": 6}, "size must be"),
         ({"epsilon": 60}, "epsilon must be"),
-    ],
-)
-def test_what_cannot_be_promised_is_refused(bank, options, expected_value):
-    with pytest.raises(ParameterError, match=expected_value):
-        dptext.BankRewriter(bank, **options)
+    ]:
+        with pytest.raises(ParameterError, match=part):
+            dptext.BankRewriter(bank, **options)
 
 
-def test_sentences_that_came_out_as_they_were_are_counted(bank):
+def test_unchanged_sentences_are_counted(bank):
     certain = dptext.BankRewriter(bank, epsilon=36.0, size=1)  # another text than the likeliest: 1e-15
     texts = ["I like tea.", "Dogs  bark.  I like TEA.", "Dogs bark. A cat sleeps.", "", None]
     tally = dptext.privatize(texts, certain).tally

@@ -1,4 +1,4 @@
-"""The scikit-learn transformer of a bank: where the bank comes from; contracts/test_estimators.py holds all else."""
+"""`SentencePrivatizer`: sources of the bank; see contracts/test_estimators.py for everything else."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from dptext.errors import ParameterError, StorageError
 PUBLIC = ["I like tea.", "She drinks tea.", "He pays his tax.", "Taxes are due.", "Dogs bark."]
 
 
-def test_a_bank_its_folder_and_the_texts_it_is_made_of_are_the_same(tmp_path):
+def test_a_bank_its_folder_and_its_texts_are_equal(tmp_path):
     bank = dptext.TextBank(PUBLIC, encoder="words", cache=False)
     bank.save(tmp_path / "bank")
     file = tmp_path / "public.txt"
@@ -24,25 +24,20 @@ def test_a_bank_its_folder_and_the_texts_it_is_made_of_are_the_same(tmp_path):
         texts = fitted.transform(["Tea. Tax!", "Dogs"]).tolist()
         assert texts == dptext.privatize(["Tea. Tax!", "Dogs"], fitted.mechanism_, seed=4).texts
         assert fitted.statement_.guarantee == dptext.PureDP(4.0)
-
-
-def test_what_the_epsilon_is_for_is_handed_on():
-    bank = dptext.TextBank(PUBLIC, encoder="words", cache=False)
     fitted = dptext.SentencePrivatizer(bank, epsilon=3.0, unit="document", max_sentences=2).fit()
     assert fitted.transform(["", "One. Two. Three."]).shape == (2,)
     assert fitted.statement_.guarantee == dptext.PureDP(3.0)
     assert fitted.mechanism_.selection.epsilon == 1.5
 
 
-def test_what_is_no_bank_is_refused(tmp_path):
+def test_invalid_banks_and_arguments_are_refused(tmp_path):
     bank = dptext.TextBank(PUBLIC, encoder="words", cache=False)
-    with pytest.raises(ParameterError, match="a TextBank has its encoder: leave encoder out"):
-        dptext.SentencePrivatizer(bank, encoder="words").fit()
-    with pytest.raises(StorageError, match="cannot open"):
-        dptext.SentencePrivatizer(tmp_path / "nowhere.jsonl").fit()
-    with pytest.raises(ParameterError, match="bank must be a path"):
-        dptext.SentencePrivatizer("a\0b").fit()
-    with pytest.raises(ParameterError, match="unit must be one of"):
-        dptext.SentencePrivatizer(bank, unit="user", epsilon=8.0).fit()
-    with pytest.raises(ParameterError, match=r"SentencePrivatizer needs epsilon=\.\.\."):
-        dptext.SentencePrivatizer(bank).fit()
+    for values, options, error, part in [
+        (bank, {"encoder": "words"}, ParameterError, "a TextBank has its encoder: leave encoder out"),
+        (tmp_path / "nowhere.jsonl", {}, StorageError, "cannot open"),
+        ("a\0b", {}, ParameterError, "bank must be a path"),
+        (bank, {"unit": "user", "epsilon": 8.0}, ParameterError, "unit must be one of"),
+        (bank, {}, ParameterError, r"SentencePrivatizer needs epsilon=\.\.\."),
+    ]:
+        with pytest.raises(error, match=part):
+            dptext.SentencePrivatizer(values, **options).fit()

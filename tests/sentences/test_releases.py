@@ -1,4 +1,4 @@
-"""A bank goes every way of texts: tables, batches of datasets, processes, and runs that go on."""
+"""A `BankRewriter` with batches of datasets and resumed runs."""
 
 import json
 import pickle
@@ -32,40 +32,16 @@ def rewriter(bank):
 
 
 def counts(texts):
-    """How many texts of the bank each private text is made of."""
+    """Return the number of bank texts in each private text."""
     results = [None if text is None else text.split() for text in texts]
     assert all(word in WORDS for words in results for word in words or ())
     return [None if words is None else len(words) // 2 for words in results]
 
 
-# -- tables -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "datasets"])
-def test_a_table_comes_back_as_its_kind(kind, rewriter):
-    package = pytest.importorskip(kind)
-    rows = {"text": TEXTS, "stars": [1, 2, 3, 4], "name": ["A", "B", "C", "D"]}
-    table = {
-        "pandas": lambda: package.DataFrame(rows),
-        "polars": lambda: package.DataFrame(rows),
-        "pyarrow": lambda: package.table(rows),
-        "datasets": lambda: package.Dataset.from_dict(rows),
-    }[kind]()
-    release = dptext.privatize(table, rewriter, keep=["stars"])
-    assert type(release.table) is type(table)
-    texts = [None if entry is None or entry != entry else entry for entry in list(release.table["text"])]
-    if kind == "pyarrow":
-        texts = release.table["text"].to_pylist()
-    assert counts(texts) == [2, None, 0, 2]
-    assert release.statement.guarantee == dptext.PureDP(4.0)
-    assert "the column 'stars', unchanged" in release.statement.exposed
-    assert "which rows had no text (null)" in release.statement.exposed
-
-
 # -- batches ----------------------------------------------------------------------------------------------------------
 
 
-def test_batches_and_the_statement_that_follows_from_what_came_out(rewriter):
+def test_batches_and_their_statement(rewriter):
     privatizer = dptext.batch_privatizer(rewriter)
     private = privatizer({"text": TEXTS})["text"]
     assert counts(private) == [2, None, 0, 2]
@@ -74,7 +50,7 @@ def test_batches_and_the_statement_that_follows_from_what_came_out(rewriter):
     assert statement.guarantee == dptext.PureDP(4.0)
 
 
-def test_how_many_sentences_there_were_is_not_guessed(bank):
+def test_the_number_of_sentences_is_never_guessed(bank):
     privatizer = dptext.batch_privatizer(dptext.BankRewriter(bank, epsilon=2.0))
     private = privatizer({"text": TEXTS})["text"]
     assert counts(private) == [2, None, 0, 3]
@@ -87,7 +63,7 @@ def test_how_many_sentences_there_were_is_not_guessed(bank):
         assert statement.neighbours == "any two texts"
 
 
-def test_the_same_privatizer_finds_its_release_on_disk(bank, tmp_path):
+def test_the_same_privatizer_reuses_its_release(bank, tmp_path):
     """The pickle does not change when the object is used: otherwise a second ``map`` would be a second release."""
     datasets = pytest.importorskip("datasets")
     datasets.disable_progress_bars()
@@ -107,14 +83,14 @@ def test_the_same_privatizer_finds_its_release_on_disk(bank, tmp_path):
 
 
 class Stop(BaseException):
-    """The run is cut off."""
+    """Interrupts a run."""
 
 
 def stop(_reader, _rows):
     raise Stop
 
 
-def test_a_run_goes_on_with_the_same_bank_set_and_unit_alone(bank, tmp_path, monkeypatch):
+def test_a_run_resumes_only_with_the_same_bank_and_settings(bank, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dptext.io.batches.BATCH_ROWS", 10)
     Path("in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS * 10))
@@ -144,15 +120,3 @@ def test_a_run_goes_on_with_the_same_bank_set_and_unit_alone(bank, tmp_path, mon
         0,
         3,
     ]
-
-
-@pytest.mark.slow
-def test_processes_share_a_bank_and_change_nothing(bank, tmp_path):
-    bank.save(tmp_path / "bank")
-    rewriter = dptext.BankRewriter(dptext.TextBank.load(tmp_path / "bank"), epsilon=2.0)
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS * 900))
-    for processes in (1, 2):
-        dptext.privatize_file(
-            tmp_path / "in.jsonl", tmp_path / f"{processes}.jsonl", rewriter, seed=5, processes=processes
-        )
-    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
