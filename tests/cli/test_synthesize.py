@@ -226,7 +226,7 @@ def test_a_model_behind_an_address_writes(synthesize, run, server):
     assert code == 0, err
     assert len(rows("made.jsonl")) == 20
     assert not Path("made.jsonl.answers.jsonl").exists()
-    requests = "".join(server.asked(url))
+    requests = "".join(server.requests(url))
     assert "drinks" in requests
     assert "short notes" in requests
     assert MARKER not in requests
@@ -244,10 +244,10 @@ def test_answers_are_kept_until_the_corpus_is_there(synthesize, server, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(release_module, "write_corpus", stop)
         assert synthesize(*arguments)[0] == 130
-    requests = len(server.asked(url))
+    requests = len(server.requests(url))
     assert Path("made.jsonl.answers.jsonl").exists()
     assert synthesize(*arguments, "--resume", "-q")[0] == 0
-    assert len(server.asked(url)) == requests
+    assert len(server.requests(url)) == requests
 
 
 @pytest.mark.slow  # torch and transformers

@@ -1,4 +1,4 @@
-"""The release is the sum plus Gaussian noise of the promised size on every number, and one canary cannot be heard."""
+"""Audit of `Cooccurrence`: Gaussian noise of the stated scale on every number, and canaries within the guarantee."""
 
 import math
 
@@ -23,11 +23,11 @@ def noise(sigma, seed, size=(2000, 50)):
 
 
 def too_little(values, sigma, alarm=1e-6):
-    """Whether the variance is significantly below sigma^2: chi-square, one-sided."""
+    """Return True if the variance is significantly below sigma^2: chi-square, one-sided."""
     return stats.chi2.cdf((values**2).sum() / sigma**2, values.size) < alarm
 
 
-def test_the_noise_is_normal_of_the_promised_size():
+def test_the_noise_is_normal_with_the_stated_scale():
     """False alarms: 1e-6 each."""
     values = noise(SIGMA, 1).ravel()
     assert stats.kstest(values / SIGMA, "norm").pvalue > 1e-6
@@ -36,24 +36,24 @@ def test_the_noise_is_normal_of_the_promised_size():
 
 
 @pytest.mark.slow
-def test_tails_go_beyond_what_a_short_uniform_allows():
+def test_tails_exceed_those_of_short_uniforms():
     """Of 10^7 normals 28 lie beyond 4.7 standard deviations; between 4 and 70 with probability 1 - 1e-6."""
     far = int((np.abs(noise(1.0, 3, (10_000, 1000))) > 4.7).sum())
     assert 4 <= far <= 70
 
 
-def test_without_a_seed_no_noise_comes_twice():
+def test_noise_is_fresh_without_a_seed():
     cells = np.zeros((3, 4), dtype=np.int64)
     assert (noisy_matrix(cells, 1.0, RandomBits()) != noisy_matrix(cells, 1.0, RandomBits())).all()
     assert (noisy_matrix(cells, 1.0, RandomBits(5)) == noisy_matrix(cells, 1.0, RandomBits(5))).all()
 
 
-def test_noise_does_not_repeat_from_block_to_block():
+def test_noise_differs_between_blocks():
     values = noisy_matrix(np.zeros((4096, 3), dtype=np.int64), 1.0, RandomBits(5))
     assert len(np.unique(values[:, 0])) > 3000
 
 
-def test_no_noise_is_the_sum_itself():
+def test_a_scale_of_zero_gives_the_sum():
     cells = np.array([[3, -5]])
     assert (noisy_matrix(cells, 0.0, RandomBits(1)) == cells * CELL).all()
 
@@ -69,7 +69,7 @@ class Someone:
 
 
 def canary_run(epsilon, *, noiseless=False, canaries=400):
-    """Users who each write one pair of words nobody else writes."""
+    """Audit users who each write a unique pair of words."""
     words = Vocabulary([f"w{n}" for n in range(2 * canaries)] + ["<unk>"])
     plan = Cooccurrence(words, epsilon=epsilon, delta=DELTA).plan()
     people = [Someone([2 * n, 2 * n + 1] * 5) for n in range(canaries)]
@@ -87,20 +87,20 @@ def canary_run(epsilon, *, noiseless=False, canaries=400):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
-def test_canaries_are_not_heard_above_the_promise(epsilon):
+def test_canaries_stay_within_the_guarantee(epsilon):
     """False alarm: 1e-6, by the bound of one-run auditing."""
     assert canary_run(epsilon).loss <= epsilon
 
 
 @pytest.mark.statistical
-def test_canaries_are_heard_without_noise():
-    """The audit is alive: far above epsilon 1, and with noise for epsilon 8 above 0."""
+def test_canaries_are_found_without_noise():
+    """Positive control: far above epsilon 1, and above 0 with noise for epsilon 8."""
     assert canary_run(1.0, noiseless=True).loss > 2
     assert canary_run(8.0).loss > 0.1
 
 
-def test_the_worst_user_reaches_the_promise_and_no_more():
-    """Along the direction of his matrix the release is one Gaussian number: its delta at epsilon, exactly."""
+def test_the_worst_user_attains_the_guarantee():
+    """Along the direction of the matrix, the release is one Gaussian number with an exact delta at epsilon."""
     words = Vocabulary(["a", "b", "c", "<unk>"])
     plan = Cooccurrence(words, epsilon=2.0, delta=1e-5).plan()
     moved = plan.total([Someone([0, 1, 2] * 30)])

@@ -1,4 +1,4 @@
-"""What a budget is predicted to buy is what releases of so many people show; below it they say that noise hides all."""
+"""Predicted quality agrees with releases for the same number of people, and with their warnings."""
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ WIDTH, WORDS = 8, 400
 
 
 def halves(rng, *, signal, chance):
-    """Mean matrices of two halves of public people: what they share, and what a half holds by chance."""
+    """Return mean matrices of two halves of public users: a shared signal, and chance in each half."""
     public = rng.normal(size=(WORDS, WIDTH))
     shared = public @ rng.normal(size=(WIDTH, WIDTH)) + 2.0 + signal * rng.normal(size=(WORDS, 1)) * np.eye(WIDTH)[0]
     noise = [chance * rng.normal(size=(WORDS, WIDTH)) for _ in range(2)]
     return shared + noise[0], shared + noise[1], public
 
 
-def test_the_signal_is_what_both_halves_share():
+def test_the_signal_is_common_to_both_halves():
     rng = np.random.default_rng(0)
     measured = np.ones(WORDS, dtype=bool)
     result = strengths(*halves(rng, signal=3.0, chance=0.5), measured)
@@ -29,7 +29,7 @@ def test_the_signal_is_what_both_halves_share():
     assert not any(variance.size for variance in strengths(*halves(rng, signal=0.0, chance=0.5), measured).variances)
 
 
-def test_more_people_let_more_through_and_half_the_noise_takes_half_the_people():
+def test_half_the_noise_needs_half_the_people():
     result = strengths(*halves(np.random.default_rng(1), signal=3.0, chance=0.2), np.ones(WORDS, dtype=bool))
     passed = [result.passed(people, 1.0, WIDTH) for people in (0.01, 0.5, 1.0, 10.0, 1e4)]
     assert passed == sorted(passed)
@@ -45,7 +45,7 @@ TOPICS = (("tea", "cup", "milk", "sugar"), ("law", "court", "judge", "tax"))
 
 
 def texts(count, seed):
-    """People who use some words as their public vectors do not say: each in the company of one of two topics."""
+    """Yield texts in which some words occur with one of two topics, unlike in their public vectors."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         topic = rng.integers(2)
@@ -60,7 +60,7 @@ def vectors():
 
 
 @pytest.mark.slow
-def test_a_prediction_is_what_releases_show(vectors):
+def test_predictions_agree_with_releases(vectors):
     [text] = expected_vectors(
         dptext.Cooccurrence(vectors, epsilon=1.0, unit="document").plan(), texts(1500, 0), people=600, epsilon=8.0
     )
@@ -74,7 +74,7 @@ def test_a_prediction_is_what_releases_show(vectors):
     assert visible == ()
 
 
-def test_a_prediction_reads_people_as_it_is_asked_to(vectors):
+def test_predictions_need_two_users(vectors):
     plan = dptext.Cooccurrence(vectors, epsilon=1.0, unit="user").plan()
     compare_two = [dptext.Document(entry.text, user=str(n // 2)) for n, entry in enumerate(texts(600, 3))]
     assert len(expected_vectors(plan, compare_two, people=10, unit="user")) > 3
@@ -85,7 +85,7 @@ def test_a_prediction_reads_people_as_it_is_asked_to(vectors):
 
 
 @pytest.mark.slow
-def test_the_noise_of_skip_gram_beside_what_people_can_add(vectors):
+def test_the_noise_of_skip_gram_is_compared_with_the_largest_signal(vectors):
     pytest.importorskip("dp_accounting")
     plan = dptext.SkipGram(vectors, epsilon=8.0, steps=200, sampling_rate=0.05).plan()
     text = plan.signal(1000)

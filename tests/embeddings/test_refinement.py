@@ -1,4 +1,4 @@
-"""The fit of equation (model) finds what was put in, and noise alone gives nothing."""
+"""The fit of equation (model) finds the planted signal, and noise alone gives none."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from dptext.embeddings.refinement import bands, factorised, filtered, improved, 
 WORDS, WIDTH = 2000, 8
 
 
-def made(sigma, *, seed=1, news_size=1.0):
-    """Y, t, e and n of equation (model)."""
+def planted(sigma, *, seed=1, news_size=1.0):
+    """Return Y, t, e and n of equation (model)."""
     generator = np.random.default_rng(seed)
     public = generator.normal(size=(WORDS, 6))
     slope, intercept = generator.normal(size=(6, WIDTH)), 3 * generator.normal(size=WIDTH)
@@ -20,29 +20,29 @@ def made(sigma, *, seed=1, news_size=1.0):
     return noisy, public, added - np.outer(added @ direction, direction), direction
 
 
-def test_bands_hold_every_word_once():
+def test_bands_contain_every_word_once():
     for words in (1, 199, 200, 301, 20_000, 400_000):
         places = [place for band in bands(words) for place in range(band.start, band.stop)]
         assert places == list(range(words))
 
 
-def test_what_the_corpus_adds_is_found():
-    noisy, public, added, direction = made(0.1, news_size=0.5)
+def test_the_contribution_of_the_corpus_is_found():
+    noisy, public, added, direction = planted(0.1, news_size=0.5)
     result = news(noisy, 0.1, public, np.ones(WORDS, dtype=bool))
     assert np.abs(result.guess @ direction).max() < 0.2
     assert np.corrcoef(result.guess[:500].ravel(), added[:500].ravel())[0, 1] > 0.8
 
 
-def test_more_noise_makes_the_guess_smaller_never_wilder():
+def test_estimates_shrink_with_the_noise():
     sizes = []
     for sigma in (0.0, 1.0, 4.0, 16.0, 64.0):
-        noisy, public, *_ = made(sigma)
+        noisy, public, *_ = planted(sigma)
         sizes.append(float(np.linalg.norm(news(noisy, sigma, public, np.ones(WORDS, dtype=bool)).guess)))
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] < 0.1 * sizes[0]
 
 
-def test_noise_alone_leaves_public_vectors_as_they_are():
+def test_noise_alone_leaves_public_vectors_unchanged():
     for seed in range(5):
         generator = np.random.default_rng(seed)
         base = public_base(generator.normal(size=(WORDS, 6)).astype(np.float32), WORDS - 1)
@@ -51,7 +51,7 @@ def test_noise_alone_leaves_public_vectors_as_they_are():
         assert np.abs(factorised(noisy, 0.65, np.ones(WORDS, dtype=bool), 4)).max() == 0
 
 
-def test_the_filter_is_the_best_linear_guess():
+def test_the_filter_is_the_best_linear_estimate():
     generator = np.random.default_rng(2)
     signal = generator.normal(size=(5000, 4)) * [3.0, 1.0, 0.8, 0.0]
     guess, covariance = filtered(signal + generator.normal(size=signal.shape), 1.0)
@@ -62,8 +62,8 @@ def test_the_filter_is_the_best_linear_guess():
     assert error[3] < 0.01
 
 
-def test_words_without_public_vectors_get_the_one_that_their_contexts_ask_for():
-    noisy, public, *_ = made(0.05, news_size=0.2)
+def test_words_without_public_vectors_get_vectors_from_their_contexts():
+    noisy, public, *_ = planted(0.05, news_size=0.2)
     base = public_base(public.astype(np.float32), WORDS - 1)
     known = np.delete(base, np.s_[1800:], axis=0)
     result = improved(noisy, 0.05, known, np.ones(WORDS, dtype=bool))[1800:]

@@ -1,7 +1,7 @@
-"""One training, many canaries: what they give away stays below the stated epsilon, and without noise goes far above.
+"""Audit of `SkipGram`: the loss of many canaries in one training stays within epsilon; without noise it exceeds it.
 
-One-run auditing (Steinke, Nasr and Jagielski 2023): each canary is a user who writes two words that nobody else writes,
-in the training or not by a fair coin.
+One-run auditing (Steinke, Nasr and Jagielski 2023): each canary is a user with two unique words, who takes
+part by a fair coin.
 """
 
 import numpy as np
@@ -20,8 +20,8 @@ WORDS = Vocabulary([f"w{n}x" for n in range(2 * CANARIES)] + ["<unk>"])
 TEXTS = [f"w{2 * n}x w{2 * n + 1}x" for n in range(CANARIES)]
 
 
-def canaries_heard(epsilon, *, steps, sampling_rate, mode="private", unit="user"):
-    """All tables are looked at, as the promise allows: each canary along the way that its own gradients pull."""
+def audit_canaries(epsilon, *, steps, sampling_rate, mode="private", unit="user"):
+    """Examine all tables: each canary is scored along the direction of its gradients."""
     model = SkipGram(
         WORDS,
         dimension=20,
@@ -58,13 +58,13 @@ def canaries_heard(epsilon, *, steps, sampling_rate, mode="private", unit="user"
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("epsilon", "steps", "rate"), [(1.0, 1, 1.0), (8.0, 1, 1.0), (3.0, 20, 0.3), (8.0, 20, 0.3)])
-def test_canaries_are_not_heard_above_the_promise(epsilon, steps, rate):
+def test_canaries_stay_within_the_guarantee(epsilon, steps, rate):
     """False alarm: 1e-6, by the bound of one-run auditing."""
-    bound, expected = canaries_heard(epsilon, steps=steps, sampling_rate=rate)
+    bound, expected = audit_canaries(epsilon, steps=steps, sampling_rate=rate)
     assert bound.loss <= expected <= epsilon
 
 
-def test_the_audit_is_alive():
-    """Noise for epsilon 40 is heard, and no noise as far as so many canaries can show: it refutes epsilon 2."""
-    assert canaries_heard(40.0, steps=1, sampling_rate=1.0)[0].loss > 0.5
-    assert canaries_heard(1.0, steps=1, sampling_rate=1.0, mode="clipped")[0].loss > 2
+def test_canaries_are_found_without_noise():
+    """Positive control: training without noise refutes epsilon 2."""
+    assert audit_canaries(40.0, steps=1, sampling_rate=1.0)[0].loss > 0.5
+    assert audit_canaries(1.0, steps=1, sampling_rate=1.0, mode="clipped")[0].loss > 2

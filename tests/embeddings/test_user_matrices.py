@@ -1,4 +1,4 @@
-"""No user moves the sum by more than his norm, whatever he wrote; and the sum is what its equations say."""
+"""`UserMatrixSum`: the matrix of a user has at most the clipping norm and follows its equations."""
 
 import math
 from fractions import Fraction
@@ -34,18 +34,18 @@ def chunk(documents):
 
 
 def total(features, users, weights=None):
-    userses = UserMatrixSum(features, np.ones(40) if weights is None else weights, WINDOW)
-    userses.add(users)
-    return userses.cells
+    result = UserMatrixSum(features, np.ones(40) if weights is None else weights, WINDOW)
+    result.add(users)
+    return result.cells
 
 
 def squared_length(cells):
-    """Exactly, in Python's integers."""
+    """Return the squared norm as an exact integer."""
     return sum(int(cell) ** 2 for cell in cells.ravel())
 
 
-def by_hand(features, documents, weights, norm):
-    """Equations (rows) and (scaled), a word at a time."""
+def expected_matrix(features, documents, weights, norm):
+    """Compute equations (rows) and (scaled), one word at a time."""
     sums, counts = np.zeros((40, features.dimension)), np.zeros(40)
     for document in documents:
         for place, word in enumerate(document):
@@ -60,12 +60,12 @@ def by_hand(features, documents, weights, norm):
     return rows * norm / length if length > 0 else rows
 
 
-def test_a_user_is_what_the_equations_say(features):
+def test_a_matrix_follows_the_equations(features):
     generator = np.random.default_rng(2)
     documents = [generator.integers(-1, 40, size=size).tolist() for size in (1, 0, 30, 7)]
     weights = generator.random(40)
     cells = total(features, [UserText([chunk(documents)], norm=0.7)], weights)
-    assert np.abs(cells * CELL - by_hand(features, documents, weights, 0.7)).max() < 2 * CELL
+    assert np.abs(cells * CELL - expected_matrix(features, documents, weights, 0.7)).max() < 2 * CELL
 
 
 ADVERSARIES = {
@@ -81,11 +81,11 @@ ADVERSARIES = {
 }
 
 
-@pytest.mark.parametrize("name", ADVERSARIES)
-@pytest.mark.parametrize("norm", [1.0, 0.154552, 2.0**-20])
-def test_nobody_moves_the_sum_by_more_than_his_norm(features, name, norm):
-    cells = total(features, [UserText([chunk(ADVERSARIES[name])], norm=norm)])
-    assert squared_length(cells) <= Fraction(norm) ** 2 * 2**48
+def test_the_matrix_of_a_user_has_at_most_the_clipping_norm(features):
+    for documents in ADVERSARIES.values():
+        for norm in (1.0, 0.154552, 2.0**-20):
+            cells = total(features, [UserText([chunk(documents)], norm=norm)])
+            assert squared_length(cells) <= Fraction(norm) ** 2 * 2**48
 
 
 @pytest.mark.slow
@@ -95,25 +95,22 @@ def test_nobody_moves_the_sum_by_more_than_his_norm(features, name, norm):
     others=st.lists(st.lists(st.integers(-1, 39), max_size=20), max_size=4),
     norm=st.floats(1e-6, 1.0),
 )
-def test_with_and_without_a_user_the_sums_differ_by_his_matrix_exactly(documents, others, norm):
+def test_the_sum_changes_by_exactly_the_matrix_of_one_user(documents, others, norm):
     features = random_features(WORDS, 5)
     rest = [UserText([chunk([other])]) for other in others]
-    him = UserText([chunk(documents)], norm=norm)
-    difference = total(features, [*rest[:2], him, *rest[2:]]) - total(features, rest)
-    assert (difference == total(features, [him])).all()
+    user = UserText([chunk(documents)], norm=norm)
+    difference = total(features, [*rest[:2], user, *rest[2:]]) - total(features, rest)
+    assert (difference == total(features, [user])).all()
     assert squared_length(difference) <= Fraction(norm) ** 2 * 2**48
 
 
-def test_a_user_who_says_something_uses_nearly_all_of_his_norm(features):
-    """The bound is not bought with a release that listens to nobody."""
+def test_the_clipping_norm_is_nearly_attained(features):
     documents = np.random.default_rng(3).integers(0, 39, size=(40, 20)).tolist()
     cells = total(features, [UserText([chunk(documents)])])
     assert math.sqrt(squared_length(cells)) * CELL > 1 - 1e-4
 
 
-def test_a_sum_that_forgets_a_row_in_the_norm_is_caught(features, monkeypatch):
-    """The broken twin: each row bounded by itself, as a bound per word would have it."""
-
+def test_a_norm_per_row_is_known_to_be_broken(features, monkeypatch):
     def row_by_row(rows, starts, norms):
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.trunc(rows / np.where(lengths > 0, lengths, 1) / CELL).astype(np.int64)
@@ -123,8 +120,8 @@ def test_a_sum_that_forgets_a_row_in_the_norm_is_caught(features, monkeypatch):
     assert squared_length(cells) > CELL**-2
 
 
-def test_chunks_batches_and_order_change_not_one_bit(features, monkeypatch):
-    """A user's matrix is his own, whoever is worked on beside him: a rounding that depended on others would leak."""
+def test_chunks_batches_and_order_do_not_change_the_sum(features, monkeypatch):
+    """A rounding that depended on other users would break the sensitivity."""
     generator = np.random.default_rng(5)
     people = [[generator.integers(-1, 40, size=n).tolist() for n in generator.integers(0, 12, 5)] for _ in range(300)]
     whole = total(features, [UserText([chunk(person)]) for person in people])
@@ -139,7 +136,7 @@ def test_chunks_batches_and_order_change_not_one_bit(features, monkeypatch):
         assert (total(features, [UserText([chunk(person)]) for person in people]) == whole).all()
 
 
-def test_a_document_longer_than_memory_is_cut_at_places_of_its_own(features, monkeypatch):
+def test_long_documents_are_cut_independently_of_other_documents(features, monkeypatch):
     monkeypatch.setattr("dptext.embeddings.plan._PIECE", 100)
     generator = np.random.default_rng(6)
     documents = [generator.integers(0, 39, size=size).tolist() for size in (2, 1234, 0, 1, 99, 100, 101, 60, 60, 5)]
@@ -150,13 +147,13 @@ def test_a_document_longer_than_memory_is_cut_at_places_of_its_own(features, mon
         assert (total(features, [UserText(parts)]) == whole).all()
 
 
-def test_documents_do_not_see_each_other(features):
+def test_contexts_end_with_a_document(features):
     distance = total(features, [UserText([chunk([[1, 2], [3, 4]])])])
     together = total(features, [UserText([chunk([[1, 2, 3, 4]])])])
     assert (distance != together).any()
 
 
-def test_features_are_white_public_and_silent_about_the_unknown_word():
+def test_features_are_zero_for_the_unknown_word_and_flat_vectors():
     generator = np.random.default_rng(7)
     matrix = (generator.normal(size=(40, 6)) @ generator.normal(size=(6, 6)) + 3).astype(np.float32)
     result = features_of_vectors(matrix, WORDS)
@@ -175,7 +172,7 @@ def test_random_features_are_the_same_for_the_same_word():
     assert cosine == pytest.approx(1, abs=1e-5)
 
 
-def test_what_is_no_number_says_nothing():
+def test_features_that_are_not_finite_are_zero():
     rows = np.array([[np.nan, 1.0], [np.inf, 1e39], [1.0, 2.0]])
     with np.errstate(over="ignore"):
         result = ContextFeatures.of(rows, unknown_row=2)

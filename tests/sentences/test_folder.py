@@ -174,7 +174,7 @@ def flipped(folder, name):
     (folder / name).write_bytes(whole)
 
 
-def of_another(folder, name):
+def swapped(folder, name):
     other = dptext.TextBank([f"{text} Really." for text in TEXTS], encoder="words", cache=False)
     other.save(folder.parent / "other", replace=(folder.parent / "other").exists())
     shutil.copy(folder.parent / "other" / name, folder / name)
@@ -186,8 +186,8 @@ def test_changed_and_missing_files_are_named(saved):
         (saved / name).unlink()
         assert_error(DataError, lambda: dptext.TextBank.load(saved), "saved", name, "missing")
         (saved / name).write_bytes(whole)
-        for damage in (cut, flipped, of_another) if name != "config.json" else ():
-            if damage is of_another and name == "README.md":
+        for damage in (cut, flipped, swapped) if name != "config.json" else ():
+            if damage is swapped and name == "README.md":
                 continue  # equal for both banks
             damage(saved, name)
             assert_error(DataError, lambda: dptext.TextBank.load(saved), "saved", name, "get the folder again")
@@ -210,7 +210,7 @@ def without(folder, tensor):
     return tensor_bytes({name: array for name, array in tensors.items() if name != tensor})
 
 
-def with_ranks(folder, ranks):
+def changed_ranks(folder, ranks):
     tensors, _ = read_tensors(folder / "features.safetensors", source="test")
     return tensor_bytes(tensors | {"ranks": np.array(ranks), "cumulative": np.zeros(len(ranks))})
 
@@ -231,8 +231,8 @@ CRAFTED = {
     "no UTF-8": lambda f: rewritten(f, "texts.txt", "\n".join(TEXTS).encode() + b"\xff\n"),
     "no ranks": lambda f: rewritten(f, "features.safetensors", without(f, "ranks")),
     "no mean": lambda f: rewritten(f, "features.safetensors", without(f, "features.mean")),
-    "ranks of more texts": lambda f: rewritten(f, "features.safetensors", with_ranks(f, [1, 2, 9])),
-    "ranks out of order": lambda f: rewritten(f, "features.safetensors", with_ranks(f, [2, 1, 4])),
+    "ranks of more texts": lambda f: rewritten(f, "features.safetensors", changed_ranks(f, [1, 2, 9])),
+    "ranks out of order": lambda f: rewritten(f, "features.safetensors", changed_ranks(f, [2, 1, 4])),
     "another number of texts": lambda f: announced(f, texts=6),
     "another dimension": lambda f: announced(f, dimension=3),
     "a name that is none": lambda f: announced(f, name=None),

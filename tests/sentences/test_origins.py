@@ -24,11 +24,11 @@ def test_every_segmentation_is_found():
             for rows in product(range(len(TEXTS)), repeat=count):
                 fields.setdefault(" ".join(TEXTS[row] for row in rows), set()).add(rows)
         for text, ways in fields.items():
-            wanted = {way for way in ways if parts is None or len(way) == parts}
+            expected = {way for way in ways if parts is None or len(way) == parts}
             result = parting.ways(text, parts)
             assert len(result) == len(set(result))
             # a way of more than four texts was not enumerated
-            assert {way for way in result if len(way) <= 4} == wanted
+            assert {way for way in result if len(way) <= 4} == expected
             assert parting.counts(text) >= {len(way) for way in ways}
             assert parting.counts(text, 2) == {entry for entry in parting.counts(text) if entry <= 2}
 
@@ -44,7 +44,7 @@ def test_the_number_of_segmentations_is_limited():
     assert len(Parting(["a", "a a"]).ways("a " * 40 + "a")) == 64
 
 
-def _by_enumeration(rewriter, original, private):
+def _enumerated_likelihood(rewriter, original, private):
     """ln P(private | original) over all sequences of texts of the bank."""
     parts = rewriter.parts(original)
     texts, total = rewriter.bank.texts, 0.0
@@ -61,7 +61,7 @@ def test_likelihoods_are_those_of_the_mechanism():
         originals = ["tea", "Milk. Law.", "", "The law. Tea."]
         private = [*dptext.privatize(originals, rewriter, seed=2).texts, "Tea. Milk.", "Tea. Tea.", "", "Coffee."]
         likelihoods = Likelihoods(rewriter, originals, private)
-        target = [[_by_enumeration(rewriter, original, entry) for original in originals] for entry in private]
+        target = [[_enumerated_likelihood(rewriter, original, entry) for original in originals] for entry in private]
         assert likelihoods.shape == (len(private), len(originals))
         assert np.allclose(likelihoods(0, len(private)), target)
         assert np.allclose(likelihoods(1, 3), target[1:3])

@@ -197,7 +197,7 @@ class Running:
         name = name or f"test{next(self._names)}"
         return f"http://127.0.0.1:{self.port}/{name}/{behaviours}/v1"
 
-    def asked(self, url):
+    def requests(self, url):
         """Return the bytes of each request to an address."""
         return self._state(url)["got"]
 
@@ -205,7 +205,7 @@ class Running:
         return self._state(url)["most"]
 
     def bodies(self, url):
-        return [json.loads(entry.partition("\r\n\r\n")[2]) for entry in self.asked(url)]
+        return [json.loads(entry.partition("\r\n\r\n")[2]) for entry in self.requests(url)]
 
     def _state(self, url):
         name = url.split("/")[3]

@@ -52,7 +52,7 @@ def test_texts_come_in_the_order_of_the_calls_from_every_form_of_answer(server):
         texts = endpoint(url, connections=1).propose(REQUEST)
         assert len(set(texts)) == 30
         assert texts == sorted(texts, key=lambda text: int(text.split()[1].rstrip(".")))
-        assert len(server.asked(url)) == 3
+        assert len(server.requests(url)) == 3
     assert endpoint(server.url("cutoff")).propose(Request({}, (), 10)) == ["A whole text."]
 
 
@@ -92,7 +92,7 @@ def test_requests_contain_the_settings_counts_hints_and_examples(server, monkeyp
     source.propose(Request({}, (), 1))
     [body] = server.bodies(url)
     assert {"max_tokens", "seed"}.isdisjoint(body)
-    assert "authorization" not in server.asked(url)[0].lower()
+    assert "authorization" not in server.requests(url)[0].lower()
 
 
 def test_variations_show_the_texts_and_repeat_them_if_there_are_too_few(server):
@@ -128,7 +128,7 @@ def test_temporary_failures_are_retried(server):
         url = server.url(behaviours)
         source = endpoint(url, connections=1)
         assert len(source.propose(Request({}, (), 10))) == 10
-        assert len(server.asked(url)) == source.calls == behaviours.count(",") + 1
+        assert len(server.requests(url)) == source.calls == behaviours.count(",") + 1
 
 
 def test_too_many_failures_raise_one_error_without_the_answer(server):
@@ -163,8 +163,8 @@ def test_final_refusals_are_not_retried(server):
         url = server.url(behaviour)
         with pytest.raises(SourceError, match=expected):
             endpoint(url, connections=1, key=KEY).propose(REQUEST)
-        assert len(server.asked(url)) == 1
-    assert server.asked("http://x/elsewhere") == []  # the target of the redirect
+        assert len(server.requests(url)) == 1
+    assert server.requests("http://x/elsewhere") == []  # the target of the redirect
 
 
 def test_some_failures_leave_the_other_texts(server):
@@ -181,14 +181,14 @@ def test_max_calls_includes_retries(server):
     assert len(source.propose(Request({}, (), 40))) == 20
     assert source.trouble == "all 5 calls are made (max_calls)"
     assert source.propose(REQUEST) == []
-    assert len(server.asked(url)) == source.calls == 5
+    assert len(server.requests(url)) == source.calls == 5
 
 
 def test_an_interrupt_ends_the_calls(server):
     url = server.url("hang")
 
     def interrupt():
-        while not server.asked(url):
+        while not server.requests(url):
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -216,7 +216,7 @@ def test_an_interrupted_run_continues_from_stored_answers(server, tmp_path):
     source = endpoint(url, **options | {"limits": Limits(retries=0, failures=9)})
     texts = source.propose(REQUEST)
     assert len(set(texts)) == 30
-    assert len(server.asked(url)) == source.calls == 1
+    assert len(server.requests(url)) == source.calls == 1
     assert len(source.propose(REQUEST)) == 20  # a repeated request is another call, and one of these fails
     assert stored.read_bytes().startswith(before)
     repeated = endpoint(NO_SERVER, **{name: options[name] for name in ("answers", "about")})
@@ -244,7 +244,7 @@ def test_a_server_that_restarts_at_another_address_repeats_nothing(tmp_path):
         source = endpoint(url, answers=stored)
         assert source.propose(REQUEST) == texts
         assert len(source.propose(Request({}, (), 5))) == 5
-        assert len(second.asked(url)) == 1
+        assert len(second.requests(url)) == 1
 
 
 def test_every_setting_of_a_request_identifies_its_answer(server, tmp_path):
@@ -253,7 +253,7 @@ def test_every_setting_of_a_request_identifies_its_answer(server, tmp_path):
     for other in [{"model": "larger"}, {"temperature": 0.1}, {"max_tokens": 7}, {"about": "else"}, {"seed": 3}]:
         url = server.url("ok")
         endpoint(url, answers=stored, **other).propose(REQUEST)
-        assert len(server.asked(url)) == 3, other
+        assert len(server.requests(url)) == 3, other
 
 
 def test_an_incomplete_last_line_is_ignored(server, tmp_path):
@@ -263,7 +263,7 @@ def test_an_incomplete_last_line_is_ignored(server, tmp_path):
         stored.write_bytes(stored.read_bytes()[:-lost])
         url = server.url("ok")
         repeated = endpoint(url, answers=stored, connections=1).propose(REQUEST)
-        assert len(server.asked(url)) == (1 if lost > 1 else 0)
+        assert len(server.requests(url)) == (1 if lost > 1 else 0)
         assert repeated[:20] == texts[:20]
         assert endpoint(NO_SERVER, answers=stored).propose(REQUEST) == repeated
 
@@ -295,7 +295,7 @@ def test_the_key_is_sent_in_the_header_and_shown_nowhere(server, monkeypatch, ca
         source = endpoint(url, connections=1, limits=NO_RETRIES, **values)
         with pytest.raises(SourceError) as caught:
             source.propose(REQUEST)
-        request = server.asked(url)[0]
+        request = server.requests(url)[0]
         assert request.count(KEY) == 1
         assert f"\r\nauthorization: bearer {KEY}\r\n" in request.lower()
         lines = [repr(source), str(vars(source)), str(caught.value), str(source.parameters()), repr(source._key)]

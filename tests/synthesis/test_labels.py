@@ -37,8 +37,8 @@ def test_a_list_is_one_column_and_unknown_values_are_outside():
 def test_numbers_and_truth_values_have_one_spelling():
     numbers = Labels.of([1, 2.0, "3", 4.5, np.int64(5)])
     assert numbers.values == (("1", "2", "3", "4.5", "5"),)
-    for spelled in (1, 1.0, "1", "1.0", np.int32(1), np.float32(1)):
-        assert numbers.code([spelled]) == 0
+    for value in (1, 1.0, "1", "1.0", np.int32(1), np.float32(1)):
+        assert numbers.code([value]) == 0
     truth = Labels.of([True, False])
     assert [truth.code([entry]) for entry in (True, "true", "True", np.True_, "FALSE", 1)] == [0, 0, 0, 0, 1, OUTSIDE]
 

@@ -1,5 +1,4 @@
-"""No person moves the sum by more than 1, whatever they wrote and in whichever classes; and the sum is what its
-equations say."""
+"""`MomentSum`: the matrix of a user has a norm of at most 1, over all classes, and follows its equations."""
 
 import math
 
@@ -17,18 +16,18 @@ DOCUMENTS = st.lists(st.tuples(st.text(alphabet="ab \ud800é", max_size=8), st.i
 
 
 def total(*people):
-    peoples = MomentSum(SPACE, CLASSES)
-    peoples.add(people)
-    return peoples.cells
+    total = MomentSum(SPACE, CLASSES)
+    total.add(people)
+    return total.cells
 
 
 def squared_length(cells):
-    """Exactly, in Python's integers."""
+    """Return the squared norm as an exact integer."""
     return sum(int(cell) ** 2 for cell in cells.ravel())
 
 
-def by_hand(documents):
-    """Equations (document) and (person), a document at a time."""
+def expected_matrix(documents):
+    """Compute equations (document) and (person), one document at a time."""
     result = np.zeros((CLASSES, 1 + SPACE.dimension))
     for text, code in documents:
         if code >= 0:
@@ -38,22 +37,22 @@ def by_hand(documents):
     return result / length if length > 0 else result
 
 
-def test_a_person_is_what_the_equations_say():
+def test_a_matrix_follows_the_equations():
     documents = [("a b", 0), ("b b c", 2), ("", 2), ("x", -1), ("a", 0)]
-    assert np.abs(total(Someone(*documents)) * CELL - by_hand(documents)).max() < 2 * CELL
+    assert np.abs(total(Someone(*documents)) * CELL - expected_matrix(documents)).max() < 2 * CELL
 
 
 @settings(max_examples=100)
 @given(DOCUMENTS, st.integers(1, 5))
-def test_nobody_is_longer_than_one_whatever_they_wrote(documents, chunk):
+def test_the_norm_of_a_user_is_at_most_one(documents, chunk):
     cells = total(Someone(*documents, chunk=chunk))
     assert squared_length(cells) <= 2**48
-    assert np.abs(cells * CELL - by_hand(documents)).max() < 2 * CELL
+    assert np.abs(cells * CELL - expected_matrix(documents)).max() < 2 * CELL
 
 
 @settings(max_examples=50)
 @given(st.lists(DOCUMENTS, max_size=5), DOCUMENTS, st.randoms())
-def test_the_sum_moves_by_one_persons_matrix_to_the_last_bit(others, documents, random):
+def test_the_sum_changes_by_exactly_the_matrix_of_one_user(others, documents, random):
     people = [Someone(*other) for other in others]
     alone = total(Someone(*documents))
     with_them = [*people, Someone(*documents, chunk=3)]
@@ -61,21 +60,21 @@ def test_the_sum_moves_by_one_persons_matrix_to_the_last_bit(others, documents, 
     assert (total(*with_them) - total(*people) == alone).all()
 
 
-def test_somebody_who_writes_without_end_counts_once():
+def test_a_user_with_many_documents_has_norm_one():
     for count in [1, TEXTS_AT_ONCE - 1, TEXTS_AT_ONCE, 3 * TEXTS_AT_ONCE + 1]:
         cells = total(Someone(*[("a b", 1)] * count, chunk=777))
         assert 0.999**2 * 2**48 < squared_length(cells) <= 2**48
-        assert np.abs(cells * CELL - by_hand([("a b", 1)])).max() < 3 * CELL
+        assert np.abs(cells * CELL - expected_matrix([("a b", 1)])).max() < 3 * CELL
 
 
-def test_documents_of_no_class_are_as_if_they_were_not_there():
+def test_documents_without_a_class_are_ignored():
     assert (total(Someone(("a", -1), ("b", -1))) == 0).all()
     assert (total(Someone(("a", 1), ("b", -1))) == total(Someone(("a", 1)))).all()
     assert MomentSum(SPACE, CLASSES).add([Someone(), Someone(("a", -1))]) == 2
 
 
-def test_classes_do_not_cost_one_by_one():
-    """Somebody in all classes has length 1 in all, not in each: the twin that clips row by row is sqrt(K) long."""
+def test_the_norm_covers_all_classes_together():
+    """The known-broken version that clips each row separately has a norm of sqrt(K)."""
     documents = [("a", code) for code in range(CLASSES)]
     assert squared_length(total(Someone(*documents))) <= 2**48
     row_by_row = sum(total(Someone(document)) for document in documents)

@@ -1,4 +1,4 @@
-"""What a model is asked holds what it may, and an answer of any form gives its texts or nothing."""
+"""Prompts contain public text only; answers of every form are parsed into texts."""
 
 import json
 
@@ -8,23 +8,23 @@ from hypothesis import strategies as st
 from dptext.synthesis.prompts import Request, batches, proposal, texts_of, variation
 
 
-def test_a_line_without_a_value_is_left_out():
-    _, requested = proposal(Request({}, (), 3), 3)
-    assert "How many: 3" in requested
+def test_lines_without_a_value_are_left_out():
+    _, prompt = proposal(Request({}, (), 3), 3)
+    assert "How many: 3" in prompt
     for absent in ("label", "frequent", "Examples", "What they are"):
-        assert absent not in requested
-    _, requested = proposal(Request({"topic": "sports"}, ("game",), 3, ("One.",)), 3, about="news")
+        assert absent not in prompt
+    _, prompt = proposal(Request({"topic": "sports"}, ("game",), 3, ("One.",)), 3, about="news")
     for present in ("topic: sports", "game", '["One."]', "What they are: news"):
-        assert present in requested
+        assert present in prompt
 
 
-def test_braces_in_values_are_nothing_but_braces():
-    _, requested = variation(["{count} {0} {x.y}"], Request({"{a}": "{b}"}, (), 1))
-    assert '["{count} {0} {x.y}"]' in requested
-    assert "{a}: {b}" in requested
+def test_braces_in_values_are_kept():
+    _, prompt = variation(["{count} {0} {x.y}"], Request({"{a}": "{b}"}, (), 1))
+    assert '["{count} {0} {x.y}"]' in prompt
+    assert "{a}: {b}" in prompt
 
 
-def test_answers():
+def test_texts_are_found_in_answers_of_every_form():
     for answer, texts in [
         ('["One.", "Two."]', ["One.", "Two."]),
         ('{"texts": ["One.", "Two."]}', ["One.", "Two."]),
@@ -47,12 +47,12 @@ def test_answers():
         assert texts_of(answer, 10) == texts
 
 
-def test_garbage_gives_nothing():
+def test_other_answers_give_no_text():
     for garbage in ["", " \n", "[]", "{}", "null", "17", "[1, 2]", "[[[", '{"error": 3}', "[" * 9999]:
         assert texts_of(garbage, 10) == []
 
 
-def test_no_more_texts_than_asked_for_and_none_that_was_cut():
+def test_texts_are_limited_and_cut_texts_dropped():
     assert texts_of('["One.", "Two."]', 1) == ["One."]
     assert texts_of("One.\nTwo.\nThr", 10, is_cut=True) == ["One.", "Two."]
     assert texts_of("1. One.\n2. Tw", 10, is_cut=True) == ["One."]
@@ -61,18 +61,18 @@ def test_no_more_texts_than_asked_for_and_none_that_was_cut():
 
 @settings(max_examples=50)
 @given(st.text() | st.text(alphabet='[]{}",:\\ \n1.-a`'))
-def test_any_answer_is_read(answer):
+def test_every_answer_is_parsed(answer):
     for text in texts_of(answer, 5):
         assert text.strip() == text != ""
         text.encode()
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=("C",)))))
-def test_a_list_of_json_comes_back(texts):
+def test_json_lists_are_parsed_exactly(texts):
     assert texts_of(json.dumps(texts), 100) == [text.strip() for text in texts if text.strip()][:100]
 
 
-def test_a_long_answer_takes_no_longer_for_its_form():
+def test_parsing_takes_linear_time():
     for hard in ["<think>" * 50_000, "```" * 100_000, "[ " * 100_000, '["' * 100_000, "1. " * 100_000]:
         texts_of(hard, 5)  # would take hours, if it took the square of its length
 

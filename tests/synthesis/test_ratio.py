@@ -11,7 +11,7 @@ B = 0.2
 
 
 def released(vectors, classes, count, *, sigma, generator, b=B):
-    """The sums of rows [b, sqrt(1 - b^2) v], and noise."""
+    """Return noisy sums of rows [b, sqrt(1 - b^2) v]."""
     rows = np.hstack([np.full((len(vectors), 1), b), math.sqrt(1 - b * b) * vectors])
     sums = np.stack([rows[classes == index].sum(axis=0) for index in range(count)])
     return sums + sigma * generator.normal(size=sums.shape)
@@ -22,7 +22,7 @@ def spread(size):
 
 
 def planted(generator, count=4000, size=20, classes=3, gap=0.4, shares=None):
-    """Classes around different means, one covariance; they differ where vectors vary much, as those of texts do."""
+    """Return classes with one covariance whose means differ where vectors vary much, like vectors of texts."""
     centres = gap * np.eye(size)[-classes:]
     labels = generator.choice(classes, size=count, p=shares)
     return centres[labels] + spread(size) * generator.normal(size=(count, size)), labels
@@ -45,7 +45,7 @@ def accuracy(ratio, pool, truth):
 
 
 def test_planted_classes_are_found(generator):
-    """As well as from means that are known: false alarms far below 1e-6 (the accuracy has a deviation of .004)."""
+    """Nearly as accurate as with known means: false alarms far below 1e-6 (the accuracy has a deviation of .004)."""
     ratio, pool, truth = fitted(generator, sigma=4.2)
     centres = 0.4 * np.eye(20)[-3:]
     inverse = np.diag(spread(20) ** -2.0)

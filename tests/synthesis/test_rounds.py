@@ -58,9 +58,9 @@ def test_a_source_gets_labels_hints_and_its_own_texts_only():
     low, high = source.proposed[:2]
     assert (dict(low.label), low.hints, low.examples, low.count) == ({"side": "low"}, ("down",), (), 20)
     assert (dict(high.label), high.hints, high.examples) == ({"side": "high"}, ("up", "above"), ())
-    own = {text for texts in source.written[:2] for text in texts}
+    written = {text for texts in source.written[:2] for text in texts}
     for texts, request in source.varied:
-        assert set(texts) <= own
+        assert set(texts) <= written
         assert request.examples == tuple(texts)[:EXAMPLES]
         assert request.count == 10
 

@@ -401,8 +401,8 @@ def test_a_folder_returns_the_same_distribution(tmp_path):
         loaded = dptext.TextDistribution.load(tmp_path / "earlier")
         assert loaded.features.prior == earlier.features.prior
         # loaded labels are not public: the next release composes them as well
-        again = fitted(labels=loaded.labels, features=loaded.features.blocks[0].encoder)
-        assert again.statement.guarantee == earlier.statement.guarantee
+        repeated = fitted(labels=loaded.labels, features=loaded.features.blocks[0].encoder)
+        assert repeated.statement.guarantee == earlier.statement.guarantee
 
 
 def test_a_changed_or_incomplete_folder_is_refused(tmp_path):
@@ -467,8 +467,8 @@ def test_invalid_arguments_and_inputs_are_refused():
         (lambda: fitted().sample(POOL, 100_000), ParameterError, "100,000"),
         (lambda: fitted().sample([""], 1), ParameterError, "the pool holds no text"),
         (lambda: synthesizer().fit(values, public=values), ParameterError, "documents are also given as the public"),
-        (lambda: fitted(table), ParameterError, "got a table.*user=who"),
-        (lambda: fitted(table, unit="document"), ParameterError, r"got a table.*Document\(text\) for"),
+        (lambda: fitted(table), ParameterError, "got a table"),
+        (lambda: fitted(table, unit="document"), ParameterError, "got a table"),
     ]:
         with pytest.raises(error, match=part) as caught:
             act()

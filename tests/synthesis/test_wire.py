@@ -1,4 +1,4 @@
-"""Nothing private goes over the wire: a server in another process keeps every byte that it gets, and it is all read."""
+"""No private text is sent to a server: another process records every byte, and all of them are searched."""
 
 import re
 
@@ -32,49 +32,48 @@ def server():
 
 
 @pytest.fixture(scope="module")
-def description():
+def distribution():
     fields = {"labels": ["sports", "money"], "column": "topic", "features": dptext.MeanOfWords(VECTORS), "cache": False}
     return dptext.Synthesizer(epsilon=4.0, **fields).fit(PRIVATE, public=POOL)
 
 
-def wire_of(server, description, tmp_path):
-    """Every byte that the server got while texts were generated, and the file of answers."""
+def recorded(server, distribution, tmp_path):
+    """Return the bytes that the server received while texts were generated, and the file of answers."""
     url, kept = server.url("ok,500,ok"), tmp_path / "answers.jsonl"
     source = ChatEndpoint(url, model="tiny", answers=kept, limits=Limits(timeout=60, backoff=0))
-    release = description.generate(source, 40, rounds=3)
+    release = distribution.generate(source, 40, rounds=3)
     assert len(set(release.made["texts"])) == 40
     assert any("no private text" in line for line in release.statement.assumptions)
     assert any("who runs the model's server" in line for line in release.statement.exposed)
-    assert release.statement.guarantee == description.statement.guarantee  # rounds cost nothing
-    got = server.asked(url)
-    assert len(got) > 6
-    return "\n".join(got), kept.read_text()
+    assert release.statement.guarantee == distribution.statement.guarantee  # rounds cost nothing
+    received = server.requests(url)
+    assert len(received) > 6
+    return "\n".join(received), kept.read_text()
 
 
-def test_no_private_text_goes_over_the_wire(server, description, tmp_path):
-    sent, kept = wire_of(server, description, tmp_path)
+def test_no_private_text_goes_over_the_wire(server, distribution, tmp_path):
+    sent, kept = recorded(server, distribution, tmp_path)
     assert not MARKS.search(sent + kept)
     assert "topic: sports" in sent
     assert any(word in sent for word in WORDS)  # a hint
     assert re.search(r"Text \d+ of tiny", sent)  # an own text, to be varied
 
 
-@pytest.mark.parametrize("calls_before", [6, *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 10))])
-def test_a_run_that_stopped_in_some_round_asks_for_nothing_twice(server, description, tmp_path, calls_before):
-    """Without a seed: what is asked for does not depend on the random bits of the choice."""
+@pytest.mark.parametrize("calls_before", [2, 10])
+def test_an_interrupted_run_repeats_no_request(server, distribution, tmp_path, calls_before):
     few = {"texts_per_call": 5, "connections": 1, "limits": Limits(retries=0, failures=1, backoff=0)}
     first, second = server.url(",".join(["ok"] * calls_before + ["500"])), server.url("ok")
     with pytest.raises(SourceError):
-        description.generate(
+        distribution.generate(
             ChatEndpoint(first, model="tiny", answers=tmp_path / "kept", **few), 20, rounds=3, shares="uniform"
         )
     source = ChatEndpoint(second, model="tiny", answers=tmp_path / "kept", **few)
-    assert len(description.generate(source, 20, rounds=3, shares="uniform").made["texts"]) == 20
-    assert len(server.asked(first)) == calls_before + 1
-    assert len(server.asked(second)) == 12 - calls_before
+    assert len(distribution.generate(source, 20, rounds=3, shares="uniform").made["texts"]) == 20
+    assert len(server.requests(first)) == calls_before + 1
+    assert len(server.requests(second)) == 12 - calls_before
 
 
-def test_a_release_whose_hints_are_private_words_is_seen_on_the_wire(server, description, tmp_path, monkeypatch):
+def test_private_hints_would_be_found(server, distribution, tmp_path, monkeypatch):
     monkeypatch.setattr(TextDistribution, "hints", lambda _: dict.fromkeys(("sports", "money"), (PRIVATE[0].text,)))
-    sent, _ = wire_of(server, description, tmp_path)
+    sent, _ = recorded(server, distribution, tmp_path)
     assert MARKS.search(sent)

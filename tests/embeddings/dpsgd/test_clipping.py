@@ -1,4 +1,4 @@
-"""The gradient of a unit is autograd's; its cells are never longer than promised, in whole numbers, whatever comes."""
+"""The gradient of a unit equals that of autograd, and its norm in cells is bounded exactly."""
 
 import math
 
@@ -22,7 +22,7 @@ def tables_of(seed, scale=1.0):
 
 
 def pairs_of(seed, count, negatives=5, words=WORDS):
-    """Few words, so that negative ones come twice; now and then one is missing."""
+    """Return pairs of few words, so that negative words repeat; some are missing."""
     generator = np.random.default_rng(seed)
     pairs = generator.integers(0, words, (count, 2 + negatives)).astype(np.int32)
     pairs[:, 1:] += WORDS
@@ -40,8 +40,8 @@ def gathered(tables, pairs, offsets=None, *, both=True):
     return dense
 
 
-def by_autograd(tables, pairs, offsets=None):
-    """Of the loss as it stands in the paper, in double precision."""
+def autograd_gradient(tables, pairs, offsets=None):
+    """Return the gradient of the loss of the paper in double precision."""
     leaf = torch.tensor(tables.astype(np.float64), requires_grad=True)
     added = np.zeros(len(tables)) if offsets is None else offsets.astype(np.float64)
     loss = torch.zeros((), dtype=torch.float64)
@@ -79,14 +79,14 @@ def test_a_users_gradient_is_that_of_autograd():
         tables, pairs = tables_of(seed), pairs_of(seed, 30)
         duplicates = sum(len(set(row[2:])) < 5 for row in pairs.tolist())
         assert duplicates > 3
-        expected = by_autograd(tables, pairs)
+        expected = autograd_gradient(tables, pairs)
         assert np.abs(gathered(tables, pairs) - expected).max() < 1e-5 * np.abs(expected).max()
 
 
 def test_offsets_and_frozen_words():
     tables, pairs = tables_of(3), pairs_of(3, 20)
     offsets = np.random.default_rng(3).normal(size=2 * WORDS).astype(np.float32)
-    expected = by_autograd(tables, pairs, offsets)
+    expected = autograd_gradient(tables, pairs, offsets)
     assert np.abs(gathered(tables, pairs, offsets) - expected).max() < 1e-5 * np.abs(expected).max()
     contexts = gathered(tables, pairs, offsets, both=False)
     assert not contexts[:WORDS].any()
@@ -96,7 +96,7 @@ def test_offsets_and_frozen_words():
 @pytest.mark.parametrize("clip", [0.5, 3.0, 1e6])
 def test_a_users_clipped_gradient_is_that_of_autograd(clip):
     tables, pairs = tables_of(5), pairs_of(5, 40)
-    expected = by_autograd(tables, pairs)
+    expected = autograd_gradient(tables, pairs)
     expected *= min(1.0, clip / np.linalg.norm(expected))
     result = cells_of(tables, pairs, [len(pairs)], clip) * clip / CELLS
     tolerance = 1e-5 * np.linalg.norm(expected) + 1.01 * clip / CELLS  # numbers are cut to cells, towards zero
@@ -130,7 +130,7 @@ HOSTILE = [0.0, 1e-45, 1e-36, 1e-30, 1.0, 1e10, 1e30, 3e38, math.inf, math.nan]
     words=st.integers(1, WORDS),
     clip=st.sampled_from([1e-20, 1e-3, 1.0, 7.0, 1e20]),
 )
-def test_no_user_adds_more_than_the_length_promised(seed, count, scale, spoiled, words, clip):
+def test_the_norm_of_a_user_is_bounded(seed, count, scale, spoiled, words, clip):
     """In exact integers, for hostile tables and texts."""
     with np.errstate(all="ignore"):
         tables = tables_of(seed) * np.float32(scale)
@@ -145,7 +145,7 @@ def test_the_bound_is_nearly_reached():
     assert sum(int(entry) ** 2 for entry in result.ravel()) > (0.999 * CELLS) ** 2
 
 
-def test_a_user_changes_the_sum_by_his_own_cells_and_nothing_else():
+def test_a_user_changes_the_sum_by_exactly_its_cells():
     tables = tables_of(8, scale=2.0)
     pairs = pairs_of(8, 30)
     ends = [10, 20, 30]
@@ -154,10 +154,9 @@ def test_a_user_changes_the_sum_by_his_own_cells_and_nothing_else():
     assert (cells_of(tables, pairs, ends) - without == alone).all()
 
 
-def test_sums_never_run_over_and_stay_as_near_as_they_were():
-    """A sum at its limit stays there: with and without any one user, the first or the last, two sums are no farther
-    apart than his own cells. (A sum that is cut before each addition, not after it, would pass the limit by what the
-    last user adds, and fall back where one more comes.)"""
+def test_sums_do_not_overflow_and_keep_the_sensitivity():
+    """At the limit, sums with and without a user differ by at most the cells of this user. (A sum that is clamped
+    before each addition, not after it, would exceed the limit by the cells of the last user.)"""
     count = 4000
     tables, pairs = tables_of(9, scale=2.0), pairs_of(9, count)
     ends = np.arange(1, count + 1)
@@ -175,8 +174,8 @@ def test_users_without_pairs_add_nothing():
     assert not cells_of(tables_of(1), np.empty((0, 7), dtype=np.int32), [0, 0, 0]).any()
 
 
-def test_norms_that_are_none():
-    """Invalid norms, and norms for which a vector of length 1 has more cells than float32 can hold."""
+def test_invalid_norms_are_refused():
+    """Invalid norms, and norms for which a vector of norm 1 has more cells than float32 can hold."""
     for norm in [0.0, -1.0, math.nan, math.inf, 1e-40, 1e40, "1"]:
         with pytest.raises(ParameterError, match="clip must be"):
             check_clip(norm)

@@ -1,4 +1,4 @@
-"""Noise in bulk: right to the last digit that counts, normal to its tails, of the promised size over a whole run.
+"""Noise of a training: exact rounding, normal up to its tails, and of the stated scale over a whole run.
 
 Statistical tests have fixed seeds; on fresh ones each would raise a false alarm with probability `ALARM` at most.
 """
@@ -23,7 +23,7 @@ PAIRS = module._PAIRS
 SIGMA = 1.3 * CELLS
 
 
-def made(words, *, marked=False):
+def normal_values(words, *, marked=False):
     out = np.empty(2 * PAIRS)
     normals(words, out, marked)
     return out
@@ -36,7 +36,7 @@ def drawn_words(seed):
 
 
 def exactly(radius_word, angle_word):
-    """The two normals of two words, in 50 digits, straight from the definition."""
+    """Return the two normals of two words in 50 digits, by definition."""
     with mpmath.workdps(50):
         uniform = (mpmath.mpf(int(radius_word) >> 1) + mpmath.mpf(1) / 2) / 2**63
         turn = (mpmath.mpf(module._angle_lead(int(angle_word))) + mpmath.mpf(1) / 2) / 2**63
@@ -45,12 +45,12 @@ def exactly(radius_word, angle_word):
 
 
 @pytest.mark.statistical
-def test_normals_are_right_to_what_the_proof_says():
+def test_normals_have_the_proved_precision():
     words = drawn_words(1)
     words[:8] = [2**64 - 1, 2**64 - 2, 1, 3, 2**39, 2**40 + 7, 2**63, 2**62 - 1]  # the ends of the logarithm
     words[PAIRS : PAIRS + 8] = [0, 2**64 - 1, 2**63, 2**61, 2**62 - 1, 2**62, 3 * 2**61, 5 * 2**60 + 1]
-    values = made(words)
-    certain = ~np.isnan(made(words, marked=True))
+    values = normal_values(words)
+    certain = ~np.isnan(normal_values(words, marked=True))
     # marked: the shortest radius and the smallest leads, below the 2^38 and 2^-12 of the bound
     assert np.flatnonzero(~certain).tolist() == [0, 1, 2, 3, PAIRS, PAIRS + 1, PAIRS + 2, PAIRS + 3]
     for pair in range(PAIRS):
@@ -61,7 +61,7 @@ def test_normals_are_right_to_what_the_proof_says():
         assert abs(first - values[pair]) < 1e-6  # usable even where the bound does not hold
 
 
-def test_the_fallback_reads_the_same_words_in_the_same_way():
+def test_the_fallback_gives_the_same_normals():
     words = drawn_words(2)
     from decimal import Decimal, localcontext
 
@@ -77,11 +77,11 @@ def test_the_fallback_reads_the_same_words_in_the_same_way():
 def many(seed, count):
     words = np.empty(-(-count // (2 * PAIRS)) * 2 * PAIRS, dtype=np.uint64)
     RandomBits(seed).fill(words)
-    return np.concatenate([made(block) for block in words.reshape(-1, 2 * PAIRS)])
+    return np.concatenate([normal_values(block) for block in words.reshape(-1, 2 * PAIRS)])
 
 
 def test_normals_are_normal_and_uncorrelated():
-    """Four tests of `ALARM`; a twin with 1.5 times too little noise, and one without tails, are rejected."""
+    """Four tests of `ALARM`; a known-broken version with 1.5 times less noise is rejected."""
     values = many(3, 1_000_000)
     assert stats.kstest(values, "norm").pvalue > ALARM
     for lag in (1, PAIRS, 100):
@@ -89,7 +89,7 @@ def test_normals_are_normal_and_uncorrelated():
     assert stats.kstest(values[:10_000] / 1.5, "norm").pvalue < ALARM
 
 
-def test_tails_go_on_beyond_what_a_short_uniform_allows():
+def test_tails_exceed_those_of_short_uniforms():
     """Of normals from 24-bit uniforms none is beyond 5.77 standard deviations, where a normal is with 8e-9. Here, given
     a radius beyond 5.77 (the 24 leading bits of its word are 0), the rest of its energy is exponential, as it should
     be.
@@ -98,14 +98,14 @@ def test_tails_go_on_beyond_what_a_short_uniform_allows():
     RandomBits(4).fill(words)
     words = words.reshape(-1, 2 * PAIRS)
     words[:, :PAIRS] >>= np.uint64(24)
-    values = np.array([made(word) for word in words])
+    values = np.array([normal_values(word) for word in words])
     energy = (values[:, :PAIRS] ** 2 + values[:, PAIRS:] ** 2).ravel() / 2
     beyond = energy - 24 * math.log(2)
     assert beyond.min() >= 0
     assert np.sqrt(2 * energy.max()) > 6.9
     assert np.abs(values).max() > 6.5
     assert stats.kstest(beyond, "expon").pvalue > ALARM
-    assert stats.kstest(np.minimum(beyond, 2.0), "expon").pvalue < ALARM  # a twin that is cut at 6.1
+    assert stats.kstest(np.minimum(beyond, 2.0), "expon").pvalue < ALARM  # known-broken: cut at 6.1
     angles = np.arctan2(values[:, PAIRS:], values[:, :PAIRS]).ravel() / (2 * math.pi)
     assert stats.kstest(angles % 1, "uniform").pvalue > ALARM
 
@@ -119,8 +119,8 @@ def sums_of(tables, rows, cells):
     return sums
 
 
-def test_what_moves_the_tables_is_the_rounded_sum_of_cells_and_noise():
-    """Against the same words in 50 digits: every number is on the grid, the nearest one to cells + sigma Z."""
+def test_tables_move_by_the_rounded_sum_of_cells_and_noise():
+    """Compare with 50 digits: every number is the grid point nearest to cells + sigma Z."""
     noise, rows = CellNoise(SIGMA), np.array([3, 0], dtype=np.int32)
     tables = np.zeros((5, 300), dtype=np.float32)
     cells = np.random.default_rng(5).integers(-(2**20), 2**20, (2, 300)).astype(np.int32)
@@ -137,8 +137,8 @@ def test_what_moves_the_tables_is_the_rounded_sum_of_cells_and_noise():
     assert not tables[[1, 2, 4]].any()
 
 
-def test_what_is_in_doubt_is_settled_to_the_same_number(monkeypatch):
-    """With doubt everywhere all numbers go the long way, pair by pair; hardly any ever would."""
+def test_doubtful_numbers_are_settled_exactly(monkeypatch):
+    """With a large margin of doubt, every number is computed exactly, pair by pair."""
     rows = np.arange(3, dtype=np.int32)
     cells = np.random.default_rng(7).integers(-(2**20), 2**20, (3, 201)).astype(np.int32)
     cells[0] >>= 5
@@ -158,7 +158,7 @@ def test_what_is_in_doubt_is_settled_to_the_same_number(monkeypatch):
 
 
 def run_of_noise(steps, *, key):
-    """The noise of a whole run on which nobody had any influence, in standard deviations."""
+    """Return the noise of a whole run without users, in standard deviations."""
     rates = np.linspace(1.0, 0.1, steps)
     tables = np.zeros((20_000, 100), dtype=np.float32)
     output = Tables(tables, rates, CellNoise(SIGMA))
@@ -172,7 +172,7 @@ def fresh(step, use):
 
 
 def reused(step, use):
-    """A counter that is used twice: one step of twenty has the noise of the step before it."""
+    """Known-broken: one step of twenty has the noise of the step before it."""
     return fresh(step - (step == 14), use)
 
 
@@ -181,7 +181,7 @@ def within_half_a_percent(values):
     return abs(float((values.astype(np.float64) ** 2).mean()) - 1) < 0.005
 
 
-def test_the_noise_of_a_whole_run_has_the_promised_size():
+def test_the_noise_of_a_whole_run_has_the_stated_scale():
     assert within_half_a_percent(run_of_noise(20, key=fresh))
 
 

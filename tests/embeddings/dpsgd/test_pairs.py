@@ -1,4 +1,4 @@
-"""Pairs stand near each other in one document of one user; negative words come by public rank; keys decide, alone."""
+"""Pairs lie within a window of one document; negative words follow public weights; keys determine every draw."""
 
 import numpy as np
 from scipy import stats
@@ -17,16 +17,16 @@ def drawing(window=2, negatives=5, kept=None, weights=None, unknown=WORDS - 1):
     return PairDrawing.of(kept, weights, unknown=unknown, window=window, negatives=negatives)
 
 
-def of_one(text, count=20_000, key=KEYS[0], **options):
+def pairs_of(text, count=20_000, key=KEYS[0], **options):
     rows = np.array(text, dtype=np.int32)
     pairs, ends = drawing(**options).draw_users(rows, np.array([0]), np.array([len(rows)]), np.array([key]), count)
     assert ends.tolist() == [len(pairs)]
     return pairs
 
 
-def test_pairs_stand_in_the_window_within_a_document():
+def test_pairs_lie_in_the_window_within_a_document():
     text = [0, 1, -1, 2, 3, END, 4, 5, END, END, 6, END]
-    results = {(word, other - WORDS) for word, other, *_ in of_one(text).tolist()}
+    results = {(word, other - WORDS) for word, other, *_ in pairs_of(text).tolist()}
     near = {(0, 1), (1, 2), (2, 3), (4, 5)}  # 0 and 2 are three apart; -1 is no word but has its place
     assert results == near | {(other, word) for word, other in near}
 
@@ -34,7 +34,7 @@ def test_pairs_stand_in_the_window_within_a_document():
 def test_nearer_words_come_more_often():
     """Weights 3, 2, 1 in a window of 3. One test of `ALARM`."""
     text = [*range(40), END]
-    pairs = of_one(text, window=3)
+    pairs = pairs_of(text, window=3)
     distances = np.abs(pairs[:, 0] - (pairs[:, 1] - WORDS))
     inner = (pairs[:, 0] >= 3) & (pairs[:, 0] < 37)
     counts = np.bincount(distances[inner], minlength=4)[1:]
@@ -44,7 +44,7 @@ def test_nearer_words_come_more_often():
 
 def test_negative_words_follow_their_weights():
     """One test of `ALARM`, against the weights; another power is rejected."""
-    pairs = of_one([3, 4, END], count=20_000)
+    pairs = pairs_of([3, 4, END], count=20_000)
     assert ((pairs[:, 2:] == NONE) | (pairs[:, 2:] >= WORDS)).all()
     draws = pairs[:, 2:][pairs[:, 2:] != NONE] - WORDS
     assert (WORDS - 1) not in draws  # the unknown word
@@ -65,11 +65,11 @@ def test_frequent_words_are_left_out_at_both_ends():
     kept = np.ones(WORDS)
     kept[0] = 0.1
     text = [0, 1] * 50 + [END]
-    pairs = of_one(text, kept=kept, window=1)
+    pairs = pairs_of(text, kept=kept, window=1)
     share = float(((pairs[:, 0] == 0) | (pairs[:, 1] == WORDS)).mean())
     assert share == 1.0  # every pair has a 0
     text = [0, 1, 2, 3] * 50 + [END]
-    pairs = of_one(text, kept=kept, window=1)
+    pairs = pairs_of(text, kept=kept, window=1)
     for column, row in ((0, 0), (1, WORDS)):
         count = int((pairs[:, column] == row).sum())
         # of the eight kinds of pairs two have the 0 at this end (chance .1 each), two at the other end
@@ -79,16 +79,16 @@ def test_frequent_words_are_left_out_at_both_ends():
 
 def test_texts_without_pairs_have_none():
     for text in [[], [END], [END] * 5, [-1, -1, END], [7, END], [7, END, 8, END], [-1, 7, -1, END]]:
-        assert len(of_one(text, count=100)) == 0
+        assert len(pairs_of(text, count=100)) == 0
 
 
 def test_one_word_a_million_times():
-    pairs = of_one([7] * 1_000_000 + [END], count=500)
+    pairs = pairs_of([7] * 1_000_000 + [END], count=500)
     assert len(pairs) == 500
     assert (pairs[:, :2] == [7, WORDS + 7]).all()
 
 
-def test_a_users_pairs_hang_on_his_key_and_texts_alone():
+def test_pairs_depend_on_the_key_and_texts_of_the_user_only():
     texts = [np.array([*range(start, start + 8), END], dtype=np.int32) for start in (0, 10, 20)]
     output = drawing()
 
@@ -102,7 +102,7 @@ def test_a_users_pairs_hang_on_his_key_and_texts_alone():
     together = of(0, 1, 2)
     assert of(2, 0) == {user: together[user] for user in (0, 2)}
     assert of(1)[1] == together[1]
-    assert of_one(texts[0], count=30, key=KEYS[1])[:, :2].tolist() != [pair[:2] for pair in together[0]]
+    assert pairs_of(texts[0], count=30, key=KEYS[1])[:, :2].tolist() != [pair[:2] for pair in together[0]]
 
 
 def test_every_pair_of_a_corpus_has_one_slot():

@@ -1,4 +1,4 @@
-"""Sampling rates for levels, the published accountant beside what is true, and coins of the chance that is stated."""
+"""Sampling rates of levels, the published accountant and the true epsilon, and exact sampling probabilities."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def participation():
     return personal_participation(LEVELS, delta=1e-6, steps=1000, noise_multiplier=1.5, default="standard")
 
 
-def test_rates_are_those_of_the_check_values_and_keep_each_level(participation):
+def test_rates_match_published_values_and_the_epsilon_of_each_level(participation):
     expected = {"strict": 0.00946, "standard": 0.0260, "open": 0.0625}
     assert participation.rates == pytest.approx(expected, rel=0.005)
     for level, epsilon in LEVELS.items():
@@ -39,7 +39,7 @@ def test_rates_are_those_of_the_check_values_and_keep_each_level(participation):
 
 
 @pytest.mark.slow
-def test_from_a_rate_the_noise_follows_and_the_largest_level_has_it():
+def test_a_rate_determines_the_noise_of_the_largest_level():
     result = personal_participation({"a": 1.0, "b": 8.0}, delta=1e-6, steps=1000, sampling_rate=0.05)
     assert result.noise_multiplier == 1.273
     assert result.rates["b"] == 0.05
@@ -47,7 +47,7 @@ def test_from_a_rate_the_noise_follows_and_the_largest_level_has_it():
     assert result.default == "a"
 
 
-def test_bad_arguments_say_what_was_expected():
+def test_invalid_arguments_are_refused():
     for arguments, message in [
         ({"levels": LEVELS}, "either sampling_rate or noise_multiplier"),
         ({"levels": LEVELS, "sampling_rate": 0.1, "noise_multiplier": 1.0}, "and not both"),
@@ -60,7 +60,7 @@ def test_bad_arguments_say_what_was_expected():
 
 
 @pytest.mark.slow
-def test_each_level_of_a_training_has_its_statement():
+def test_each_level_of_a_training_has_a_statement():
     vectors = load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-1, 2], [-2, 1]]))
     documents = [
         Document("a cup of tea", user=str(n), attributes={"wish": ("strict", "open")[n % 2]}) for n in range(9)
@@ -69,21 +69,21 @@ def test_each_level_of_a_training_has_its_statement():
     model = SkipGram(vectors, epsilon=values, level="wish", public_users=20, seed=1).fit(documents)
     strict, other = (model.statements_[level] for level in ("strict", "open"))
     assert strict.epsilon <= 1.0 < other.epsilon <= 8.0
-    assert model.statement_ == other  # what holds for everybody
+    assert model.statement_ == other
     assert "level 'strict'" in strict.neighbours
     assert "level" not in other.neighbours
 
 
-def test_the_published_accountant_claims_an_eighth_of_what_is_spent():
+def test_the_published_accountant_claims_an_eighth_of_the_true_epsilon():
     account = PublishedAccount(noise_multiplier=5.0, lot=128, taken_part=1000, samples=1, delta=1e-5)
     assert account.claimed == pytest.approx(5.7, abs=0.05)
     assert account.true == pytest.approx(46.2, abs=0.05)
     several = PublishedAccount(noise_multiplier=5.0, lot=128, taken_part=1000, samples=4, delta=1e-5)
-    assert several.claimed == account.claimed  # however many samples he has
+    assert several.claimed == account.claimed  # for any number of samples
     assert several.true > 4 * account.true
 
 
-# -- coins ----------------------------------------------------------------------------------------------------
+# -- sampling -------------------------------------------------------------------------------------------------
 
 
 def likely(count, trials, chance):
@@ -128,7 +128,7 @@ def test_chances_are_rounded_down():
         assert threshold(rate) == expected
 
 
-def test_everybody_and_nobody():
+def test_rates_of_one_and_no_users():
     assert users((1.0,), np.zeros(1000)).tolist() == list(range(1000))
     assert users((0.5,), []).tolist() == []
 

@@ -1,4 +1,4 @@
-"""What is added up does not depend on how it is kept: numbers of 16 bits, and of 32 where these are too few."""
+"""`Sums`: numbers of 16 and 32 bits add up to the same values as numbers of 64 bits."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -13,7 +13,7 @@ EDGES = [0, 1, -1, 2**15 - 1, -(2**15 - 1), 2**15, -(2**15), 2**16, CELLS, -CELL
 
 
 def plainly(total, parts):
-    """Added up in 64 bits, cut after each addition."""
+    """Add in 64 bits and clamp after each addition."""
     return np.clip(total + np.trunc(parts.astype(np.float64)).astype(np.int64), -MOST, MOST)
 
 
@@ -26,7 +26,7 @@ def plainly(total, parts):
 def test_sums_are_those_of_64_bits(seed, touched, scale):
     generator = np.random.default_rng(seed)
     sums, expected = Sums.of(ROWS, ROWS, DIMENSION), np.zeros((ROWS, DIMENSION), dtype=np.int64)
-    for step in range(2):  # the second one finds what the first one left behind
+    for step in range(2):  # the second step finds the sums of the first one
         for rows in touched:
             parts = generator.integers(-scale, scale + 1, (len(rows), DIMENSION)).astype(np.float32)
             edges = generator.random(parts.shape) < 0.1
@@ -42,7 +42,7 @@ def test_sums_are_those_of_64_bits(seed, touched, scale):
             expected[:] = 0
 
 
-def test_sums_are_cut_where_they_end():
+def test_sums_are_clamped():
     sums, row = Sums.of(2, 2, DIMENSION), np.array([1], dtype=np.int32)
     put(sums, row, np.full((1, DIMENSION), MOST - 5, dtype=np.int32))
     add_cells(sums, row, np.full((1, DIMENSION), CELLS, dtype=np.float32), np.ones(1))

@@ -1,4 +1,4 @@
-"""Steps on the tables: which rows move, and by how much."""
+"""`Tables`: rows that move in a step, and by how much."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ SIGMA = 1.5 * CELLS
 RATES = np.array([1.0, 0.5, 2.0, 0.25, 1.0]) / SIGMA
 
 
-def test_word_vectors_that_are_not_trained_stay_as_they_are():
+def test_untrained_word_vectors_stay_fixed():
     start = np.arange(24, dtype=np.float32).reshape(6, 4)
     tables = Tables(start.copy(), RATES, CellNoise(SIGMA), both=False)
     for step, bits in enumerate(RandomBits(1).spawn(5)):
