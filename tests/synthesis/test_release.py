@@ -264,7 +264,7 @@ def test_force_charges_again_unless_it_resumes():
 def test_a_refused_charge_leaves_no_output():
     Ledger.create(BOOK, epsilon=1, delta=1e-5)
     assert_refused(RefusedError, f"{PEOPLE} of {PEOPLE}", ledger=BOOK)
-    assert_refused(ParameterError, "a seed voids the promise", ledger=BOOK, changes={"seed": 1})
+    assert_refused(ParameterError, "a seed voids the guarantee", ledger=BOOK, changes={"seed": 1})
     assert names() == sorted([*START, BOOK])
     assert not Ledger(BOOK).releases()
 
@@ -524,8 +524,8 @@ def test_equal_budgets_for_another_unit_are_told_apart():
     assert earlier(Path("elsewhere"), plan) is None
     assert earlier(FOLDER, plan).statement.release_id == release_id
     other = synthesizer(unit="document").plan(Pool([Path("pool.txt")]))
-    assert other.promise.guarantee == plan.future_statement.guarantee
-    assert dict(other.promise.parameters) == dict(plan.future_statement.parameters)
+    assert other.future_statement.guarantee == plan.future_statement.guarantee
+    assert dict(other.future_statement.parameters) == dict(plan.future_statement.parameters)
     with pytest.raises(ParameterError, match="unit"):
         earlier(FOLDER, other)
     assert_error(ParameterError, lambda: source.describe(FOLDER, synthesizer(), plan), "is there already")

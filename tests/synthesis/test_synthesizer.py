@@ -112,7 +112,7 @@ def test_order_and_foreign_labels_do_not_change_the_release():
 def test_earlier_releases_are_composed():
     labels = fitted(labels=learned()).statement
     assert labels.guarantee == ApproxDP(2.5, 1e-6 + 1e-7)
-    assert any("counted in" in entry for entry in labels.exposed)
+    assert any("included above" in entry for entry in labels.exposed)
     by_column = fitted(labels={"label": learned(), "stars": [1]}).statement
     assert by_column.guarantee == labels.guarantee
     assert "promise_of_labels of label" in by_column.parameters
@@ -120,7 +120,7 @@ def test_earlier_releases_are_composed():
     assert vectors.guarantee == labels.guarantee
     assert "promise_of_vectors" in vectors.parameters
     assumed = " ".join(vectors.assumptions)
-    assert "counted in above" in assumed
+    assert "included above" in assumed
     assert "none was computed" not in assumed
     twice = fitted(features=[released_vectors(), released_vectors()]).statement
     assert twice.guarantee == vectors.guarantee  # one release, whose words are used twice
@@ -426,7 +426,7 @@ def test_a_changed_or_incomplete_folder_is_refused(tmp_path):
         lambda texts: [[len(text), text.count("a"), 1.0] for text in texts], dimension=3, name="lengths"
     )
     fitted(features=encoder).save(folder, replace=True)
-    with pytest.raises(DataError, match="give the same one as encoder="):
+    with pytest.raises(DataError, match="the same one as encoder="):
         dptext.TextDistribution.load(folder)
     assert dptext.TextDistribution.load(folder, encoder=encoder).features.dimension == 3
 
