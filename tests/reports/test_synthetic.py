@@ -1,6 +1,5 @@
-"""A page about a synthetic corpus: what is on it, what is the owner's alone, and no text of who was described."""
+"""Reports on a synthetic corpus: their contents, the numbers for the owner only, and noise that is missing."""
 
-import re
 from importlib.util import find_spec
 
 import numpy as np
@@ -18,8 +17,8 @@ from dptext.synthesis import synthesizer
 from repeated import same_draws
 from reports.corpora import SECRET, edit, make
 
-pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
+MORE = "More was measured with the original texts; those numbers are the owner's and not on this card.\n\n"
 
 
 @pytest.fixture(scope="module")
@@ -36,145 +35,98 @@ def report(folder, name="made.jsonl", **more):
 
 @pytest.fixture(scope="module")
 def alone(folder):
-    """What anybody can make."""
+    """A report on the release and public data."""
     return report(folder, public=[folder / "pool.txt"], command="dptext report made.jsonl")
 
 
 @pytest.fixture(scope="module")
 def everything(folder):
-    """What the owner can make."""
-    return report(
-        folder,
-        public=[folder / "pool.txt"],
-        original=folder / "in.jsonl",
-        held_out=folder / "held.jsonl",
-        user="who",
-        command="dptext report made.jsonl --original private/in.jsonl --held-out private/held.jsonl",
-    )
-
-
-def headings(report):
-    return re.findall(r"<h2>(.*?)</h2>", report.html())
+    """A report with the original and the held-out texts."""
+    files = {"original": folder / "in.jsonl", "held_out": folder / "held.jsonl", "public": [folder / "pool.txt"]}
+    return report(folder, **files, user="who", command="dptext report made.jsonl --original private/in.jsonl")
 
 
 @pytest.mark.usefixtures("same_draws")
-def test_a_page_of_the_owner_holds_all_of_it(everything):
-    assert not everything.refuted
-    assert everything.has_owner_numbers
-    assert headings(everything) == [
-        "Recommendation",
-        "Guarantee",
-        "Attacks",
-        "Utility",
-        "Details",
-    ]
-    assert "This page is for the owner of the data" in everything.html()
-
-
-def test_a_model_of_the_corpus_stands_beside_every_trivial_way(everything):
+def test_a_model_of_the_corpus_is_compared_with_every_baseline(everything):
+    assert not everything.refuted and everything.has_owner_numbers
     result = {entry.name.partition(":")[0]: entry for entry in everything.utility}
-    assert list(result) == [
-        "trained on the corpus",
-        "trained on original texts",
-        "trained on original texts, as many as the corpus has",
-        "the release alone",
-        "the nearest label name",
-        "random texts of the pool, labelled by the release",
-        "random texts of the pool, labelled by label names",
-        "the corpus with its labels shuffled",
+    assert [(name, entry.texts, entry.is_rival) for name, entry in result.items()] == [
+        ("trained on the corpus", 60, False),
+        ("trained on original texts", 400, False),
+        ("trained on original texts, as many as the corpus has", 60, False),
+        ("the release alone", None, True),
+        ("the nearest label name", None, True),
+        ("random texts of the pool, labelled by the release", 60, True),
+        ("random texts of the pool, labelled by label names", 60, True),
+        ("the corpus with its labels shuffled", 60, True),
     ]
-    assert [entry.is_rival for entry in everything.utility] == [False] * 3 + [True] * 5
-    assert all(entry.owner_only for entry in everything.utility)
-    assert result["trained on the corpus"].score.value > 0.9
-    assert result["the release alone"].score.value > 0.9
-    for name in ("the nearest label name", "random texts of the pool, labelled by label names"):
-        assert result[name].score.value > 0.9  # the names lie among their words here
+    assert all(entry.owner_only and entry.detail.startswith("macro-F1 ") for entry in everything.utility)
+    for name in (*list(result)[:1], *list(result)[3:5], "random texts of the pool, labelled by label names"):
+        assert result[name].score.value > 0.9  # the names of labels lie among their words here
     assert result["the corpus with its labels shuffled"].score.value < result["trained on the corpus"].score.value
     assert "tested on 200 held-out texts" in result["trained on the corpus"].detail
-    assert [entry.texts for entry in everything.utility] == [60, 400, 60, None, None, 60, 60, 60]
-    assert [name for name, entry in result.items() if entry.lead] == [
-        "the release alone",
-        "random texts of the pool, labelled by the release",
-    ]
-    parameters = {answer.topic: answer for answer in answers(everything)["utility"]}
-    assert "A model trained on as many original texts (60) is right for" in parameters["use"].words
-    assert parameters["selection"].words.startswith("Selecting texts adds nothing that this test shows: a model")
-    assert "compared with" in parameters["selection"].words
-    assert all(entry.detail.startswith("macro-F1 ") for entry in everything.utility)
+    assert [name for name, entry in result.items() if entry.lead] == [*list(result)[3:4], *list(result)[5:6]]
+    topics = {answer.topic: answer for answer in answers(everything)["utility"]}
+    assert "A model trained on as many original texts (60) is right for" in topics["use"].words
+    assert topics["selection"].words.startswith("Selecting texts adds nothing that this test shows: a model")
 
 
-def test_who_is_in_it_is_attacked_beside_what_the_noise_allows(everything, alone):
+def test_membership_is_attacked_and_compared_with_the_bound_of_the_noise(everything, alone):
     assert [attack.attack for attack in everything.attacks] == ["membership (knows everybody else)"]
-    [best] = alone.attacks
-    assert best.score.low == best.score.high > 0.5
+    [bound] = alone.attacks
+    assert bound.score.low == bound.score.high > 0.5
     measured = everything.owner_attacks
-    assert {entry.attack for entry in measured} == {"membership (guesses the others)"}
-    assert len(measured) == 4
+    assert [entry.attack for entry in measured] == ["membership (guesses the others)"] * 4
     assert all(entry.detail.startswith("at most 0.") for entry in measured)
     assert "200 members, 50 others" in measured[0].detail
 
 
-def test_what_is_shown_of_the_texts(everything):
+def test_the_texts_are_described_and_compared_with_real_ones(everything):
     corpus = everything.corpus
     assert (corpus.texts, corpus.pool, corpus.more_labels) == (60, 512, 0)
     assert {label.name for label in corpus.labels} == {"drinks", "rules"}
     assert sum(label.count for label in corpus.labels) == 60
     assert all(label.real == 0.5 and len(label.samples) == 3 for label in corpus.labels)
-    rows = {entry.name: entry for entry in corpus.spread}
+    rows = {entry.name.partition(":")[0]: entry for entry in corpus.spread}
     assert rows["distinct texts"].corpus == "60 of 60"
     assert rows["share of the pool that is used"].corpus == f"{100 * 60 / 512:.1f}%"
     measures = [name for name in MEASURES if name != "MAUVE" or find_spec("mauve")]
-    assert [entry.owner_only for entry in corpus.spread] == [False] * 4 + [True] * len(measures)
-    rows = {name.partition(":")[0]: entry for name, entry in rows.items()}
     assert [*rows][4:] == measures
+    assert [entry.owner_only for entry in corpus.spread] == [False] * 4 + [True] * len(measures)
 
-    def mean(name, of):
-        return float(getattr(rows[name], of).partition(" ± ")[0])
+    def mean(name, kind):
+        return float(getattr(rows[name], kind).partition(" ± ")[0])
 
     assert mean("precision", "pool") < mean("precision", "corpus") < mean("precision", "real")
-    assert mean("distinct-2", "corpus") < mean("distinct-2", "real")  # which name a secret
+    assert mean("distinct-2", "corpus") < mean("distinct-2", "real")  # real texts contain the secret
     assert "5 draws of 60 texts: mean" in rows["precision"].detail
 
 
-def test_without_originals_the_page_is_for_everybody(alone):
-    assert not alone.has_owner_numbers
-    assert alone.utility == []
+def test_shared_numbers_do_not_depend_on_the_originals(everything, alone):
+    assert not alone.has_owner_numbers and alone.utility == []
     assert all(label.real is None for label in alone.corpus.labels)
     assert not any(entry.real or entry.owner_only for entry in alone.corpus.spread)
-    assert "This page is for the owner" not in alone.html()
-
-
-def test_the_card_is_the_same_whether_originals_had_a_part_or_not(everything, alone):
-    """Not even the draws of what may be shared follow from how many original rows there are."""
-    shared, owned = alone.card(), everything.card()
-    assert "more was measured" in owned.lower()
-    more = "More was measured with the original texts; those numbers are the owner's and not on this card.\n\n"
-    assert shared == owned.replace(more, "")
+    assert "This page is for the owner" in everything.html() and "This page is for the owner" not in alone.html()
+    card = everything.card()
+    assert MORE in card and alone.card() == card.replace(MORE, "")
     for word in ("Fréchet", "two-sample", "real texts", "held", "trained on", "guesses the others", "private/"):
-        assert word not in owned
-
-
-def test_no_private_word_is_on_page_or_card(everything, alone):
+        assert word not in card
     for entry in (everything, alone):
         assert SECRET not in entry.html() + entry.card()
 
 
 @pytest.mark.usefixtures("same_draws")
-def test_a_corpus_without_labels(folder):
+def test_a_corpus_without_labels_pool_or_users_gets_notes(folder):
     make(folder, "plain.jsonl", columns=(), n=40)
-    result = report(
-        folder,
-        "plain.jsonl",
-        public=[folder / "pool.txt"],
-        original=folder / "in.jsonl",
-        held_out=folder / "held.jsonl",
-    )
-    assert result.utility == []
+    result = report(folder, "plain.jsonl", original=folder / "in.jsonl", held_out=folder / "held.jsonl")
+    assert result.utility == [] and not result.refuted
     assert [label.name for label in result.corpus.labels] == ["all texts"]
-    assert any("no labels" in note for note in result.notes)
-    assert any("no column names them" in note for note in result.notes)
+    assert not any(entry.pool for entry in result.corpus.spread)
+    for words in ("no labels", "no column names them", "not compared with the public pool", "name the column of users"):
+        assert any(words in note for note in result.notes), words
     assert "<h3>Texts of the corpus</h3>" in result.html()
-    assert not result.refuted
+    notes = report(folder, label="topic").notes
+    assert "No model was trained: name real texts to test it on (--original)." in notes
 
 
 @pytest.mark.slow
@@ -182,32 +134,13 @@ def test_a_corpus_without_labels(folder):
 def test_two_columns_of_labels_are_classes_together(folder):
     make(folder, "two.csv", columns=("topic", "stars"), n=60, unit="document", epsilon=8.0)
     result = report(folder, "two.csv", public=[folder / "pool.txt"], original=folder / "in.jsonl")
-    assert len(result.corpus.labels) == 6
+    assert len(result.corpus.labels) == 6 and not result.refuted
     assert result.utility[0].name == "trained on the corpus"
     assert "the other half of the original texts" in result.utility[0].detail
     assert any("was not attacked: --held-out" in note for note in result.notes)
-    assert not result.refuted
 
 
-def test_without_the_pool_it_is_not_compared_with_it(folder):
-    result = report(folder)
-    assert not any(entry.pool for entry in result.corpus.spread)
-    assert any("not compared with the public pool" in note for note in result.notes)
-    assert "public pool</th>" not in result.html()
-
-
-def test_its_own_label_may_be_named(folder):
-    result = report(folder, label="topic")
-    assert "No model was trained: name real texts to test it on (--original)." in result.notes
-
-
-def test_a_promise_that_does_not_hold_is_on_top(folder, tmp_path):
-    output = make(tmp_path)
-    edit(statement_path(output), sigma=0.9)
-    report = dptext.report(output, seed=1)
-    assert report.refuted
-    assert "NO: the guarantee was refuted" in report.html()
-
+# -- noise ---------------------------------------------------------------------------------------------------------
 
 BROKEN = {
     "no noise": lambda cells, _sigma, _bits: cells * CELL,
@@ -218,39 +151,37 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_release_without_its_noise_is_refuted(name, tmp_path, monkeypatch):
-    """On the grid, by the grid; with the original, also if its numbers were rounded to the grid."""
+    """By the grid; with the original texts, also if its numbers were rounded to the grid."""
     monkeypatch.setattr(synthesizer, "noisy_matrix", BROKEN[name])
     output = make(tmp_path)
     owner = {"original": tmp_path / "in.jsonl", "user": "who"}
     for options in {}, owner, {**owner, "held_out": tmp_path / "held.jsonl"}:
-        report = dptext.report(output, seed=1, **options)
-        failed = {check.name for check in report.checks if check.passed is False}
+        result = dptext.report(output, seed=1, **options)
+        failed = {check.name for check in result.checks if check.passed is False}
         of_grid, of_noise = name != "no noise, on the grid", bool(options) and name != "floating-point noise"
         assert ("the numbers lie on the grid of the stated noise" in failed) == of_grid
         assert ("the noise has the stated distribution" in failed) == of_noise
-        assert report.refuted == (of_grid or of_noise)
-        decision = recommendation(report, to_recipient=True)
-        assert decision.good is (False if report.refuted else None)
-        assert "the guarantee was refuted" in report.card() or "cannot show that this noise" in report.card()
+        assert result.refuted == (of_grid or of_noise)
+        assert recommendation(result, to_recipient=True).good is (False if result.refuted else None)
+        assert "the guarantee was refuted" in result.card() or "cannot show that this noise" in result.card()
 
 
-def test_an_honest_release_is_consistent_and_too_few_numbers_show_no_more(folder, alone, everything):
-    [expected] = [answer for answer in answers(alone)["guarantee"] if answer.topic == "held"]
-    assert expected.words.startswith(
-        "CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot show"
-    )
-    assert expected.good is None
-    [compared] = [answer for answer in answers(everything)["guarantee"] if answer.topic == "held"]
-    assert (compared.words, compared.good) == (expected.words, None)
+def test_a_false_statement_is_refuted_and_an_honest_release_is_consistent(tmp_path, alone, everything):
+    output = make(tmp_path)
+    edit(statement_path(output), sigma=0.9)
+    false = dptext.report(output, seed=1)
+    assert false.refuted and "NO: the guarantee was refuted" in false.html()
+    for result in (alone, everything):
+        [held] = [answer for answer in answers(result)["guarantee"] if answer.topic == "held"]
+        assert held.words.startswith("CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot")
+        assert held.good is None
     [noise] = [check for check in everything.checks if check.owner_only]
     assert noise.passed is None and "too few numbers for a conclusion" in noise.detail
-    unnamed = report(folder, original=folder / "in.jsonl")
-    assert any("name the column of users" in note for note in unnamed.notes)
 
 
 @pytest.mark.parametrize("scale", [0.9, 1.0, 1.1])
-def test_noise_of_another_scale_is_seen(scale):
-    """Too much of it is no proof against a release: the file may be of other people."""
+def test_noise_of_another_scale_is_noticed(scale):
+    """Too much of it does not refute a release: the file may be of other people."""
     exact, sigma, count = np.ones((12, 500)), 3.0, 30 if scale == 1 else 3
     for seed in range(count):
         matrix = noisy_matrix((exact / CELL).astype(np.int64), scale * sigma, RandomBits(seed))
@@ -261,7 +192,7 @@ def test_noise_of_another_scale_is_seen(scale):
     assert check_noise(exact + laplace, exact, sigma).passed is False
 
 
-def test_noise_that_is_missing_in_a_part_or_shared_is_seen():
+def test_noise_that_is_missing_in_a_part_or_shared_is_noticed():
     exact, sigma = np.ones((4, 300)), 3.0
     matrix = noisy_matrix((exact / CELL).astype(np.int64), sigma, RandomBits(1))
     assert check_noise(matrix, exact, sigma).passed is True
@@ -270,27 +201,21 @@ def test_noise_that_is_missing_in_a_part_or_shared_is_seen():
     shared[:] = matrix[0]
     assert check_noise(without_counts, exact, sigma).passed is False
     assert check_noise(shared, exact, sigma).passed is False
+    few = check_noise(matrix[:3, :7], exact[:3, :7], sigma)
+    assert few.passed is None and "too few numbers" in few.detail
+    assert check_noise(exact[:3, :7], exact[:3, :7], sigma).passed is False
 
 
-def test_few_numbers_conclude_nothing():
-    exact, sigma = np.ones((3, 7)), 3.0
-    matrix = noisy_matrix((exact / CELL).astype(np.int64), sigma, RandomBits(1))
-    assert check_noise(matrix, exact, sigma).passed is None
-    assert "too few numbers" in check_noise(matrix, exact, sigma).detail
-    assert check_noise(exact, exact, sigma).passed is False
-
-
-def test_what_a_corpus_has_not_is_refused(folder, tmp_path):
-    with pytest.raises(ParameterError, match=r"known \(topic\): leave group and label out"):
-        report(folder, label="who", group="stars")
-    with pytest.raises(ParameterError, match="leave group out"):
-        report(folder, label="topic", group="stars")
-    with pytest.raises(ParameterError, match="held_out needs original"):
-        report(folder, held_out=folder / "held.jsonl")
-    with pytest.raises(ParameterError, match="must be different files"):
-        report(folder, original=folder / "in.jsonl", held_out=folder / "in.jsonl")
-    with pytest.raises(ParameterError, match="is a description: make a report about a corpus"):
-        report(folder, "made.jsonl.distribution")
+def test_unsuitable_options_are_refused(folder, tmp_path):
+    for options, message in [
+        ({"label": "who", "group": "stars"}, r"known \(topic\): leave group and label out"),
+        ({"label": "topic", "group": "stars"}, "leave group out"),
+        ({"held_out": folder / "held.jsonl"}, "held_out needs original"),
+        ({"original": folder / "in.jsonl", "held_out": folder / "in.jsonl"}, "must be different files"),
+        ({"name": "made.jsonl.distribution"}, "is a description: make a report about a corpus"),
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            report(folder, **options)
     output = tmp_path / "made.jsonl"
     output.write_bytes((folder / "made.jsonl").read_bytes())
     statement_path(output).write_bytes(statement_path(folder / "made.jsonl").read_bytes())

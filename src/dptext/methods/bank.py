@@ -18,7 +18,6 @@ from dptext.calibration.reidentification import bank_epsilon
 from dptext.errors import DataError, ParameterError
 from dptext.evaluation.utility import Predictions, predictions
 from dptext.intervals import Estimate, mean_of_people, share
-from dptext.io.batches import display_name
 from dptext.methods import base, checks
 from dptext.methods import preview as numbers
 from dptext.methods.attacks import Attack, AttackInputs, AttackResult, infer_attribute, link_by_words, linkage_result
@@ -47,8 +46,6 @@ class BankExamination(RowExamination):
     """Texts replaced by one or several texts of a public bank."""
 
     def run(self) -> None:
-        if self.config.vectors is not None:
-            raise ParameterError(f"{display_name(self.data)} contains texts of a bank: leave vectors out")
         self._rewriter = rewriter_from_statement(self.statement, self.config.bank)
         self._draw_checks: list[Check] = []
         super().run()
