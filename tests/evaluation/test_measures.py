@@ -1,52 +1,116 @@
-"""Measures agree with scikit-learn, blind guesses do not pass for models, and intervals cover.
+"""Folds and measures: people are in one fold, measures agree with scikit-learn, and intervals cover.
 
-The bootstrap is an approximation: intervals of 95 per cent are asked to cover at least 92, and a correct one fails
-that with probability below 1e-6. Intervals over rows, for people with many rows, are far below.
+The bootstrap is an approximation: intervals of 95 per cent are required to cover at least 92, and a correct one fails
+with probability below 1e-6. Intervals over rows, for people with many rows, are far below.
 """
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
 from dptext.errors import ParameterError
-from dptext.evaluation.measures import measure
+from dptext.evaluation.measures import Fold, check_folds, make_folds, measure
+
+# -- folds ---------------------------------------------------------------------------------------------------------
 
 
-def enough(hits, trials, share=0.92):
-    return stats.binomtest(hits, trials, share, alternative="less").pvalue > 1e-6
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=8, max_size=40),
+    count=st.integers(2, 4),
+    mixed=st.booleans(),
+    seed=st.integers(0, 10),
+)
+def test_a_person_is_never_on_both_sides(sizes, count, mixed, seed):
+    people = np.repeat(np.arange(len(sizes)), sizes)
+    targets = (np.arange(people.size) if mixed else people) % 2
+    try:
+        folds = make_folds(targets, people=people, count=count, seed=seed)
+    except ParameterError:  # mixed rows may leave a class to a few people
+        assert mixed
+        return
+    assert np.sort(np.concatenate([fold.test for fold in folds])).tolist() == list(range(people.size))
+    for fold in folds:
+        assert not set(people[fold.train]) & set(people[fold.test])
+        assert np.sort(np.concatenate([fold.train, fold.test])).tolist() == list(range(people.size))
+        assert set(targets[fold.train]) == {0, 1}
 
 
-def test_measures_are_those_of_scikit_learn():
+def test_folds_are_balanced_in_classes_numbers_and_people_and_repeat_under_a_seed():
+    labels = np.repeat([0, 1, 2], [53, 20, 7])
+    for fold in make_folds(labels, count=5, seed=1):
+        assert np.abs(np.bincount(labels[fold.test]) - np.array([53, 20, 7]) / 5).max() < 1
+    numbers = np.random.default_rng(1).normal(size=100)
+    means = [numbers[fold.test].mean() for fold in make_folds(numbers, count=5, classes=False, seed=1)]
+    assert np.std(means) < 0.1 * np.std(numbers) / 20**0.5 * 5
+    generator = np.random.default_rng(2)
+    people = np.repeat(np.arange(300), generator.geometric(1 / 20, size=300))
+    labels = (generator.random(300) < 0.2)[people]
+    folds = make_folds(labels, people=people, count=5, seed=1)
+    shares, sizes = [labels[fold.test].mean() for fold in folds], [fold.test.size for fold in folds]
+    assert max(shares) - min(shares) < 0.02
+    assert max(sizes) - min(sizes) < 0.02 * people.size
+    first, again, other = (make_folds([0, 1] * 50, seed=seed)[0].test.tolist() for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_unsuitable_folds_are_refused():
+    for targets, options, message in [
+        ([0, 1], {}, "folds must be at most the number of rows, 2, got 5"),
+        ([0, 1] * 9, {"count": 1}, "folds must be an integer of at least 2"),
+        ([0] * 18, {}, "targets must hold at least two classes"),
+        ([0] * 18 + [1] * 2, {}, "targets: the rarest class has 2 rows, fewer than 5 folds"),
+        ([0, 1] * 9, {"people": [0, 1] * 9}, "folds must be at most the number of people, 2"),
+        ([0] * 16 + [1] * 4, {"people": [*range(16), 0, 0, 0, 0]}, "the rarest class has 1 people"),
+        ([0, 1] * 9, {"people": [1, 2]}, "people must have one entry for each of 18"),
+        ([0, 1, None] * 9, {}, "targets must have no missing entries, row 2 is missing"),
+        (["a", "b", float("nan")] * 9, {}, "targets must have no missing entries, row 2"),
+        ([[0, 1]] * 9, {}, "targets must be one entry per row"),
+        ([], {}, "targets must be one entry per row"),
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            make_folds(targets, **options)
+    for sides, options, message in [
+        ([([0, 1], [1, 2])], {}, "1 rows on both sides"),
+        ([([], [1])], {}, "empty side"),
+        ([([0], [9])], {}, "outside 0 to 5"),
+        ([([-1], [2])], {}, "outside"),
+        ([([0, 1], [2, 3])], {"people": [0, 1, 1, 2, 3, 4]}, "1 people on both sides"),
+        ([([0], [1]), ([2], [1])], {}, "at most once"),
+        ([], {}, "at least one fold"),
+    ]:
+        folds = [Fold(np.array(train, int), np.array(test, int)) for train, test in sides]
+        with pytest.raises(ParameterError, match=message):
+            check_folds(folds, 6, **options)
+
+
+# -- measures ------------------------------------------------------------------------------------------------------
+
+
+def test_measures_agree_with_scikit_learn():
     generator = np.random.default_rng(1)
     true, predicted = generator.integers(0, 3, size=(2, 200))
     x, y = generator.normal(size=(2, 200))
-    few = {"resamples": 20, "seed": 1}
-    result = {name: measure(name, true, predicted, **few) for name in ("accuracy", "macro-F1")}
-    result |= {name: measure(name, x, y, **few) for name in ("RMSE", "MAE")}
-    expected = {
-        "accuracy": metrics.accuracy_score(true, predicted),
-        "macro-F1": metrics.f1_score(true, predicted, average="macro"),
-        "RMSE": metrics.root_mean_squared_error(x, y),
-        "MAE": metrics.mean_absolute_error(x, y),
-    }
-    baselines = {
-        "accuracy": np.bincount(true).max() / 200,
-        "macro-F1": 1 / 3,
-        "RMSE": x.std(),
-        "MAE": np.abs(x - np.median(x)).mean(),
-    }
-    for name, entry in result.items():
-        assert entry.score.value == pytest.approx(expected[name])
-        assert entry.baseline == pytest.approx(baselines[name])
-        sign = -1 if name in ("RMSE", "MAE") else 1
-        assert entry.gain.value == pytest.approx(sign * (expected[name] - baselines[name]))
+    for name, one, other, expected, baseline, sign in [
+        ("accuracy", true, predicted, metrics.accuracy_score(true, predicted), np.bincount(true).max() / 200, 1),
+        ("macro-F1", true, predicted, metrics.f1_score(true, predicted, average="macro"), 1 / 3, 1),
+        ("RMSE", x, y, metrics.root_mean_squared_error(x, y), x.std(), -1),
+        ("MAE", x, y, metrics.mean_absolute_error(x, y), np.abs(x - np.median(x)).mean(), -1),
+    ]:
+        result = measure(name, one, other, resamples=20, seed=1)
+        assert (result.score.value, result.baseline) == pytest.approx((expected, baseline))
+        assert result.gain.value == pytest.approx(sign * (expected - baseline))
+    # labels are texts of any length, and an answer that is no label is wrong
+    labels, answers = ["a", "bbb", "a", "bbb"], ["a", "a", "a", "cccc"]
+    assert measure("accuracy", labels, answers, resamples=20, seed=1).score.value == 0.5
+    assert measure("macro-F1", ["a", "b"] * 20, ["a", "c"] * 20, resamples=20, seed=1).score.value == 0.5
 
 
-def test_no_blind_guess_has_a_better_macro_f1_than_the_baseline():
-    shares = np.array([0.7, 0.2, 0.1])
-    rows = 300_000
-    generator = np.random.default_rng(2)
+def test_no_guess_without_features_has_a_better_macro_f1_than_the_baseline():
+    shares, rows, generator = np.array([0.7, 0.2, 0.1]), 300_000, np.random.default_rng(2)
     true = generator.choice(3, size=rows, p=shares)
     guesses = [shares, np.ones(3) / 3, [1, 0, 0], [0.8, 0.2, 0.0], [0.6, 0.25, 0.15]]
     results = [metrics.f1_score(true, generator.choice(3, size=rows, p=guess), average="macro") for guess in guesses]
@@ -55,26 +119,13 @@ def test_no_blind_guess_has_a_better_macro_f1_than_the_baseline():
     assert results[2] < 0.28  # the majority class, which would flatter every model
 
 
-def test_labels_may_be_texts_of_any_length_and_answers_outside_are_wrong():
-    result = measure("accuracy", ["a", "bbb", "a", "bbb"], ["a", "a", "a", "cccc"], resamples=20, seed=1)
-    assert result.score.value == 0.5
-    assert measure("macro-F1", ["a", "b"] * 20, ["a", "c"] * 20, resamples=20, seed=1).score.value == 0.5
-
-
-def _people(generator, people=60, rows=25):
-    """Whose row each is, and an accuracy of each person's own."""
-    skill = generator.beta(4, 2, size=people)
-    return np.repeat(np.arange(people), rows), np.repeat(skill, rows)
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["accuracy", "macro-F1", "RMSE"])
 def test_intervals_over_people_cover_and_over_rows_do_not(name):
-    generator = np.random.default_rng(3)
-    trials = 80
+    generator, trials = np.random.default_rng(3), 80
 
     def sample(people):
-        owners, skill = _people(generator, people)
+        owners, skill = np.repeat(np.arange(people), 25), np.repeat(generator.beta(4, 2, size=people), 25)
         true = generator.integers(0, 2, size=owners.size)
         predicted = np.where(generator.random(owners.size) < skill, true, 1 - true)
         if name == "RMSE":
@@ -83,30 +134,27 @@ def test_intervals_over_people_cover_and_over_rows_do_not(name):
 
     owners, true, predicted = sample(10_000)
     whole = measure(name, true, predicted, resamples=2, seed=1).score.value
-    over = {"people": 0, "rows": 0}
+    covered = {"people": 0, "rows": 0}
     for _ in range(trials):
         owners, true, predicted = sample(60)
         kinds = {"people": owners} if name == "RMSE" else {"people": owners, "rows": np.arange(owners.size)}
         for kind, people in kinds.items():
             score = measure(name, true, predicted, people=people, resamples=100, seed=1).score
-            over[kind] += score.low <= whole <= score.high
-    assert enough(over["people"], trials)
+            covered[kind] += score.low <= whole <= score.high
+    pvalues = {kind: stats.binomtest(hits, trials, 0.92, alternative="less").pvalue for kind, hits in covered.items()}
+    assert pvalues["people"] > 1e-6
     if name != "RMSE":  # errors of one person are less alike
-        assert not enough(over["rows"], trials)
+        assert pvalues["rows"] < 1e-6
 
 
-def test_where_nothing_was_learnt_no_gain_is_shown_too_often():
+def test_chance_is_seldom_a_gain_and_a_perfect_score_is_not_certain():
     generator = np.random.default_rng(4)
     alarms = {"accuracy": 0, "macro-F1": 0, "RMSE": 0}
     for _ in range(100):
         true, predicted = (generator.random((2, 120)) < 0.6).astype(int)
         for name in alarms:
             alarms[name] += measure(name, true, predicted, resamples=100, seed=1).gain.low > 0
-    for count in alarms.values():
-        assert stats.binomtest(count, 100, 0.04, alternative="greater").pvalue > 1e-6
-
-
-def test_all_right_is_no_certainty():
+    assert all(stats.binomtest(n, 100, 0.04, alternative="greater").pvalue > 1e-6 for n in alarms.values())
     for name in ("accuracy", "macro-F1"):
         alone = measure(name, [0, 1] * 10, [0, 1] * 10, resamples=50, seed=1).score
         assert (alone.value, alone.high) == (1.0, 1.0)
@@ -115,18 +163,16 @@ def test_all_right_is_no_certainty():
         assert shared.low == pytest.approx(stats.binomtest(5, 5).proportion_ci().low)
 
 
-def test_what_cannot_be_measured_is_named():
-    for name, true, predicted, options, says in [
+def test_unsuitable_values_are_refused():
+    for name, true, predicted, options, message in [
         ("F2", [0, 1], [0, 1], {}, "measure must be one of 'accuracy', 'macro-F1', 'RMSE', 'MAE'"),
         ("accuracy", [0, 1], [0], {}, "predicted must have one entry for each of 2 rows"),
         ("accuracy", [], [], {}, "predicted must be one entry per row"),
         ("accuracy", [0, None], [0, 1], {}, "missing entries"),
         ("RMSE", [0.0, 1.0], [0.0, float("nan")], {}, "predicted must be finite numbers, row 1"),
-        ("MAE", [float("inf"), 1.0], [0.0, 1.0], {}, "true must be finite numbers, row 0"),
         ("MAE", ["a", "b"], [0.0, 1.0], {}, "true must be one number per row"),
-        ("MAE", [[1.0]], [0.0], {}, "true must be one number per row"),
         ("accuracy", [0, 1], [0, 1], {"people": [1]}, "people must have one entry for each of 2 rows"),
         ("macro-F1", [0, 1], [0, 1], {"people": [1, 1]}, "at least two people, got 1"),
     ]:
-        with pytest.raises(ParameterError, match=says):
+        with pytest.raises(ParameterError, match=message):
             measure(name, true, predicted, **options)
