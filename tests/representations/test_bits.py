@@ -151,51 +151,11 @@ CHANNELS = [
 ]
 
 
-def test_bit_outputs_are_unbiased_with_the_stated_error_and_two_thirds_of_it_are_rejected():
-    for randomizer in CHANNELS:
-        dimension, draws = 6, 100_000
-        channel = randomizer.channel(dimension)
-        x = np.array([0.5, -0.5, 0.5, -0.45, 0.2, -0.0866])
-        x /= np.sqrt((x**2).sum())
-        private = channel.sample(np.tile(x, (draws, 1)), RandomBits(3)).astype(np.float64)
-        deviations = (private.mean(axis=0) - x) / (private.std(axis=0) / math.sqrt(draws))
-        # six means and two errors, each nearly normal at 100,000 draws
-        limit = stats.norm.isf(FALSE_ALARM / 2 / 8)
-        assert np.abs(deviations).max() < limit
-        errors = ((private - x) ** 2).sum(axis=1)
-        spread = errors.std() / math.sqrt(draws)
-        # the stated error counts rounding at its worst: here it is known
-        levels = (x + 1) / 2 * (2**channel.bits_a_number - 1)
-        share = levels - np.floor(levels)
-        rounding = 4 * (share * (1 - share)).sum() / (2**channel.bits_a_number - 1) ** 2
-        expected = channel._noise * dimension + rounding
-        assert expected <= channel.expected_squared_error * (1 + 1e-9)
-        assert abs(errors.mean() - expected) < limit * spread + 1e-6
-        assert errors.mean() < 1.02 * channel.expected_squared_error
-        assert abs(errors.mean() - expected / 1.5) > limit * spread
-
-
 def test_one_bit_states_its_error_exactly():
     for dimension in (1, 3, 50):
         expected = OneBit(epsilon=5.0).expected_squared_error(dimension)
         assert expected == pytest.approx(dimension / math.tanh(2.5 / dimension) ** 2 - 1, rel=1e-6)
         assert WeightedBits(epsilon=5.0, bits=1).expected_squared_error(dimension) == expected
-
-
-def test_weighted_second_moments_are_debiased():
-    channel = WeightedBits(epsilon=30.0, bits=3).channel(3)
-    rng = np.random.default_rng(1)
-    codes = rng.integers(0, 8, (100_000, 3))
-    codes[:, 1] = codes[:, 0]
-    vectors = 2 * codes / 7 - 1
-    private = channel.sample(vectors, RandomBits(4)).astype(np.float64)
-    products = private[:, :, None] * private[:, None, :]
-    spread = (products - vectors[:, :, None] * vectors[:, None, :]).std(axis=0) / math.sqrt(len(vectors))
-    debiased = channel.debiased_second_moment(products.mean(axis=0))
-    limit = stats.norm.isf(FALSE_ALARM / 2 / 9)
-    truth = vectors.T @ vectors / len(vectors)
-    assert (np.abs(debiased - truth) < limit * spread).all()
-    assert (np.abs(products.mean(axis=0) - truth).diagonal() > limit * spread.diagonal()).all()  # what was taken off
 
 
 # -- unary encodings -----------------------------------------------------------------------------------------------
@@ -230,21 +190,6 @@ def test_unary_bits_follow_the_law_and_another_is_rejected():
         assert stats.chisquare(counts, wrong * draws).pvalue < FALSE_ALARM
 
 
-@pytest.mark.parametrize("build", UNARY)
-def test_unary_outputs_are_unbiased_with_the_stated_error_and_two_thirds_of_it_are_rejected(build):
-    for dimension in (2, 9, 100):
-        draws = 400_000 // dimension
-        channel = build(epsilon=3.0).channel(dimension)
-        x = np.eye(dimension)[1]
-        private = channel.sample(np.tile(x, (draws, 1)), RandomBits(2)).astype(np.float64)
-        limit = stats.norm.isf(FALSE_ALARM / 2 / (dimension + 2))
-        assert (np.abs(private.mean(axis=0) - x) < limit * private.std(axis=0) / math.sqrt(draws)).all()
-        errors = ((private - x) ** 2).sum(axis=1)
-        spread = limit * errors.std() / math.sqrt(draws)
-        assert abs(errors.mean() - channel.expected_squared_error) < spread
-        assert abs(errors.mean() - channel.expected_squared_error / 1.5) > spread
-
-
 def test_unary_errors_are_the_published_formulas_and_thresholds_are_stated():
     for epsilon in (0.5, 2.0, 5.0):
         half, whole = math.exp(epsilon / 2), math.exp(epsilon)
@@ -262,7 +207,7 @@ def test_unary_errors_are_the_published_formulas_and_thresholds_are_stated():
 
 
 @pytest.mark.parametrize("build", UNARY)
-def test_unary_frequencies_and_second_moments_are_unbiased_and_raw_bits_are_not(build):
+def test_unary_frequencies_are_unbiased_and_raw_bits_are_not(build):
     people, things = 60_000, 12
     randomizer = build(epsilon=2.0)
     channel = randomizer.channel(things)
@@ -273,14 +218,9 @@ def test_unary_frequencies_and_second_moments_are_unbiased_and_raw_bits_are_not(
     spread = math.sqrt(max(channel._variance_of_one, channel._variance_of_zero))
     limit = stats.norm.isf(FALSE_ALARM / 2 / things) * spread / math.sqrt(people)
     assert np.abs(estimate - shares).max() < limit
-    private = randomizer.decode(sent, things).astype(np.float64)
-    np.testing.assert_allclose(private.mean(axis=0), estimate, atol=1e-6)
+    np.testing.assert_allclose(randomizer.decode(sent, things).mean(axis=0, dtype=float), estimate, atol=1e-6)
     assert np.abs(np.unpackbits(sent, axis=1)[:, :things].mean(axis=0) - shares).max() > limit
     assert (randomizer.frequencies(sent[:0], things) == 0).all()
-    debiased = channel.debiased_second_moment(private.T @ private / people)
-    limit = stats.norm.isf(FALSE_ALARM / 2 / things) * (private**2).std(axis=0) / math.sqrt(people)
-    assert (np.abs(debiased.diagonal() - shares) < limit).all()
-    assert (debiased[~np.eye(things, dtype=bool)] == 0).all()
 
 
 # -- bytes ---------------------------------------------------------------------------------------------------------
@@ -306,18 +246,3 @@ def test_sent_bytes_decode_to_the_sample_and_any_bytes_decode(randomizer):
         rubbish[:, -1] ^= 1
         np.testing.assert_array_equal(channel.decode(rubbish), decoded)
         assert not (randomizer.send(np.zeros((50, 11)))[:, -1] & ((1 << unused) - 1)).any()
-
-
-def test_strange_vectors_are_those_of_the_domain():
-    """NaN is 0, infinities are the ends: the same noise gives the same outputs."""
-    strange, plain = [[np.nan, np.inf, -np.inf, 1e300]], [[0.0, 1.0, -1.0, 1.0]]
-    for randomizer in CHANNELS:
-        private = [randomizer.randomize(np.tile(vectors, (500, 1)), seed=1) for vectors in (strange, plain)]
-        assert (private[0] == private[1]).all()
-    strange = [[0.0] * 3, [np.nan] * 3, [np.inf, -np.inf, np.inf], [-1e308, 1e308, 1e308]]
-    for build in UNARY:
-        private = [
-            build(epsilon=1.0).randomize(np.tile(vectors, (200, 1)), seed=1)
-            for vectors in (strange, np.eye(3)[[0, 0, 0, 1]])
-        ]
-        assert (private[0] == private[1]).all()

@@ -19,7 +19,7 @@ from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.representations.bounds import Bound, fit_bound
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder, MeanOfWords
-from dptext.representations.privunit import PrivUnit, PrivUnitG
+from dptext.representations.privunit import PrivUnit
 from dptext.representations.sentence_encoder import SentenceEncoder
 
 TEXTS = ["the doctor lied", "", "7, 8!", "qqqzzz wwwxxx", None, float("nan"), "\ud800", "\0"]
@@ -123,18 +123,6 @@ def test_folder_restores_the_device(device, saved):
     loaded.save(saved.parent / "again")
     for file in saved.iterdir():
         assert file.read_bytes() == (saved.parent / "again" / file.name).read_bytes()
-
-
-@pytest.mark.parametrize("projection", [None, "random", "pca", "supervised"])
-def test_folder_restores_every_projection(small, tmp_path, projection):
-    encoder = MeanOfWords(small)
-    labels = [0, 1] * 50 if projection == "supervised" else None
-    vectors = encoder.encode(list(small.words[:100]))
-    bound = fit_bound(vectors, projection=projection, dimension=projection and 3, labels=labels)
-    for name, randomizer in (("a", PrivUnit(epsilon=0.1)), ("b", PrivUnitG(epsilon=100.0))):
-        device = DeviceEncoder(encoder, bound, randomizer)
-        device.save(tmp_path / name)
-        assert DeviceEncoder.load(tmp_path / name).statement == device.statement
 
 
 def test_folder_has_the_statement_of_the_vectors(small, tmp_path, trained_statement):

@@ -1,9 +1,6 @@
-"""Files of private vectors: one vector per text, noise of the job, kept columns, ledger, and interrupted runs."""
+"""Files of private vectors: noise of the job, kept columns and ledger. Resumed runs are in contracts."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +17,6 @@ from dptext.ledger.ledger import Ledger
 from dptext.release.release import statement_path
 from dptext.representations.device import VECTOR, encode_file, vectors_in
 from dptext.representations.privunit import PrivUnit
-from stopping import HOLD, killed
 
 MARKER = "qsecretq"
 WIDTH = 8
@@ -223,38 +219,6 @@ def test_unstorable_kept_column_is_reported_without_its_text(work, encoder):
             encode_file("in.jsonl", "out.parquet", encoder, keep=["id"])
         assert MARKER not in str(caught.value)
     assert names() == ["in.jsonl"]
-
-
-# -- interrupted ----------------------------------------------------------------------------------------------
-
-
-KILLED = """
-import sys
-sys.path[:0] = {folders!r}
-from test_files import StandIn
-from dptext.representations.device import encode_file
-from dptext.io import batches
-batches.BATCH_ROWS = 500
-encode_file("in.jsonl", sys.argv[1], StandIn(width=32), keep=["id"], seed=7, resume=True)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="there is no kill -9 there")
-def test_killed_run_loses_nothing(work):
-    write("in.jsonl", rows(20_000))
-    (work / "run.py").write_text(HOLD + KILLED.format(folders=[str(parent) for parent in Path(__file__).parents[:2]]))
-    spool = work / ".out.parquet.rows"
-    for share in (0.0, 0.3, 0.6):
-
-        def is_there(minimum=share * 20_000 * 32 * 3):
-            return spool.exists() and spool.stat().st_size > minimum
-
-        killed("run.py", "out.parquet", when=is_there, after=30)
-    for name in ("out.parquet", "whole.parquet"):
-        subprocess.run([sys.executable, "run.py", name], check=True)
-    assert (work / "out.parquet").read_bytes() == (work / "whole.parquet").read_bytes()
-    assert not [name for name in names() if name.startswith(".")]
 
 
 # -- ledger, users and parts --------------------------------------------------------------------------------

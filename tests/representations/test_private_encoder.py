@@ -1,8 +1,5 @@
 """PrivateEncoder: fit declares texts public, transform releases; it works as an estimator without random state."""
 
-import pickle
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
@@ -16,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 import dptext
-from dptext.errors import MissingExtraError, ParameterError, RefusedError
+from dptext.errors import ParameterError, RefusedError
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder, MeanOfWords
 from dptext.representations.private_encoder import PrivateEncoder
@@ -158,16 +155,6 @@ def test_bound_follows_the_randomizer(encoder, tmp_path):
 
 
 @pytest.mark.usefixtures("same_draws")
-def test_encoder_works_in_a_pipeline(encoder):
-    supervised = {"projection": "supervised", "dimension": 2, "public_labels": PUBLIC_LABELS}
-    model = make_pipeline(encoder.set_params(randomizer=PrivUnit(epsilon=50.0), **supervised), LogisticRegression())
-    model.fit(TEXTS, LABELS)
-    assert model.score(TEXTS, LABELS) > 0.9
-    assert model[0].statement_.parameters["public_texts"] == 32
-    assert pickle.loads(pickle.dumps(model)).predict(TEXTS[:3]).shape == (3,)
-
-
-@pytest.mark.usefixtures("same_draws")
 def test_encoder_works_in_a_search(encoder):
     encoder.set_params(projection="supervised", dimension=2, public_labels=PUBLIC_LABELS)
     model = make_pipeline(encoder, LogisticRegression())
@@ -185,14 +172,3 @@ def test_columns_have_names(encoder):
         table = encoder.fit().transform(["a", "b"])
     assert list(table.columns) == [f"privateencoder{place}" for place in range(8)]
     assert isinstance(encoder.transform(["a"]), np.ndarray)
-
-
-def test_missing_scikit_learn_is_reported_with_its_install_line():
-    code = (
-        "import sys; sys.modules['sklearn'] = None; from dptext.errors import MissingExtraError\n"
-        "try: import dptext.representations.private_encoder\n"
-        "except MissingExtraError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'install it with: pip install "dptext[sklearn]"' in done.stdout
-    assert issubclass(MissingExtraError, ImportError)

@@ -8,7 +8,6 @@ from scipy import stats
 
 import dptext
 from dptext.privacy.guarantee import NoGuarantee, PureDP
-from dptext.privacy.randomness import RandomBits
 from dptext.representations.published import DPNR, min_max
 from dptext.representations.registry import randomizer_from_parameters
 
@@ -124,20 +123,6 @@ def test_min_max_takes_any_vector_and_ignores_scale_and_shift():
     assert (scaled.max(axis=1) == 1).all()
     one, other = (values.randomize(vector, seed=5) for vector in (vectors, 1e30 * vectors))
     np.testing.assert_allclose(one, other, atol=1e-3)
-
-
-@pytest.mark.parametrize("options", [SAFE, ONE])
-def test_second_moments_are_debiased(options):
-    draws = 200_000
-    x = np.array([[0.0, 1.0, 0.25]])
-    channel = DPNR(epsilon=2.0, **options).channel(3)
-    private = channel.sample(np.repeat(x, draws, axis=0), RandomBits(4)).astype(float)
-    moments = np.einsum("ni,nj->nij", private, private).reshape(draws, -1)
-    limit = stats.norm.isf(FALSE_ALARM / 18) * moments.std(axis=0) / math.sqrt(draws)
-    target = (x.T @ x).reshape(-1)
-    off = channel.debiased_second_moment(moments.mean(axis=0).reshape(3, 3)).reshape(-1) - target
-    assert (np.abs(off) < limit).all()
-    assert not (np.abs(moments.mean(axis=0) - target) < limit).all()
 
 
 def test_dpnr_works_in_a_private_encoder():
