@@ -1,4 +1,4 @@
-"""Noise in the training loop: that of the release, with a gradient; a learnt budget stays below its cap."""
+"""Noise in the training loop: the noise of the release, with a gradient; a learnt budget stays below its cap."""
 
 import numpy as np
 import pytest
@@ -52,9 +52,9 @@ def test_learnt_budget_scales_the_noise_of_the_cap_with_a_gradient():
     assert noise.share <= 1.0
 
 
-def audited(randomizer, stated):
+def audited(randomizer, claim):
     """At most one false alarm in a million, by `dptext.audit`'s own level."""
-    return dptext.audit(randomizer, stated.statement(2), dimension=2, samples=40_000, seed=1)
+    return dptext.audit(randomizer, claim.statement(2), dimension=2, samples=40_000, seed=1)
 
 
 def test_capped_noise_has_the_guarantee_of_the_cap_and_is_larger():

@@ -1,4 +1,4 @@
-"""The recurrent encoder and its decoder: numpy agrees with torch, and training goes on from a checkpoint."""
+"""The recurrent encoder and its decoder: numpy agrees with torch, and training resumes from a checkpoint."""
 
 import pickle
 import subprocess

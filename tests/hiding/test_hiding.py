@@ -120,7 +120,7 @@ def test_guarantee_is_that_of_the_noise_for_a_public_encoder():
 
 
 def test_training_on_private_texts_is_stated():
-    assert not dptext.HidingEncoder(epsilon=8.0).options.public  # nobody declares private texts public by mistake
+    assert not dptext.HidingEncoder(epsilon=8.0).options.public  # private texts are not declared public by mistake
     assert not dptext.AutoEncoder().options.public
     statement = small(public=False).release_.statement
     assert statement.neighbours == "any two texts, the trained encoder staying the same"

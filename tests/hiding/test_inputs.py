@@ -132,7 +132,11 @@ REFUSALS = [
     (lambda: AUTO.fit([]), DataError, "got none"),
     (lambda: AUTO.fit(np.eye(4)), ParameterError, "trained on texts, got vectors"),
     (lambda: AUTO.fit(["a", "b"]), ParameterError, "no word occurs in two of the texts"),
-    (lambda: hiding(encoder=AUTO, dimension=4).fit(WORDS, **LABELS), ParameterError, "that of the auto-encoder, 6"),
+    (
+        lambda: hiding(encoder=AUTO, dimension=4).fit(WORDS, **LABELS),
+        ParameterError,
+        "dimension must be 6, as in the auto-encoder",
+    ),
     (lambda: dptext.AutoEncoder(words=0), ParameterError, "words must be an integer"),
     (targets(TASK[:5], {"t": OTHER}), ParameterError, "the task has 5 labels for 6 rows"),
     (targets(TASK, {"t": OTHER[:2]}), ParameterError, "the attribute 't' has 2 labels for 6 rows"),

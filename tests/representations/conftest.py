@@ -11,7 +11,7 @@ import dptext
 
 
 class Stub:
-    """In place of a SentenceTransformer: what it was asked, and vectors of the lengths of texts."""
+    """A stand-in for SentenceTransformer: it records its calls and returns vectors of text lengths."""
 
     instances: ClassVar[list] = []
 

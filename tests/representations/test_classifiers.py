@@ -51,12 +51,6 @@ def weights(server):
     return server.device_model().layers[0][0]
 
 
-def test_constructor_stores_its_arguments():
-    fields = {**NoisyClassifier().get_params(), "model": "no such", "channel": 3, "public": "x", "hidden": -1}
-    classifier = NoisyClassifier(**fields)
-    assert classifier.get_params() == fields == vars(classifier)
-
-
 @pytest.mark.usefixtures("same_draws")
 def test_classifier_predicts_noisy_and_clean_vectors():
     server = NoisyClassifier(channel=NOISE).fit(ARRIVED, LABELS)
@@ -67,15 +61,6 @@ def test_classifier_predicts_noisy_and_clean_vectors():
     assert device.score(test, names) == device.score(1000 * test, names) > 0.97
     pipeline = make_pipeline(FunctionTransformer(NOISE.randomize), NoisyClassifier(channel=NOISE))
     assert cross_val_score(pipeline, CLEAN, LABELS, cv=3).mean() > 0.7
-
-
-def test_classifier_is_cloned_and_pickled():
-    fitted = NoisyClassifier(channel=NOISE.channel(8), public=(CLEAN, LABELS)).fit(ARRIVED, LABELS)
-    copy, repeated = clone(fitted), pickle.loads(pickle.dumps(fitted))
-    assert not any(name.endswith("_") for name in vars(copy))
-    for other in (copy.fit(ARRIVED, LABELS), repeated):
-        assert (other.predict(ARRIVED) == fitted.predict(ARRIVED)).all()
-        assert (other.device_model().predict(CLEAN) == fitted.device_model().predict(CLEAN)).all()
 
 
 def test_classifier_takes_noise_from_channel_randomizer_or_statement():

@@ -215,7 +215,7 @@ def test_inconsistent_configuration_is_refused(saved):
         (lambda c: c["randomizer"].update(options={}), "lack epsilon"),
         (lambda c: c.update(version=2), "expected version 1 .* upgrade dptext"),
         (lambda c: c.update(sha256={}), "not the file that config.json announces"),
-        (lambda c: c.update(promise="epsilon 0"), "holds 'promise', which is unknown"),
+        (lambda c: c.update(claim="epsilon 0"), "holds 'claim', which is unknown"),
         (lambda c: c["sha256"].update({"card.md": "0"}), "holds 'sha256.card.md', which is unknown"),
         (lambda c: c["encoder"].update(public=True), "not of one encoder"),
         (lambda c: c["bound"].update(epsilon=1.0), "not of one encoder"),
@@ -296,7 +296,7 @@ def test_every_field_of_the_statement_is_compared_but_the_software(saved, device
             DeviceEncoder.load(saved)
     fields = {field for change in changes for field in change}
     data = json.loads(device.statement.to_json())
-    assert data.keys() - {"schema", "software", "words", "neighbours"} <= fields  # also those of later versions
+    assert data.keys() - {"schema", "software", "words", "neighbours"} <= fields  # also fields of later versions
     near = {**device.statement.parameters, "cap_height": device.channel.height * (1 + 1e-9)}  # a search ends elsewhere
     reseal(saved, "privacy.json", device.statement.replace(parameters=near, software="dptext 0").to_json().encode())
     assert DeviceEncoder.load(saved).statement == device.statement
@@ -307,7 +307,7 @@ def test_save_refuses_places_words_and_randomizers(device, saved, tmp_path, monk
     class Mine(PrivUnit):
         pass
 
-    def with_word(word):
+    def device_of_word(word):
         vectors = dptext.WordVectors(["<unk>", word], [[0.0, 1.0], [1.0, 0.0]])
         return DeviceEncoder(MeanOfWords(vectors), Bound(mean=[0.0, 0.0]), PrivUnit(epsilon=1.0))
 
@@ -318,8 +318,8 @@ def test_save_refuses_places_words_and_randomizers(device, saved, tmp_path, monk
         (lambda: device.save("a\0b"), ParameterError, "the folder must be a path"),
         (lambda: DeviceEncoder.load(7), ParameterError, "the folder must be a path"),
         (lambda: DeviceEncoder.load(tmp_path), DataError, r"config.json is missing"),
-        (lambda: with_word("a\nb").save(new), DataError, "row 1: the word holds a line feed"),
-        (lambda: with_word("\ud800").save(new), DataError, "row 1: .* surrogate"),
+        (lambda: device_of_word("a\nb").save(new), DataError, "row 1: the word holds a line feed"),
+        (lambda: device_of_word("\ud800").save(new), DataError, "row 1: .* surrogate"),
         (lambda: replace(device, randomizer=Mine(epsilon=1.0)).save(new), ParameterError, "only dptext's own"),
     ]:
         with pytest.raises(error, match=message):

@@ -30,7 +30,7 @@ def test_recovered_share_is_that_of_a_regression(epsilon, dimension, within):
     assert text.recovered == pytest.approx(result, rel=within)
     assert text.kept == pytest.approx(VARIANCES[:dimension].sum() / VARIANCES.sum(), rel=0.05)
     variances, whole = VARIANCES[:dimension], VARIANCES.sum()
-    broken = sum(v**2 / (v + text.error / dimension) for v in variances) / whole  # not in the units of what is kept
+    broken = sum(v**2 / (v + text.error / dimension) for v in variances) / whole  # in the wrong unit
     assert broken != pytest.approx(result, rel=within)
 
 

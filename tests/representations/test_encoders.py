@@ -48,7 +48,7 @@ def test_mean_of_words_depends_on_its_text_to_the_last_bit(glove, weighting):
     rows = [row for row, word in enumerate(glove.words) if word.isalpha()]
     words = [glove.words[row] for row in rows]
     texts = [" ".join(words[start : start + start % 90]) for start in range(1500)]
-    texts[700] = " ".join(words)  # longer than what is summed at once
+    texts[700] = " ".join(words)  # longer than the part of a sum
     together = encoder.encode(texts)
     for place in (0, 1, 77, 699, 700, 701, 1023, 1024, 1499):
         np.testing.assert_array_equal(together[place], encoder.encode([texts[place]])[0])

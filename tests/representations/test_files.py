@@ -186,7 +186,7 @@ def test_other_parameters_get_other_noise_under_one_seed(work):
 
 
 def test_file_does_not_show_the_ends_of_blocks(work, encoder, monkeypatch):
-    """A block ends after so many characters of text; a row group that ends there would tell how long they were."""
+    """A block ends after a number of characters; a row group that ends there would reveal the length of texts."""
     monkeypatch.setattr(batches, "BATCH_CHARACTERS", 300)
     monkeypatch.setattr("dptext.representations.device._ROW_GROUP", 16)
     shapes = set()

@@ -14,6 +14,11 @@ from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Channel
 
 
+@pytest.fixture(scope="module")
+def torch():
+    return pytest.importorskip("torch")
+
+
 def exclusive_or(count, seed):
     rng = np.random.default_rng(seed)
     clean = rng.choice([-1.0, 1.0], size=(count, 2))
@@ -21,107 +26,67 @@ def exclusive_or(count, seed):
     return clean + rng.normal(scale=0.5, size=clean.shape), clean, labels
 
 
-@pytest.fixture(scope="module")
-def torch():
-    return pytest.importorskip("torch")
+def train(vectors, labels, seed=2, *, seen=None, fresh=None, scale=None, progress=None, **options):
+    usual = {"dropout": 0.0, "learning_rate": 0.1, "hidden": 32, "epochs": 12}
+    known = {name: value for name, value in {"seen": seen, "fresh": fresh}.items() if value is not None}
+    settings = TrainingOptions(**usual | options)
+    return train_mlp(vectors, labels, 2, settings, scale=scale, progress=progress, seed=seed, **known)
 
 
-OPTIONS = {"dropout": 0.0, "learning_rate": 0.1, "hidden": 32, "epochs": 12}
-
-
-def outputs(layers, vectors):
-    (first, bias), (second, other) = layers
-    return np.maximum(vectors @ first + bias, 0) @ second + other
-
-
-def test_training_learns_an_exclusive_or_from_noisy_copies(torch):
+def test_perceptron_learns_an_exclusive_or_and_a_linear_layer_only_a_line(torch):
     noisy, clean, labels = exclusive_or(1000, 1)
-    result = train_mlp(noisy, labels, 2, TrainingOptions(**OPTIONS), seed=2)
-    assert (outputs(result.layers, clean).argmax(axis=1) == labels).all()
-    linear = np.linalg.lstsq(np.column_stack([noisy, np.ones(1000)]), 2.0 * labels - 1, rcond=None)[0]
-    line = (np.column_stack([clean, np.ones(1000)]) @ linear > 0) == labels
-    assert line.mean() < 0.8  # positive control: at best three corners of four
+    (first, bias), (second, other) = train(noisy, labels).layers
+    assert ((np.maximum(clean @ first + bias, 0) @ second + other).argmax(axis=1) == labels).all()
+    line = (clean[:, 0] > 0).astype(np.intp)
+    on_line, on_xor = (clean @ train(noisy, label, hidden=()).layers[0][0] for label in (line, labels))
+    assert (on_line.argmax(axis=1) == line).all()
+    assert (on_xor.argmax(axis=1) == labels).mean() < 0.8
+    for hidden, shapes in [((), [(2, 2)]), (5, [(2, 5), (5, 2)]), ([7, 3], [(2, 7), (7, 3), (3, 2)])]:
+        layers = train(noisy, labels, hidden=hidden, epochs=1).layers
+        assert [weights.shape for weights, _ in layers] == shapes
 
 
 def test_training_repeats_under_a_seed_and_restores_the_generator(torch):
     noisy, _, labels = exclusive_or(200, 3)
-    options = TrainingOptions(**OPTIONS | {"epochs": 3, "dropout": 0.5})
     torch.manual_seed(1)
     before = torch.get_rng_state()
-    one, two = (train_mlp(noisy, labels, 2, options, seed=4) for _ in range(2))
+    one, two, other, fresh = (train(noisy, labels, seed, epochs=3, dropout=0.5) for seed in (4, 4, 5, None))
     assert torch.equal(before, torch.get_rng_state())
     assert one.epochs == two.epochs
     np.testing.assert_array_equal(one.layers[0][0], two.layers[0][0])
-    other = train_mlp(noisy, labels, 2, options, seed=5)
-    assert one.epochs != other.epochs
-    assert train_mlp(noisy, labels, 2, options).epochs != train_mlp(noisy, labels, 2, options).epochs
+    assert one.epochs != other.epochs != fresh.epochs != one.epochs
+    small, large = (train(noisy * scale, labels, epochs=3) for scale in (1.0, 1024.0))  # the noise has any size
+    assert small.epochs == large.epochs
+    np.testing.assert_allclose(small.layers[0][0], 1024 * large.layers[0][0], rtol=1e-6)
+    assert train(noisy, labels, epochs=3, scale=100.0).epochs != small.epochs
 
 
 def test_training_stops_early_and_keeps_the_best_epoch(torch):
-    rng = np.random.default_rng(6)
+    rng, seen = np.random.default_rng(6), []
     vectors, labels = rng.normal(size=(120, 30)), np.arange(120) % 2  # nothing to learn: the held-out loss must rise
-    seen = []
-    options = TrainingOptions(**OPTIONS | {"epochs": 200, "learning_rate": 0.3}, validation_fraction=0.25, patience=4)
-    result = train_mlp(vectors, labels, 2, options, progress=seen.append, seed=7)
+    options = {"epochs": 200, "learning_rate": 0.3, "validation_fraction": 0.25, "patience": 4}
+    result = train(vectors, labels, 7, progress=seen.append, **options)
     assert tuple(seen) == result.epochs
     assert len(seen) == result.best + 4 < 200
     assert min(seen, key=lambda epoch: epoch.held_out).number == result.best
-    assert [epoch.number for epoch in seen] == list(range(1, len(seen) + 1))
     assert seen[-1].loss < seen[0].loss
+    one_row = train(np.eye(5), np.array([0, 0, 0, 0, 1]), epochs=1, validation_fraction=0.9)
+    assert np.isfinite(one_row.epochs[0].loss)  # a class of one row is not held out
 
 
-def test_training_runs_all_epochs_without_held_out_rows_and_takes_fresh_rows(torch):
-    noisy, _, labels = exclusive_or(100, 8)
-    options = TrainingOptions(**OPTIONS | {"epochs": 4}, validation_fraction=0.0)
-    bare = train_mlp(noisy, labels, 2, options, seed=9)
-    assert len(bare.epochs) == bare.best == 4
-    assert all(epoch.held_out is None for epoch in bare.epochs)
-    requested = []
-
-    def fresh(number):
-        requested.append(number)
-        return noisy + number, labels
-
-    assert train_mlp(noisy, labels, 2, options, fresh=fresh, seed=9).epochs != bare.epochs
-    assert requested == [1, 2, 3, 4]
-    one_row = TrainingOptions(**OPTIONS | {"epochs": 1}, validation_fraction=0.9)  # a class of one row is not held out
-    assert np.isfinite(train_mlp(np.eye(5), np.array([0, 0, 0, 0, 1]), 2, one_row, seed=14).epochs[0].loss)
-
-
-def test_training_does_not_depend_on_the_size_of_the_noise(torch):
-    noisy, _, labels = exclusive_or(200, 12)
-    options = TrainingOptions(**OPTIONS | {"epochs": 3})
-    small, large = (train_mlp(noisy * scale, labels, 2, options, seed=13) for scale in (1.0, 1024.0))
-    assert small.epochs == large.epochs
-    np.testing.assert_allclose(small.layers[0][0], 1024 * large.layers[0][0], rtol=1e-6)
-    assert train_mlp(noisy, labels, 2, options, scale=100.0, seed=13).epochs != small.epochs
-
-
-def test_training_has_the_layers_of_its_options(torch):
-    noisy, clean, labels = exclusive_or(1000, 15)
-    for hidden, shapes in [((), [(2, 2)]), (5, [(2, 5), (5, 2)]), ([7, 3], [(2, 7), (7, 3), (3, 2)])]:
-        options = TrainingOptions(**OPTIONS | {"hidden": hidden, "epochs": 1})
-        result = train_mlp(noisy, labels, 2, options, seed=16)
-        assert [weights.shape for weights, _ in result.layers] == shapes
-    line = (clean[:, 0] > 0).astype(np.intp)
-    options = TrainingOptions(**OPTIONS | {"hidden": ()})
-    on_line, on_xor = (clean @ train_mlp(noisy, label, 2, options, seed=18).layers[0][0] for label in (line, labels))
-    assert (on_line.argmax(axis=1) == line).all()
-    assert (on_xor.argmax(axis=1) == labels).mean() < 0.8  # a linear layer learns a line and nothing else
-
-
-def test_learning_rate_decays(torch):
-    noisy, _, labels = exclusive_or(200, 19)
-    settings = ({"epochs": 1}, {"epochs": 3, "learning_rate_decay": 1e-12}, {"epochs": 3})
+def test_training_runs_all_epochs_without_held_out_rows_and_its_rate_decays(torch):
+    noisy, _, labels = exclusive_or(200, 8)
     one, stopped, going = (
-        train_mlp(noisy, labels, 2, TrainingOptions(**OPTIONS | more, validation_fraction=0.0), seed=20).layers[0][0]
-        for more in settings
+        train(noisy, labels, validation_fraction=0.0, **more)
+        for more in ({"epochs": 1}, {"epochs": 3, "learning_rate_decay": 1e-12}, {"epochs": 3})
     )
-    np.testing.assert_allclose(one, stopped, atol=1e-6)
-    assert np.abs(going - one).max() > 0.01
+    assert len(going.epochs) == going.best == 3
+    assert all(epoch.held_out is None for epoch in going.epochs)
+    np.testing.assert_allclose(one.layers[0][0], stopped.layers[0][0], atol=1e-6)
+    assert np.abs(going.layers[0][0] - one.layers[0][0]).max() > 0.01
 
 
-def test_inputs_depend_on_the_epoch(torch):
+def test_inputs_and_further_rows_depend_on_the_epoch(torch):
     noisy, _, labels = exclusive_or(100, 21)
     requested = []
 
@@ -129,11 +94,15 @@ def test_inputs_depend_on_the_epoch(torch):
         requested.append((number, len(vectors)))
         return vectors + number
 
-    options = TrainingOptions(**OPTIONS | {"epochs": 3}, validation_fraction=0.2)
-    result = train_mlp(noisy, labels, 2, options, seen=seen, seed=22)
+    def fresh(number):
+        requested.append((number, "fresh"))
+        return noisy + number, labels
+
+    plain = train(noisy, labels, epochs=2, validation_fraction=0.2)
+    changed = train(noisy, labels, seen=seen, fresh=fresh, epochs=2, validation_fraction=0.2)
     kept = 100 - sum(round(0.2 * count) for count in np.bincount(labels))
-    assert requested == [(0, 100), *((number, kept) for number in range(1, len(result.epochs) + 1))]
-    assert train_mlp(noisy, labels, 2, options, seed=22).epochs != result.epochs
+    assert requested == [(0, 100), (1, kept), (1, "fresh"), (2, kept), (2, "fresh")]
+    assert changed.epochs != plain.epochs
 
 
 # -- noise of a training -------------------------------------------------------------------------------------------

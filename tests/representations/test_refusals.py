@@ -18,7 +18,7 @@ from dptext.representations.cube import CubeChannel, Piecewise, Plan
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder, MeanOfWords
 from dptext.representations.layers import DeviceModel, HidingLayers
-from dptext.representations.networks import TrainingNoise, TrainingOptions, epsilons_of
+from dptext.representations.networks import TrainingOptions, epsilons_of
 from dptext.representations.private_encoder import PrivateEncoder
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR, OME, OUE, SUE, CappedDPText, DPText, mask_words
@@ -53,7 +53,6 @@ def split(texts=TEXTS, labels=("+", "-", "+", "-"), **options):
 
 PARAMETER_ERRORS = {
     "bounds": [
-        (lambda: fit_bound(PUBLIC, bound="squash"), "bound must be one of 'normalise'"),
         (lambda: fit_bound(PUBLIC, dimension=7), "dimension must be an integer from 1 to 4, got 7"),
         (lambda: fit_bound(PUBLIC, dimension=3, projection=None), "needs a projection"),
         (lambda: fit_bound(PUBLIC, projection="supervised"), "labels are for projection='supervised'"),
@@ -76,21 +75,16 @@ PARAMETER_ERRORS = {
             (lambda vectors=vectors: NOISE.randomize(vectors), "vectors must be an array of numbers")
             for vectors in ([["1.5"]], [[1j]], [[1.0], [1.0, 2.0]], [[{}]], np.array([["7", 1.0]], dtype=object))
         ),
-        (lambda: NOISE.randomize(np.array([["2020-01-01"]], dtype="M8[D]")), "array of numbers"),
         (lambda: OneBit(epsilon=1.0).channel(3).send(np.zeros((1, 4)), RandomBits(1)), "vectors of 3 numbers"),
     ],
     "randomizers": [
         (lambda: Gaussian(epsilon=1.0, delta=0.0), "delta must be a number above 0 and below 1, got 0"),
-        (lambda: Gaussian(epsilon=1.0, delta="1e-5"), "a number above 0 and below 1, got another text"),
         (lambda: Laplace(epsilon=1.0, domain="disc"), "'unit sphere', 'unit cube', 'one-hot', got 'disc'"),
         (lambda: Laplace(epsilon=1e-300).channel(4), "choose a larger epsilon"),
-        (lambda: Laplace(epsilon=501.0), "epsilon must be a number above 0 and at most 500"),
         (lambda: WeightedBits(epsilon=1.0, bits=17), "bits must be an integer from 1 to 16"),
-        (lambda: WeightedBits(epsilon=1.0, bits=True), "bits must be an integer from 1 to 16"),
         (lambda: WeightedBits(epsilon=1e-6, bits=16).channel(8), "send fewer bits"),
         (lambda: OneBit(epsilon=1e-4).channel(2**20), "raise epsilon"),
         (lambda: Piecewise(epsilon=1e-10).channel(2), "raise epsilon"),
-        (lambda: OptimizedUnary(epsilon=1e-10).channel(4), "raise epsilon"),
         (lambda: OptimizedUnary(epsilon=1.0).channel(1), "of at least 2, got 1"),
         (lambda: OptimizedUnary(epsilon=1.0).frequencies(np.zeros((3, 4)), 4), "expected uint8"),
         *(
@@ -111,23 +105,17 @@ PARAMETER_ERRORS = {
         (lambda: randomizer_of("OME", epsilon=1.0), "the printed guarantee of OME is false"),
     ],
     "published": [
-        (lambda: OME(epsilon=0.0, **SAFE), "epsilon"),
         (lambda: OME(epsilon=1.0, lambda_=0.5, **SAFE), "lambda_ must be a number from 1 to 10,000, got 0.5"),
-        (lambda: SUE(epsilon=1.0, bits=1, **SAFE), "bits must be an integer from 2 to 16"),
         (lambda: SUE(epsilon=1.0, bits=65, code="one-hot", **SAFE), "bits must be an integer from 2 to 64"),
         (lambda: SUE(epsilon=1.0, bits=4, **SAFE), "integer_bits must be an integer from 0 to 3, got 4"),
-        (lambda: OUE(epsilon=1.0, code="gray", **SAFE), "code must be one of 'sign-magnitude', 'one-hot'"),
-        (lambda: OUE(epsilon=1.0, scores=1, **SAFE), "scores must be one of 'vector', 'public'"),
         (lambda: OME(epsilon=1.0, dimension=50, **SAFE).channel(49), "built for vectors of 50 numbers, got 49"),
         (lambda: OME(epsilon=1.0, **SAFE).statement(), "depends on the dimension"),
         (lambda: OME(epsilon=1.0, **SAFE).channel(1), "at least 2"),
         (lambda: SUE(epsilon=500.0, **SAFE).channel(2), "chances must lie between"),
-        (lambda: DPNR(epsilon=1.0, noise="scalar", **SAFE), "noise must be one of 'per coordinate', 'one scalar'"),
         (lambda: DPNR(epsilon=1.0, **SAFE).channel(1), "at least 2"),
         (lambda: DPText(epsilon=1e-30, **SAFE).channel(4), "choose a larger epsilon"),
         (lambda: CappedDPText(epsilon=2.0, share=1.5, **SAFE), "share"),
         (lambda: mask_words(["a b"]), "no word would be masked"),
-        (lambda: mask_words(["a b"], mu=-0.1), "mu must be a number from 0 to 1"),
         (lambda: mask_words(["a b"], sensitive="smith"), "a list of words, got one string"),
         (lambda: mask_words(["a b"], sensitive=["smith", "..."]), "entry 2 has no word"),
         (lambda: mask_words(["a b"], mu=0.5, mask=" "), "mask must be a token"),
@@ -135,7 +123,6 @@ PARAMETER_ERRORS = {
     ],
     "classifiers": [
         (linear(model="forest"), "model must be one of 'linear', 'mlp'"),
-        (linear(dropout=2), "dropout must be a number"),
         (linear(training="plain"), "is for model='mlp': the linear model knows the noise"),
         (linear(channel="PrivUnit"), "channel must be a Channel, a Randomizer, a PrivacyStatement or None, got str"),
         (linear(channel=NOISE.channel(9)), "vectors of 9 numbers into 9, and 4 arrived"),
@@ -143,14 +130,12 @@ PARAMETER_ERRORS = {
         (linear(public=PUBLIC), "public must be a pair"),
         (linear(public=(PUBLIC[:, :3], LABELS)), "expected vectors of 4 numbers, got 3"),
         (linear(public=(PUBLIC, np.zeros(6))), "public labels must be of the same classes"),
-        (perceptron(training="brave"), "training must be one of 'plain', 'robust', 'adaptive', got 'brave'"),
         (perceptron(training="adaptive", channel=None), "pass the randomizer, or the statement"),
         (perceptron(training="adaptive", channel=CHANNEL), "pass the randomizer, or the statement"),
         (perceptron(training="adaptive", schedule=[1.0]), "a list of 3 epsilons"),
         (perceptron(channel=None), "pass the channel, or training='plain'"),
         (perceptron(channel=NOISE.channel(9)), "takes vectors of 9 numbers, got 4"),
         (perceptron(public=(PUBLIC, LABELS)), "public vectors were given twice"),
-        (lambda: TrainingNoise("none", None, None, schedule=None, epochs=1, seed=None), "training must be one of"),
         (perceptron(training="adaptive", schedule=[1e4] * 3), "above 0 and at most 500"),
         *(
             (lambda schedule=schedule: epsilons_of(schedule, 3), message)
@@ -163,19 +148,14 @@ PARAMETER_ERRORS = {
             ]
         ),
         (lambda: TrainingOptions(hidden="64"), "hidden must be an integer of at least 1, got another text"),
-        (lambda: TrainingOptions(epochs=0), "epochs must be an integer of at least 1, got 0"),
-        (lambda: TrainingOptions(batch_size=2.5), "batch_size must be an integer"),
-        (lambda: TrainingOptions(learning_rate_decay=0.0), "learning_rate_decay must be"),
     ],
     "encoders": [
         (lambda: MeanOfWords("glove-6b-50d"), "expected WordVectors, got str"),
         (lambda: MeanOfWords(WORDS, weighting=5e-324), "weighting must be a finite number of at least 1e-30"),
         (lambda: CallableEncoder(7), "expected a function"),
-        (lambda: CallableEncoder(len, dimension=0), "dimension must be an integer"),
         (lambda: EmbeddingBag(np.zeros((3, 2)), NGrams(buckets=4)), r"shape \(4, d\), got the shape \(3, 2\)"),
         (lambda: EmbeddingBag(np.full((4, 2), np.nan), NGrams(buckets=4)), "must be finite"),
         (lambda: NGrams(max_words=6), "max_words must be an integer from 1 to"),
-        (lambda: NGrams(buckets=1 << 27), "buckets must be an integer from 1 to"),
         (lambda: DeviceEncoder("words", ZERO, NOISE), "encoder must be a TextEncoder, got str"),
         (lambda: DeviceEncoder(LENGTHS, None, NOISE), "bound must be a Bound"),
         (lambda: DeviceEncoder(LENGTHS, ZERO, 8.0), "randomizer must be a Randomizer"),
@@ -185,25 +165,18 @@ PARAMETER_ERRORS = {
             "PrivUnit takes vectors of the unit sphere, the bound 'clip' ends in the unit ball: choose another bound",
         ),
         (lambda: DeviceEncoder(LENGTHS, ZERO, OME(epsilon=1.0, **SAFE)).save("nowhere"), "those with a proof"),
-        (private(bound="squash"), "bound must be one of 'auto'"),
         (private(bound="clip"), "takes vectors of the unit sphere"),
-        (private(projection="umap"), "projection must be one of"),
-        (private(dimension=0), "dimension must be an integer of at least 1"),
         (private(randomizer=8.0), "randomizer must be one of"),
         (private(public_name=5), "public_name must be text"),
         (private(encoder=7), "encoder must be a known name"),
     ],
     "layers": [
         (lambda: DeviceModel((0, 1), ()), "pairs of weights"),
-        (lambda: DeviceModel((0, 1), ((np.eye(2), np.zeros(3)),)), "pairs of weights"),
         (lambda: DeviceModel((0, 1, 2), ((np.eye(2), np.zeros(2)),)), "2 outputs for 3 classes"),
         (lambda: DeviceModel((0, 1), ((np.eye(2), np.zeros(2)),)).predict(np.zeros((1, 3))), "2 numbers, got 3"),
         (lambda: HidingLayers((([[np.nan]], [1.0]),)), "weights of layers must be finite"),
     ],
     "split": [
-        (split(word_dropout=1.0), "word_dropout must be"),
-        (split(ngrams=9), "max_words must be an integer"),
-        (split(dimension=0), "dimension"),
         (split(randomizer="PrivUnit"), "PrivUnit needs epsilon=..."),
         (split(randomizer=OptimizedUnary(epsilon=1.0)), "does not add noise to a vector"),
         (split(randomizer=OME(epsilon=1.0, **SAFE)), "does not add noise to a vector"),

@@ -45,7 +45,7 @@ _DECODER_WEIGHTS |= {"project": "project.weight", "project_bias": "project.bias"
 
 
 class AutoEncoder(ReprMixin):
-    """Train a recurrent encoder to keep what it takes to write a text again (a GRU, as in Beigi et al. 2019).
+    """Train a recurrent encoder from whose vectors a decoder reconstructs the text (a GRU, as in Beigi et al. 2019).
 
     `dptext.HidingEncoder` trains it further, or trains layers on top of it. **The training texts are not protected**,
     see `dptext.HidingEncoder`.

@@ -137,7 +137,7 @@ class HidingEncoder(ReprMixin):
         """Train on data that has no protection.
 
         Args:
-            texts_or_vectors: strings; or an (n, D) array of vectors, those of the encoder if there is one.
+            texts_or_vectors: strings; or an (n, D) array of vectors, from the encoder if there is one.
             task: labels to keep, one per row. None, NaN and "" are missing labels: a row counts where it has a label.
             attributes: by name, labels to hide, one per row.
             user: the user of each row; rows of a user are held out together.
@@ -225,7 +225,7 @@ class HidingEncoder(ReprMixin):
         return self._bounded(texts_or_vectors).astype(np.float32)
 
     def decode(self, vectors: npt.ArrayLike) -> list[str]:
-        """Texts that the decoder writes from (n, d) vectors, such as those of ``transform``: post-processing."""
+        """Texts that the decoder writes from (n, d) vectors, such as private ones: post-processing."""
         self._check_fitted()
         if self.decoder_ is None:
             raise ParameterError("only a recurrent encoder has a decoder: HidingEncoder('gru', ...)")
@@ -280,7 +280,7 @@ class HidingEncoder(ReprMixin):
             return None if source is None else encoder_of(source), None
         if source.options.dimension != options.dimension:
             raise ParameterError(
-                f"dimension must be that of the auto-encoder, {source.options.dimension}, got {options.dimension}"
+                f"dimension must be {source.options.dimension}, as in the auto-encoder, got {options.dimension}"
             )
         return None, source
 

@@ -102,10 +102,10 @@ class HidingOptions(RunOptions):
     the encoder and take several steps per step of the encoder.
 
     Attributes:
-        dimension: d, of the released vectors. Few are better at small budgets.
+        dimension: d, of the released vectors. At small budgets, choose few.
         hidden: units of a hidden layer between encoder and vector; None: a linear map.
         bound: ``"auto"`` (what the randomizer takes), ``"normalise"``, ``"clip"``, ``"cube"``.
-        learn_epsilon: learn an epsilon below that of the randomizer, an `L2Laplace` whose epsilon is the cap c1. The
+        learn_epsilon: learn an epsilon below the cap c1, the epsilon of the randomizer (an `L2Laplace`). The
             statement has the cap (`dptext.representations.additive.CappedLaplace`). With `DPText` as published there
             is no guarantee.
         alpha: weight of the mean loss of the adversaries against the loss of the task; 0: no adversaries.

@@ -32,7 +32,7 @@ SCHEDULES: dict[str, Callable[[int], tuple[float, ...]]] = {
     "noise-rises-10/n": lambda epochs: tuple(10.0 / n for n in range(1, epochs + 1)),
     "noise-falls-10/n": lambda epochs: tuple(10.0 / n for n in range(epochs, 0, -1)),
 }
-"""By name: from the number of epochs to an epsilon per epoch. The first two are those of Zouhri and Abecidan 2021."""
+"""By name: from the number of epochs to an epsilon per epoch. The first two: Zouhri and Abecidan 2021."""
 
 MIN_MAX = "min-max"
 L1_SPHERE = "L1 sphere"
@@ -137,10 +137,10 @@ def train_mlp(
     others = [] if device == "cpu" else [torch.device(device).index or 0]
     with torch.random.fork_rng(devices=others), one_torch_thread(torch):  # the caller's generators stay as they were
         _seed(torch, seed)
-        held, kept = _split_rows(torch.randperm(len(vectors)).numpy(), labels, options.validation_fraction)
+        held_rows, kept = _split_rows(torch.randperm(len(vectors)).numpy(), labels, options.validation_fraction)
         network = perceptron(torch, begin.shape[1], classes, options).to(device)
         optimiser = options.optimiser(torch, network, fused=True)
-        held_out = tensors(begin[held], labels[held])
+        held_out = tensors(begin[held_rows], labels[held_rows])
         history: list[Epoch] = []
         best, minimum, layers = 0, np.inf, layers_of(network, divisor)
         for number in range(1, options.epochs + 1):
@@ -150,7 +150,7 @@ def train_mlp(
                 rows = tuple(torch.cat(pair) for pair in zip(rows, tensors(*fresh(number)), strict=True))
             loss = _one_epoch(torch, network, optimiser, rows, options.batch_size)
             held_loss = None
-            if len(held):
+            if len(held_rows):
                 network.eval()
                 with torch.no_grad():
                     held_loss = float(torch.nn.functional.cross_entropy(network(held_out[0]), held_out[1]))

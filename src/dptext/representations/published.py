@@ -125,12 +125,12 @@ def mask_words(
     tokens = [_tokens(entry, place) for place, entry in enumerate(check_one_column(texts), 1)]  # type: ignore[arg-type]
     words = [[place for place, token in enumerate(split or ()) if _is_word(token)] for split in tokens]
     threshold, total = math.ceil(mu * SCALE), sum(map(len, words))
-    drawn = np.full(total, threshold > 0)
+    all_hidden = np.full(total, threshold > 0)
     if 0 < threshold < SCALE and words:
-        drawn = coins(RandomBits(seed), total, threshold)
+        all_hidden = coins(RandomBits(seed), total, threshold)
     masked: list[str | None] = []
     for split, places in zip(tokens, words, strict=True):
-        hidden, drawn = drawn[: len(places)], drawn[len(places) :]
+        hidden, all_hidden = all_hidden[: len(places)], all_hidden[len(places) :]
         if split is None:
             masked.append(None)
             continue

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import dptext
 from dptext.privacy.guarantee import NoGuarantee, PureDP
 from dptext.representations.published import DPNR, min_max
-from dptext.representations.registry import randomizer_from_parameters
 
 FALSE_ALARM = 1e-6
 SAFE = {"unsafe_as_published": True}
@@ -27,6 +25,8 @@ def test_true_epsilon_is_d_times_the_claim():
         statement = DPNR(epsilon=epsilon, dimension=dimension, **SAFE).statement()
         assert statement.guarantee == PureDP(true)
         assert statement.claimed_epsilon == epsilon
+    one = DPNR(epsilon=1.0, dimension=64, **ONE).statement()
+    assert isinstance(one.guarantee, NoGuarantee) and one.parameters["witness_loss"] == "infinity"
 
 
 @pytest.mark.parametrize(("dimension", "epsilon"), [(64, 1.0), (5, 0.2)])
@@ -82,27 +82,6 @@ def test_one_scalar_reveals_the_vector():
     assert np.abs(entry - entry.min(axis=1, keepdims=True) - target).max() > 5
 
 
-def test_statements_say_why_the_claim_is_false():
-    one, statement = DPNR(epsilon=1.0, dimension=64, **ONE).statement(), DPNR(epsilon=1.0, **SAFE).statement(64)
-    assert isinstance(one.guarantee, NoGuarantee) and math.isinf(one.epsilon)
-    for values, sentences in (
-        (one, ["subtracting the smallest number leaves", "prints epsilon = 1. This is false", "The loss is unbounded"]),
-        (
-            statement,
-            [
-                "This is false: the noise is scaled to a sensitivity of 1",
-                "The proved value is epsilon = 64 (any two vectors of 64 numbers, attained)",
-                "(1, 0, 1, 0, ...) and (0, 1, 0, 1, ...)",
-            ],
-        ),
-    ):
-        text = " ".join(values.explain().split())
-        assert all(sentence in text for sentence in sentences)
-        assert dptext.PrivacyStatement.from_json(values.to_json()) == values
-        repeated = randomizer_from_parameters(values.mechanism, values.parameters)
-        assert repeated.statement(64) == values
-
-
 def test_min_max_takes_any_vector_and_ignores_scale_and_shift():
     values = DPNR(epsilon=1.0, **SAFE)
     strange = [
@@ -123,13 +102,3 @@ def test_min_max_takes_any_vector_and_ignores_scale_and_shift():
     assert (scaled.max(axis=1) == 1).all()
     one, other = (values.randomize(vector, seed=5) for vector in (vectors, 1e30 * vectors))
     np.testing.assert_allclose(one, other, atol=1e-3)
-
-
-def test_dpnr_works_in_a_private_encoder():
-    points = np.random.default_rng(8).normal(size=(60, 12))
-    words = dptext.load_vectors(([f"word{'abcdefghij'[n % 10]}{n}x" for n in range(60)], points))
-    for options, epsilon in ((SAFE, 6.0), (ONE, math.inf)):
-        encoder = dptext.PrivateEncoder(words, DPNR(epsilon=0.5, **options), projection=None).fit()
-        assert encoder.transform([words.words[3], None]).shape == (2, 12)
-        assert encoder.statement_.epsilon == epsilon
-        assert encoder.statement_.claimed_epsilon == 0.5
