@@ -25,7 +25,7 @@ def test_the_target_is_met_and_missed_at_a_slightly_larger_epsilon(options):
         assert calibration.rewriter.parameters() == rewriter.parameters()
         larger = dptext.BankRewriter(bank(), epsilon=calibration.epsilon * 1.01, **options)
         assert larger.relinking(people, parts=parts) > relinking * (1 - 1e-3)
-        # any mechanism: by the epsilon of all that the attacker sees
+        # any mechanism: by the epsilon of all sentences that the attacker sees
         whole = calibration.pure * (parts if options.get("unit") is None else 1)
         assert rate_at_most(whole, people) <= relinking < rate_at_most(whole * 1.002, people)
         assert calibration.pure <= calibration.epsilon

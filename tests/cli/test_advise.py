@@ -43,7 +43,7 @@ def public_vectors_are_read_once(monkeypatch):
 def notes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "notes.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in made_up_rows(people=200, each=1)))
+    path.write_text("".join(json.dumps(row) + "\n" for row in made_up_rows(people=200, texts=1)))
     return path
 
 

@@ -53,8 +53,8 @@ def test_folds_are_balanced_in_classes_numbers_and_people_and_repeat_under_a_see
     shares, sizes = [labels[fold.test].mean() for fold in folds], [fold.test.size for fold in folds]
     assert max(shares) - min(shares) < 0.02
     assert max(sizes) - min(sizes) < 0.02 * people.size
-    first, again, other = (make_folds([0, 1] * 50, seed=seed)[0].test.tolist() for seed in (1, 1, 2))
-    assert first == again != other
+    first, repeated, other = (make_folds([0, 1] * 50, seed=seed)[0].test.tolist() for seed in (1, 1, 2))
+    assert first == repeated != other
 
 
 def test_unsuitable_folds_are_refused():

@@ -14,13 +14,13 @@ SECRET = "zzsecret"
 """Part of every value of the private rows, but for labels and numbers."""
 
 
-SPOKEN = "the visit was long and nobody spoke to us about what came next so we went home"
+SPOKEN = "the visit was long and they spoke to us about the next steps so we went home"
 
 
-def made_up_rows(people=40, each=5):
+def made_up_rows(people=40, texts=5):
     words = SPOKEN.split()
     rows = []
-    for number in range(people * each):
+    for number in range(people * texts):
         text = " ".join(words[(number * 7 + step) % len(words)] for step in range(12 + number % 5))
         rows.append(
             {
@@ -62,7 +62,7 @@ def toy():
 
 @pytest.fixture(scope="session")
 def advise(toy):
-    """`dptext.advise` with the toy texts; the same question again gets the same answer, at once."""
+    """`dptext.advise` with the toy texts; equal questions are computed once."""
     kept = {}
 
     def call(source, *, text=None, user=None, label=None, public=toy, **answers):

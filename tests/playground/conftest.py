@@ -35,6 +35,6 @@ def samples():
 
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
-    """Draw from a seed whatever a test compares with expected numbers."""
+    """Draw all numbers that tests compare from a seed."""
     for module in (synthesis, private_vectors, words):
         monkeypatch.setattr(module, "RandomBits", lambda: RandomBits(11))

@@ -60,7 +60,7 @@ def model():
 @pytest.fixture
 def ask(model):
     """``ask(method, path, ...)``: one request to the application, without a network."""
-    served = _with_port(app(model, TOKEN), 8123)
+    served = serve_at(app(model, TOKEN), 8123)
 
     def send(method, path, **options):
         async def go():
@@ -73,7 +73,7 @@ def ask(model):
     return send
 
 
-def _with_port(served, port):
+def serve_at(served, port):
     async def wrapped(scope, receive, send):
         await served({**scope, "server": ("127.0.0.1", port)}, receive, send)
 
@@ -165,7 +165,7 @@ def test_error_messages_do_not_contain_the_text(ask, caplog, capfd, content, sta
 
 def test_only_the_newest_waiting_request_is_answered(model):
     model.may_continue.clear()
-    served = _with_port(app(model, TOKEN), 8123)
+    served = serve_at(app(model, TOKEN), 8123)
 
     async def go():
         async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url=ORIGIN) as client:

@@ -1,4 +1,4 @@
-"""Previews of word mechanisms: their numbers are those of the mechanisms."""
+"""Previews of word mechanisms: their numbers agree with the mechanisms."""
 
 import numpy as np
 import pytest
@@ -94,7 +94,7 @@ def test_a_larger_epsilon_hides_less(vectors, choice):
 
 
 def test_a_text_without_words_has_no_guarantee(vectors):
-    """Its punctuation remains, whatever the bound between texts of one layout is."""
+    """Its punctuation remains, at any bound between texts of one layout."""
     for text in ("?!... --- ,;:", "123 456 7.5"):
         result = preview(vectors, text)
         assert not result.protects and "there is no guarantee" in result.guarantee

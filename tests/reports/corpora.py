@@ -1,5 +1,4 @@
-"""A small synthetic corpus, its description, what it was made from and what was held out, for tests of what looks at
-them."""
+"""A small synthetic corpus with its description, original texts and held-out texts, for tests of reports and audits."""
 
 import json
 
@@ -24,7 +23,7 @@ ENCODER = dptext.MeanOfWords(vectors())
 
 
 def write_rows(path, count, seed):
-    """Texts of four words of one side, in which two people wrote everything twice; everybody names a secret."""
+    """Texts of four words of one side, two per person; every text contains the secret."""
     generator = np.random.default_rng(seed)
     with path.open("w") as stream:
         for n in range(count):
@@ -63,7 +62,7 @@ def make(folder, name="made.jsonl", *, n=60, columns=("topic",), unit="user", ro
 
 
 def edit(path, **parameters):
-    """Change what a statement says, and nothing else; its digest stays that of the data."""
+    """Change the parameters of a statement, but not its digest of the data."""
     statement = json.loads(path.read_text())
     statement["parameters"].update(parameters)
     path.write_text(json.dumps(statement))

@@ -200,8 +200,8 @@ def test_seeds_and_failed_checks_void_the_guarantee():
     seeded = Report(title="x", statement=statement_of(PureDP(1.0), seeded=True), verdicts=[EXACT])
     assert "against an adversary who knows or guesses the seed" in seeded.html()
     assert "A seed was used" in seeded.card()
-    held = answer_of(seeded, "held")
-    assert held.good is False and "A seed was used" in held.words
+    answer = answer_of(seeded, "held")
+    assert answer.good is False and "A seed was used" in answer.words
     failed = report_of(checks=[Check("the data is the data of the statement", False, "DIFFERS")], verdicts=[EXACT])
     assert failed.refuted and "NO: the guarantee was refuted" in failed.html()
     assert "- NO: the data is the data of the statement" in failed.card()

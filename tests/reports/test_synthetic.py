@@ -172,9 +172,9 @@ def test_a_false_statement_is_refuted_and_an_honest_release_is_consistent(tmp_pa
     false = dptext.report(output, seed=1)
     assert false.refuted and "NO: the guarantee was refuted" in false.html()
     for result in (alone, everything):
-        [held] = [answer for answer in answers(result)["guarantee"] if answer.topic == "held"]
-        assert held.words.startswith("CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot")
-        assert held.good is None
+        [answer] = [entry for entry in answers(result)["guarantee"] if entry.topic == "held"]
+        assert answer.words.startswith("CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot")
+        assert answer.good is None
     [noise] = [check for check in everything.checks if check.owner_only]
     assert noise.passed is None and "too few numbers for a conclusion" in noise.detail
 

@@ -94,7 +94,7 @@ def sample_words(weights: Floats, maximum: int) -> WordSample:
     possible = np.flatnonzero(weights > 0)
     if possible.size <= maximum:
         return WordSample(possible, weights[possible])
-    sure = np.zeros(weights.size, dtype=np.bool_)  # words whose weight is at least an even share of what is left
+    sure = np.zeros(weights.size, dtype=np.bool_)  # words whose weight is at least an even share of the remaining mass
     while (room := maximum - int(sure.sum())) > 2:
         more = ~sure & (weights * room >= float(weights[~sure].sum()))
         if not more.any() or int((sure | more).sum()) > maximum - 2:

@@ -170,7 +170,7 @@ def calibrate_bank(
     goal = check_float("relinking", relinking, above=0, below=1)
     if goal <= 1 / people:
         raise ParameterError(f"relinking must be above 1 / people, {1 / people:.4g}, the chance level, got {goal:g}")
-    parts = max_sentences or 1  # texts of the bank that the adversary sees: one, or those of the longest document
+    parts = max_sentences or 1  # texts of the bank that the adversary sees: one, or all of the longest document
 
     def build(epsilon: float) -> BankRewriter:
         return BankRewriter(bank, epsilon=epsilon, unit=unit, max_sentences=max_sentences)

@@ -185,8 +185,8 @@ def advise(
 def compare(case: AdviceInput) -> Advice:
     """Assess every method for a table."""
     methods = [_judge(method, case) for method in METHODS]
-    asked = len(case.requirements.unanswered) < 3
-    clear = [method for method in methods if method.rank and method.fit is Fit.RECOMMENDED and asked]
+    has_answers = len(case.requirements.unanswered) < 3
+    clear = [method for method in methods if method.rank and method.fit is Fit.RECOMMENDED and has_answers]
     best = max(clear, key=lambda method: method.rank, default=None)
     methods = [
         replace(method, fit=Fit.POSSIBLE) if method.fit is Fit.RECOMMENDED and method is not best else method
@@ -286,15 +286,15 @@ def _wrap(line: str, width: int) -> str:
 
 
 def _page_values(advice: Advice) -> dict[str, Any]:
-    data, shown = advice.data, advice.methods[0]
+    data, first = advice.data, advice.methods[0]
     identifying = [column for column in data.columns if column.reasons and column.name != data.roles.text]
-    commands = " ".join(shown.assessment.commands)
+    commands = " ".join(first.assessment.commands)
     return {
         "advice": advice,
         "owner": OWNER,
         "facts": _facts(data),
         "identifying": [(column_name(data, column.name), column.reasons) for column in identifying],
-        "shown": shown,
+        "first": first,
         "has_placeholders": any(placeholder in commands for placeholder in PLACEHOLDERS),
     }
 
@@ -308,6 +308,6 @@ def column_name(data: Data, name: str) -> str:
 
 def _facts(data: Data) -> list[tuple[str, str]]:
     labels = ", ".join(column_name(data, name) for name in data.roles.labels)
-    values = {"data": data, "labels": labels, "shown": lambda name: column_name(data, name)}
+    values = {"data": data, "labels": labels, "visible": lambda name: column_name(data, name)}
     facts = (entry.partition(": ") for entry in paragraphs("methods/templates/facts.txt", **values))
     return [(name, fact) for name, _, fact in facts]

@@ -78,7 +78,7 @@ Attack: TypeAlias = Callable[[AttackInputs], AttackResult]
 def attack_result(
     topic: str, scores: Sequence[AttackScore] = (), *, bounds: Mapping[str, float | None] | None = None, **values: Any
 ) -> AttackResult:
-    """Return a result with the sentences of a topic, which speak of these values."""
+    """Return a result with the sentences of a topic, about these values."""
     description, *meaning = paragraphs("methods/templates/attacks.txt", topic=topic, scores=scores, **values)
     return AttackResult(description=description, scores=scores, meaning=meaning, bounds=bounds or {})
 

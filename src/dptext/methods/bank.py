@@ -66,7 +66,7 @@ class BankExamination(RowExamination):
         options = {"people": before.people, "seed": self.config.seed}
         scores, likely = link_bank(before, rows, self._rewriter, self.data, options)
         self.owner_attacks += scores
-        if not drawn_as_said(self._rewriter, likely)[2]:
+        if not compare_draws(self._rewriter, likely)[2]:
             name = "the stated share of outputs is among the texts most similar to their originals"
             seen = "it does not: these are not its originals, or the statement is false"
             self._draw_checks = [Check(name, False, seen)]
@@ -261,8 +261,8 @@ def link_sentences(inputs: AttackInputs) -> AttackResult:
     rewriter = rewriter_from_statement(inputs.statement, inputs.bank)
     before, after = inputs.read_pairs(keeps_marks=rewriter.keeps_marks)
     scores, likely = link_bank(before, after, rewriter, inputs.release, inputs.linkage_options(before))
-    drawn, expected, agrees = drawn_as_said(rewriter, likely)
-    values = {"drawn": drawn, "expected": expected, "agrees": agrees, "size": rewriter.size}
+    share_in_set, expected, agrees = compare_draws(rewriter, likely)
+    values = {"share": share_in_set, "expected": expected, "agrees": agrees, "size": rewriter.size}
     return linkage_result("bank", scores, before, by_sentences=rewriter.unit == "sentence", **values)
 
 
@@ -313,7 +313,7 @@ def _expected(before: Rows, rewriter: BankRewriter, likely: Likelihoods, longest
     return expected, f"at most {maximum} among any {people:,} texts, {pure} under any mechanism of this epsilon"
 
 
-def drawn_as_said(rewriter: BankRewriter, likely: Likelihoods) -> tuple[float, float, bool]:
+def compare_draws(rewriter: BankRewriter, likely: Likelihoods) -> tuple[float, float, bool]:
     """Return the share of outputs in the set of their original, the expected share, and whether the two agree."""
     parts, minimum, maximum = likely.own()
     total = int(parts[parts > 0].sum())

@@ -1,4 +1,4 @@
-"""Checks of a release against its statement: the checks that methods share, and those of a synthetic corpus."""
+"""Checks of a release against its statement: for all methods, and for a synthetic corpus."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def check_guarantee(statement: PrivacyStatement, repeated: PrivacyStatement, *, 
 def check_document_guarantee(
     statement: PrivacyStatement, mechanism: TextMechanism, longest: int, *, apart_from: Collection[str]
 ) -> Check:
-    """Check that the statement is that of a mechanism, with its redaction, for documents of this length."""
+    """Check that a statement follows from a mechanism, with its redaction, for documents of this length."""
     repeated = mechanism.document_statement(longest)
     if is_redacted(statement):
         repeated = as_redacted(repeated, statement.parameters, shows_placeholders=mechanism.keeps_marks)

@@ -264,12 +264,12 @@ def _roles(
     free = [column for column in free if column.name != text_column]
     user_column = user or _guess_user(free)
     free = [column for column in free if column.name != user_column]
-    given = {"text": text, "user": user, "labels": labels}
+    named_roles = {"text": text, "user": user, "labels": labels}
     return Roles(
         text=text_column,
         user=user_column,
         labels=_guess_labels(free) if labels is None else labels,
-        guessed=tuple(name for name, value in given.items() if value is None),
+        guessed=tuple(name for name, value in named_roles.items() if value is None),
     )
 
 

@@ -109,10 +109,10 @@ def read_rows(
 def _read_texts(path: Path, chosen: Chosen | None, text: str, columns: Sequence[str]) -> Rows:
     numbers, texts = [], []
     values: dict[str, list[Any]] = {name: [] for name in columns}
-    wanted = None if chosen is None else set(chosen.tolist())
+    selected = None if chosen is None else set(chosen.tolist())
     with closing(read_documents(path, text=text, keep=tuple(columns))) as reader:
         for row, document in enumerate(islice(reader, None if chosen is None else int(chosen.max(initial=-1)) + 1)):
-            if wanted is None or row in wanted:
+            if selected is None or row in selected:
                 numbers.append(row)
                 texts.append(document.text)
                 for name in columns:
