@@ -12,6 +12,7 @@ from dptext import TEM, batch_privatizer
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.release.mechanism import Rewriter
 from dptext.text.tokens import kind_of, letters_between
+from secrecy import assert_error
 
 LONG = " ".join(["word"] * 100)
 
@@ -41,54 +42,45 @@ def share_of_equal_words(texts):
     return max(equal)
 
 
-def test_every_batch_and_every_copy_draws_afresh(mechanism):
+@pytest.mark.parametrize("processes", [None, 4])
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 warns of forks beside threads
+def test_no_two_batches_copies_or_processes_share_noise(mechanism, stored, processes):
     privatizer = batch_privatizer(mechanism)
     copy = pickle.loads(pickle.dumps(privatizer))
     texts = [call({"text": [LONG]})["text"][0] for call in (privatizer, privatizer, copy, copy)]
-    assert share_of_equal_words(texts) < 0.3  # about 1 in 300 by chance: 30 of 100 with probability below 1e-40
-
-
-@pytest.mark.parametrize("processes", [None, 4])
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 warns of forks beside threads
-def test_in_map_no_two_processes_make_equal_noise(mechanism, stored, processes):
-    privatizer = batch_privatizer(mechanism)
     private = stored.map(privatizer, batched=True, batch_size=2, num_proc=processes, remove_columns=["stars"])
-    assert private.column_names == ["text"]
-    assert len(private) == 8
-    assert share_of_equal_words(private["text"]) < 0.3
+    assert private.column_names == ["text"] and len(private) == 8
+    # about 1 in 300 equal by chance: 30 of 100 with probability below 1e-40
+    assert share_of_equal_words([*texts, *private["text"]]) < 0.3
     statement = privatizer.statement(private["text"])
-    assert statement.parameters["words_counted"] >= 100
-    assert statement.guarantee.epsilon == mechanism.epsilon
+    assert statement.parameters["words_counted"] >= 100 and statement.guarantee.epsilon == mechanism.epsilon
 
 
-def test_the_same_privatizer_finds_its_release_on_disk_and_another_makes_another(mechanism, stored):
+def test_the_same_privatizer_finds_its_release_on_disk_and_names_reveal_nothing(mechanism, stored, datasets):
+    """`datasets` names a dataset by a hash of its source; equal originals must not give equal names."""
     privatizer = batch_privatizer(mechanism)
     first, repeated = (stored.map(privatizer, batched=True)["text"][:] for _ in range(2))
     assert first == repeated
     assert privatizer.statement(first).release_id == privatizer.statement(repeated).release_id
     assert stored.map(batch_privatizer(mechanism), batched=True)["text"][:] != first
+    rows = datasets.Dataset.from_dict({"text": ["a b"], "stars": [1]})
+    assert len({rows.map(batch_privatizer(mechanism), batched=True)._fingerprint for _ in range(3)}) == 3
 
 
-def test_the_name_of_the_private_dataset_is_no_test_of_the_original(mechanism, datasets):
-    """`datasets` names a dataset by a hash of where it came from; equal originals must not give equal names."""
-    rows = {"text": ["a b"], "stars": [1]}
-    names = {
-        datasets.Dataset.from_dict(rows).map(batch_privatizer(mechanism), batched=True)._fingerprint for _ in range(3)
-    }
-    assert len(names) == 3
-
-
-def test_one_row_and_a_missing_column_are_refused(mechanism, stored):
+def test_wrong_batches_and_outputs_are_refused(mechanism):
     privatizer = batch_privatizer(mechanism)
-    for row in ("one text", None):
-        with pytest.raises(ParameterError, match=r"use map\(..., batched=True\)"):
-            privatizer({"text": row})
-    with pytest.raises(ParameterError, match="expected a column 'body', the batch has none among its 1"):
-        batch_privatizer(mechanism, text="body")({"text": ["a"]})
-    with pytest.raises(DataError, match="entry 2 is int"):
-        privatizer({"text": ["a", 7]})
-    with pytest.raises(ParameterError, match="mechanism must be a TextMechanism"):
-        batch_privatizer(3)
+    body = batch_privatizer(mechanism, text="body")
+    odd = batch_privatizer(TEM(dptext.WordVectors(["...", "a", "<unk>"], [[0.0], [1.0], [2.0]]), epsilon=1.0))
+    for kind, call, message in (
+        (ParameterError, lambda: privatizer({"text": "one text"}), "use map(..., batched=True)"),
+        (ParameterError, lambda: privatizer({"text": None}), "use map(..., batched=True)"),
+        (ParameterError, lambda: body({"text": ["a"]}), "expected a column 'body', the batch has none among its 1"),
+        (DataError, lambda: privatizer({"text": ["a", 7]}), "entry 2 is int"),
+        (ParameterError, lambda: batch_privatizer(3), "mechanism must be a TextMechanism"),
+        (DataError, lambda: privatizer.statement([0.5]), "entry 1 is float"),
+        (RefusedError, lambda: odd.statement(["..."]), "has no letter"),
+    ):
+        assert_error(kind, call, message)
 
 
 # -- the statement from the output ----------------------------------------------------------------------------
@@ -128,29 +120,14 @@ def test_every_kept_character_parts_runs_of_letters():
             assert letters_between(f"a{chr(code)}b") == ["a", "b"], hex(code)
 
 
-def test_the_statement_says_what_was_kept_and_missing(mechanism):
+def test_the_statement_has_exact_budgets_kept_columns_and_missing_texts(mechanism, small):
     privatizer = batch_privatizer(mechanism)
-    private = privatizer({"text": ["one two", None]})["text"]
-    statement = privatizer.statement(private, keep=["stars"])
-    assert statement.parameters["words_counted"] == 2
+    statement = privatizer.statement(privatizer({"text": ["one two", None]})["text"], keep=["stars"])
+    assert statement.parameters["words_counted"] == 2 and not statement.seeded
     missing, carried, column = statement.exposed[-3:]
     assert (missing, column) == ("which rows had no text (null)", "the column 'stars', unchanged")
     assert "unless dptext.strip_metadata was applied" in carried
-    assert not statement.seeded
     assert privatizer.statement([]).parameters["words_counted"] == 0
-    with pytest.raises(DataError, match="entry 1 is float"):
-        privatizer.statement([0.5])
-
-
-def test_a_document_budget_is_exact(small):
-    mechanism = TEM(small, epsilon=5.0, document_epsilon=8.0, max_words=2)
-    privatizer = batch_privatizer(mechanism)
-    statement = privatizer.statement(privatizer({"text": ["a b c d 1 2 3"]})["text"])
-    assert statement.guarantee == dptext.PureDP(8.0)
-    assert statement.parameters["words_counted"] == 2
-
-
-def test_words_that_look_like_punctuation_cannot_be_counted():
-    vectors = dptext.WordVectors(["...", "a", "<unk>"], [[0.0], [1.0], [2.0]])
-    with pytest.raises(RefusedError, match="has no letter"):
-        batch_privatizer(TEM(vectors, epsilon=1.0)).statement(["..."])
+    exact = batch_privatizer(TEM(small, epsilon=5.0, document_epsilon=8.0, max_words=2))
+    statement = exact.statement(exact({"text": ["a b c d 1 2 3"]})["text"])
+    assert (statement.guarantee, statement.parameters["words_counted"]) == (dptext.PureDP(8.0), 2)

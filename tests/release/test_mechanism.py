@@ -1,4 +1,4 @@
-"""A mechanism of another kind than words goes the ways of all texts: memory, tables, files, processes, batches."""
+"""A mechanism of a new kind works in memory, files, processes and batches, and the ledger charges the maximum loss."""
 
 import json
 import pickle
@@ -84,13 +84,13 @@ class Answers(TextMechanism):
 
 
 def shape(texts):
-    """How many answers stand where."""
+    """The number of answers per text."""
     texts = list(texts)
     assert all(part in PUBLIC for text in texts for part in (text or "").split())
     return [None if text is None else len(text.split()) for text in texts]
 
 
-def test_texts_in_memory_and_missing_ones_never_reach_the_mechanism(caplog):
+def test_texts_in_memory_and_in_batches_reach_the_mechanism_without_missing_ones(caplog):
     release = privatize(TEXTS, Answers())
     assert shape(release.texts) == [3, None, 0, 1, 2]
     assert (release.tally.longest, release.tally.missing, release.tally.words) == (3, 1, 6)
@@ -98,6 +98,12 @@ def test_texts_in_memory_and_missing_ones_never_reach_the_mechanism(caplog):
     assert release.statement.exposed == ("the number of sentences", "which rows had no text (null)")
     assert [record.getMessage() for record in caplog.records] == ["many answers"]
     assert "null" not in " ".join(privatize(["One."], Answers()).statement.exposed)
+    privatizer = batch_privatizer(Answers())
+    private = privatizer({"text": TEXTS})["text"]
+    assert shape(private) == [3, None, 0, 1, 2]
+    assert privatizer.statement(private).parameters["sentences_counted"] == 3
+    with pytest.raises(RefusedError, match="not to be counted"):
+        batch_privatizer(Answers(shows=False)).statement(private)
 
 
 @pytest.mark.slow
@@ -106,44 +112,23 @@ def test_a_seed_gives_the_same_texts_in_any_number_of_processes(tmp_path):
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in rows))
     for processes in (1, 2):
         out = tmp_path / f"{processes}.jsonl"
-        done = privatize_file(tmp_path / "in.jsonl", out, Answers(), seed=5, processes=processes)
-        assert (done.documents, done.statement.mechanism) == (len(rows), "answers")
-        assert done.statement.parameters["sentences_counted"] == 3
-    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
-    written = [json.loads(line)["text"] for line in out.read_text().splitlines()]
-    assert written == privatize(rows, Answers(), seed=5).texts and shape(written) == [3, 0, 1, 2] * 900
+        privatize_file(tmp_path / "in.jsonl", out, Answers(), seed=5, processes=processes)
+        written = [json.loads(line)["text"] for line in out.read_text().splitlines()]
+        assert written == privatize(rows, Answers(), seed=5).texts and shape(written) == [3, 0, 1, 2] * 900
     assert privatize(rows, Answers(shows=False), seed=5).texts != written  # other parameters, other noise
 
 
-def test_batches_are_counted_by_the_mechanism():
-    privatizer = batch_privatizer(Answers())
-    private = privatizer({"text": TEXTS})["text"]
-    assert shape(private) == [3, None, 0, 1, 2]
-    assert privatizer.statement(private).parameters["sentences_counted"] == 3
-    assert privatizer.statement([]).parameters["sentences_counted"] == 0
-    with pytest.raises(RefusedError, match="not to be counted"):
-        batch_privatizer(Answers(shows=False)).statement(private)
-
-
-def test_a_mechanism_is_frozen_and_can_be_pickled():
+def test_a_mechanism_is_frozen_can_be_pickled_and_must_be_complete():
     mechanism = pickle.loads(pickle.dumps(Answers()))
     with pytest.raises(AttributeError, match="a mechanism is frozen, 'shows' cannot be set"):
         mechanism.shows = False
     assert shape(Rewriter(mechanism).rewrite(TEXTS)) == [3, None, 0, 1, 2]
-
-
-def test_what_a_kind_does_not_say_is_nothing():
     assert TextMechanism.warning(Answers(), Tally(words=100)) is None
     with pytest.raises(TypeError, match="abstract"):
         TextMechanism()
-
-
-def test_anything_else_is_refused():
     with pytest.raises(ParameterError, match=r"must be a TextMechanism .* got str$"):
         Rewriter("tem")
 
-
-# -- what a ledger charges before a text is read ----------------------------------------------------------------------
 
 WORDS = ("tea", "milk", "tax", "fee", "dog", "cat")
 VECTORS = load_vectors((WORDS, np.random.default_rng(3).normal(size=(6, 4))))

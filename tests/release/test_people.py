@@ -1,4 +1,4 @@
-"""How many texts a person has: counted in every way of texts, resumed or not, and for the owner alone."""
+"""The number of texts per person: counted wherever texts are released, resumed or not, and for the owner alone."""
 
 import collections
 import io
@@ -15,9 +15,10 @@ from dptext import TEM, load_vectors, privatize, privatize_file, statement_for_u
 from dptext.errors import ParameterError
 from dptext.io import batches
 from dptext.privacy.guarantee import MetricDP, canonical_id
-from dptext.privacy.wording import for_person, render
+from dptext.privacy.wording import for_person
 from dptext.release import release
-from dptext.release.release import MostTexts, TextsOfPeople, statement_for_largest_user
+from dptext.release.release import MostTexts, TextsOfPeople, promise_to
+from secrecy import assert_error
 
 WHO = ["ann"] * 5 + ["bob"] * 2 + [None, "", " ann", 7, "7", 7.0]
 MOST = MostTexts(6, 2)
@@ -30,24 +31,11 @@ def mechanism():
 
 @pytest.fixture
 def work(tmp_path, monkeypatch):
-    """Return 13 rows, at most 6 of one person and two without a person, in several blocks."""
+    """13 rows in several blocks, at most 6 of one person and two without a person."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(batches, "BATCH_ROWS", 4)
-    with open("in.jsonl", "w") as stream:
-        for who in WHO:
-            stream.write(json.dumps({"text": "the cat", "who": who}) + "\n")
+    Path("in.jsonl").write_text("".join(json.dumps({"text": "the cat", "who": who}) + "\n" for who in WHO))
     return tmp_path
-
-
-def ending(count):
-    def progress(_, rows):
-        if rows >= count:
-            raise KeyboardInterrupt
-
-    return progress
-
-
-# -- the count --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("at_least", [1, 7, 1 << 16])
@@ -66,115 +54,71 @@ def test_the_count_is_that_of_a_dictionary(monkeypatch, at_least):
     assert TextsOfPeople("who").most == MostTexts(0)
 
 
-def test_memory_is_sixteen_bytes_for_each_person():
+def test_sixteen_bytes_are_kept_per_person_and_no_name(mechanism):
     people = TextsOfPeople("who")
     for start in range(0, 140_000, 70_000):
         people.add([f"{'a long name ' * 4}{number}" for number in range(start, start + 70_000)], ["x"] * 70_000)
     assert people.most == MostTexts(1)
-    assert people._users.nbytes + people._texts.nbytes == 16 * 140_000
-    assert not people._waiting
-
-
-def test_what_is_kept_of_a_person_is_not_their_name(mechanism):
+    assert people._users.nbytes + people._texts.nbytes == 16 * 140_000 and not people._waiting
     output = privatize(pa.table({"text": ["the cat"], "who": ["somebody-in-particular"]}), mechanism, user="who")
     kept = pickle.dumps(output) + repr(output).encode() + output._repr_html_().encode()
-    assert b"somebody-in-particular" not in kept
-    assert output.statement.to_json() == output.statement.replace().to_json()
-    assert release._key() not in kept
-
-
-# -- the ways of texts ------------------------------------------------------------------------------------------------
+    assert b"somebody-in-particular" not in kept and release._key() not in kept
 
 
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_file_and_a_stream_count(work, mechanism, processes):
-    output = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", processes=processes)
+def test_files_and_streams_count_and_write_nothing_of_it(work, mechanism, processes):
+    output = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", processes=processes, seed=1)
     assert output.most_texts == MOST
     assert output.for_user == statement_for_user(output.statement, 6)
     sent = privatize_file("in.jsonl", io.BytesIO(), mechanism, user="who", to=".jsonl", statement_file="said.json")
     assert sent.most_texts == MOST
-
-
-def test_nothing_of_it_is_written(work, mechanism):
-    with_user = privatize_file("in.jsonl", "a.jsonl", mechanism, user="who", seed=1)
     without = privatize_file("in.jsonl", "b.jsonl", mechanism, seed=1)
-    assert without.most_texts is None
-    assert without.for_user is None
-    assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
-    assert with_user.statement.replace(release_id=None) == without.statement.replace(release_id=None)
-    assert sorted(path.name for path in work.iterdir()) == [
-        "a.jsonl",
-        "a.jsonl.privacy.json",
-        "b.jsonl",
-        "b.jsonl.privacy.json",
-        "in.jsonl",
-    ]
+    assert (without.most_texts, without.for_user) == (None, None)
+    assert Path("out.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
+    assert output.statement.replace(release_id=None) == without.statement.replace(release_id=None)
 
 
-def test_a_resumed_run_counts_what_was_done_before(work, mechanism):
+def test_a_resumed_run_counts_all_rows_and_a_published_one_says_that_none_were_counted(work, mechanism, monkeypatch):
+    def stop(_, rows):
+        if rows >= 4:
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", progress=ending(4))
-    with pytest.raises(ParameterError, match=r"other options \(user changed\)"):
-        privatize_file("in.jsonl", "out.jsonl", mechanism, resume=True)
+        privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", progress=stop)
+    other = "other options (user changed)"
+    assert_error(ParameterError, lambda: privatize_file("in.jsonl", "out.jsonl", mechanism, resume=True), other)
     output = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", resume=True)
-    assert output.resumed == 4
-    assert output.most_texts == MOST
-
-
-def test_a_run_that_is_only_put_in_place_says_that_nobody_counted(work, mechanism, monkeypatch):
+    assert (output.resumed, output.most_texts) == (4, MOST)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("dptext.release.job.Job.publish", lambda *_: ending(0)(None, 1))
-        privatize_file("in.jsonl", "out.jsonl", mechanism, user="who")
-    output = privatize_file("in.jsonl", "out.jsonl", mechanism, user="who", resume=True)
-    assert output.documents == len(WHO)
-    assert output.most_texts is None
+        patched.setattr("dptext.release.job.Job.publish", lambda *_: stop(None, 4))
+        privatize_file("in.jsonl", "again.jsonl", mechanism, user="who")
+    output = privatize_file("in.jsonl", "again.jsonl", mechanism, user="who", resume=True)
+    assert (output.documents, output.most_texts) == (len(WHO), None)
     assert "were not counted" in for_person(output.for_user, output.most_texts, user="who")
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pa.table])
-def test_a_table_counts_and_a_missing_text_is_none(mechanism, kind):
+def test_tables_count_without_missing_texts(mechanism, kind):
     table = kind({"text": ["the cat", "a dog", None, "tax"], "who": ["ann", "ann", "ann", "bob"]})
-    release = privatize(table, mechanism, user="who")
-    assert release.most_texts == MostTexts(2)
-    assert "who" not in (release.table.columns if kind is pd.DataFrame else release.table.column_names)
-    with pytest.raises(ParameterError, match="expected a column 'person'"):
-        privatize(table, mechanism, user="person")
-    with pytest.raises(ParameterError, match="user names columns of a table"):
-        privatize(["the cat"], mechanism, user="who")
+    result = privatize(table, mechanism, user="who")
+    assert result.most_texts == MostTexts(2)
+    assert "who" not in (result.table.columns if kind is pd.DataFrame else result.table.column_names)
+    assert_error(ParameterError, lambda: privatize(table, mechanism, user="person"), "expected a column 'person'")
+    assert_error(ParameterError, lambda: privatize(["the cat"], mechanism, user="who"), "user names columns of a table")
 
 
-# -- messages ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_promise_is_that_of_the_release_that_promises_least(mechanism):
+def test_the_guarantee_for_a_person_is_that_of_the_weakest_release_and_says_so(mechanism):
     short, long = mechanism.document_statement(2), mechanism.document_statement(9)
-    text = statement_for_largest_user(MostTexts(3), [short, long, short])
-    assert text == statement_for_user(long, 3)
-    assert isinstance(text.guarantee, MetricDP)
-    assert statement_for_largest_user(MostTexts(0, 4), [short]) is None
-    assert statement_for_largest_user(MostTexts(10**6 + 1), [short]) is None
-
-
-@pytest.mark.parametrize(
-    ("largest", "uncounted", "sentences"),
-    [
-        (MostTexts(3), 0, ["The 'who' with the most texts has 3.", "for all of them together: epsilon at most"]),
-        (MostTexts(1), 0, ["has 1.", "is also one for a person: epsilon at most"]),
-        (MostTexts(3, 1), 0, ["1 text has no 'who', and is not counted."]),
-        (MostTexts(0, 2), 0, ["No text has a 'who'.", "2 texts have no 'who', and are not counted."]),
-        (MostTexts(3), 2, ["(2 processed before are not counted)"]),
-        (MostTexts(10**6 + 1), 0, ["has 1,000,001. There is no stated guarantee for that many."]),
-    ],
-)
-def test_what_the_owner_reads(mechanism, largest, uncounted, sentences):
-    person = statement_for_largest_user(largest, [mechanism.document_statement(4)])
-    text = for_person(person, largest, user="who", uncounted=uncounted)
-    assert all(sentence in " ".join(text.split()) for sentence in sentences), text
-    assert max(map(len, text.split("\n"))) <= 79
-    assert ("does not protect" in " ".join(text.split())) == (person is not None)  # TEM at 2: 36 nats a word
-
-
-def test_before_it_starts_the_promise_says_that_it_is_one_for_each_text():
-    text = render("before_people", user="author")
-    assert "the guarantee is per text" in " ".join(text.split())
-    assert max(map(len, text.split("\n"))) <= 79
+    text = promise_to(MostTexts(3), [short, long, short])
+    assert text == statement_for_user(long, 3) and isinstance(text.guarantee, MetricDP)
+    for maximum, uncounted, sentence in (
+        (MostTexts(3), 0, "for all of them together: epsilon at most"),
+        (MostTexts(3, 1), 0, "1 text has no 'who', and is not counted."),
+        (MostTexts(0, 2), 0, "No text has a 'who'."),
+        (MostTexts(3), 2, "(2 processed before are not counted)"),
+        (MostTexts(10**6 + 1), 0, "There is no stated guarantee for that many."),
+    ):
+        person = promise_to(maximum, [mechanism.document_statement(4)])
+        assert (person is None) == (maximum.texts in (0, 10**6 + 1))
+        shown = " ".join(for_person(person, maximum, user="who", uncounted=uncounted).split())
+        assert sentence in shown and ("does not protect" in shown) == (person is not None)
