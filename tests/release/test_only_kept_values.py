@@ -301,31 +301,28 @@ def mapped():
     return with_info(datasets.Dataset.from_dict({"text": ["a"], "kept": [1]})).map(lambda row: row, batched=True)
 
 
+def nested(build):
+    """A slice of a table whose kept column nests a dictionary with an unused entry."""
+    return lambda: dictionary(build)
+
+
 PLACES = {
-    "rows before and behind a slice": lambda: pa.table({"text": ["a"] * 3, "kept": [MARKER, SHOWN, MARKER]}).slice(
-        1, 1
-    ),
+    "rows around a slice": lambda: pa.table({"text": ["a"] * 3, "kept": [MARKER, SHOWN, MARKER]}).slice(1, 1),
     "entries of a dictionary": dictionary,
-    "entries of a dictionary in lists": lambda: dictionary(
-        lambda array_value: pa.ListArray.from_arrays(*of_pair(array_value))
+    "entries in lists": nested(lambda array: pa.ListArray.from_arrays(*of_pair(array))),
+    "entries in lists of a fixed size": nested(lambda array: pa.FixedSizeListArray.from_arrays(array, 1)),
+    "entries in maps": nested(
+        lambda array: pa.MapArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["k", "k"]), array)
     ),
-    "entries of a dictionary in lists of a fixed size": lambda: dictionary(
-        lambda array_value: pa.FixedSizeListArray.from_arrays(array_value, 1)
-    ),
-    "entries of a dictionary in maps": lambda: dictionary(
-        lambda array_value: pa.MapArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["k", "k"]), array_value)
-    ),
-    "entries of a dictionary in structures": lambda: dictionary(
-        lambda array_value: pa.StructArray.from_arrays([array_value], ["a"])
-    ),
+    "entries in structures": nested(lambda array: pa.StructArray.from_arrays([array], ["a"])),
     "metadata of a table": lambda: pa.table({"text": ["a"], "kept": [1]}, metadata={"a": MARKER}),
     "metadata of a field": lambda: pa.table(
         {"text": ["a"], "kept": [1]},
         pa.schema([("text", pa.string()), pa.field("kept", pa.int64(), metadata={"a": MARKER})]),
     ),
     "index of a frame": lambda: with_attribute(index=[MARKER]),
-    "name of the index of a frame": lambda: frame([1]).rename_axis(index=MARKER),
-    "name of the columns of a frame": lambda: frame([1]).rename_axis(columns=MARKER),
+    "name of the index": lambda: frame([1]).rename_axis(index=MARKER),
+    "name of the columns": lambda: frame([1]).rename_axis(columns=MARKER),
     "attributes of a frame": lambda: with_attribute(attrs={"a": MARKER}),
     "categories": lambda: frame(pandas.Categorical([SHOWN, MARKER])),
     "name of the categories": lambda: frame(pandas.Categorical([SHOWN], pandas.Index([SHOWN], name=MARKER))),
@@ -344,7 +341,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_what_the_search_finds_in_the_original_is_not_in_what_is_released(mechanism, place):
+def test_a_marker_that_is_in_the_original_is_not_in_the_release(mechanism, place):
     original = PLACES[place]()
     assert shows(original)
     try:

@@ -17,7 +17,7 @@ from dptext.io import batches
 from dptext.privacy.guarantee import MetricDP, canonical_id
 from dptext.privacy.wording import for_person
 from dptext.release import release
-from dptext.release.release import MostTexts, TextsOfPeople, promise_to
+from dptext.release.release import MostTexts, TextsOfPeople, statement_for_largest_user
 from secrecy import assert_error
 
 WHO = ["ann"] * 5 + ["bob"] * 2 + [None, "", " ann", 7, "7", 7.0]
@@ -109,7 +109,7 @@ def test_tables_count_without_missing_texts(mechanism, kind):
 
 def test_the_guarantee_for_a_person_is_that_of_the_weakest_release_and_says_so(mechanism):
     short, long = mechanism.document_statement(2), mechanism.document_statement(9)
-    text = promise_to(MostTexts(3), [short, long, short])
+    text = statement_for_largest_user(MostTexts(3), [short, long, short])
     assert text == statement_for_user(long, 3) and isinstance(text.guarantee, MetricDP)
     for maximum, uncounted, sentence in (
         (MostTexts(3), 0, "for all of them together: epsilon at most"),
@@ -118,7 +118,7 @@ def test_the_guarantee_for_a_person_is_that_of_the_weakest_release_and_says_so(m
         (MostTexts(3), 2, "(2 processed before are not counted)"),
         (MostTexts(10**6 + 1), 0, "There is no stated guarantee for that many."),
     ):
-        person = promise_to(maximum, [mechanism.document_statement(4)])
+        person = statement_for_largest_user(maximum, [mechanism.document_statement(4)])
         assert (person is None) == (maximum.texts in (0, 10**6 + 1))
         shown = " ".join(for_person(person, maximum, user="who", uncounted=uncounted).split())
         assert sentence in shown and ("does not protect" in shown) == (person is not None)

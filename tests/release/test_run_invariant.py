@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 
-import dptext
 from dptext.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.slow
@@ -131,31 +130,3 @@ def test_a_killed_run_is_resumed_with_the_same_bytes_and_charged_once(step, comm
     assert repeated.returncode == 0, repeated.stderr
     assert (published(tmp_path), spent(tmp_path)) == uninterrupted
     assert {path.name for path in tmp_path.iterdir() if path.name.startswith(".")} == set()
-
-
-def test_another_input_is_not_resumed(command, tmp_path):
-    assert run(tmp_path, command, kill_after="first block").returncode == -signal.SIGKILL
-    rows = (tmp_path / "in.jsonl").read_text().replace("tea", "tax", 1)
-    (tmp_path / "in.jsonl").write_text(rows)
-    repeated = run(tmp_path, [*command, "--resume"])
-    assert repeated.returncode == 3 and "--force" in repeated.stderr
-    assert not published(tmp_path) and MARKER not in repeated.stderr
-
-
-def test_another_parameter_is_not_resumed(command, tmp_path):
-    assert run(tmp_path, command, kill_after="first block").returncode == -signal.SIGKILL
-    arguments = [*command, "--resume"]
-    arguments[arguments.index("--epsilon") + 1] = "5"
-    repeated = run(tmp_path, arguments)
-    assert repeated.returncode == 2 and "epsilon" in repeated.stderr
-    assert not published(tmp_path)
-
-
-def test_the_noise_of_two_uninterrupted_runs_differs(tmp_path):
-    vectors = dptext.load_vectors((["tea", "tax"], [[1.0, 0.0], [0.0, 1.0]]))
-    (tmp_path / "in.txt").write_text("tea tax " * 50 + "\n")
-    outputs = []
-    for name in ("a.txt", "b.txt"):
-        dptext.privatize_file(tmp_path / "in.txt", tmp_path / name, dptext.TEM(vectors, epsilon=1.0))
-        outputs.append((tmp_path / name).read_bytes())
-    assert outputs[0] != outputs[1]
