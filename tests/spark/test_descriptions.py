@@ -1,9 +1,9 @@
-"""Tests of descriptions on Spark: equal to one machine to the last bit, after retries and in any order of rows."""
+"""Descriptions on Spark: equal to one machine to the last bit, after retries and in any order of rows."""
 
 import hashlib
 import json
 import os
-import signal
+import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +17,9 @@ from dptext.ledger.ledger import Ledger
 from dptext.spark import frames, tasks
 from dptext.spark.tasks import SumTask, from_node
 from dptext.synthesis.distribution import TextDistribution
+from dptext.synthesis.moments import Labels
+from secrecy import assert_error
 
-pytestmark = [
-    # pyspark's own, about the version of pandas, and sockets that it leaves to the garbage collector
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
 WORDS = ["tea", "cup", "cocoa", "tax", "law", "court"]
 VECTORS = dptext.load_vectors((WORDS, [[2, 0.1], [1.5, 0.3], [2, 0.4], [-1, 2], [-2, 2], [-1.5, 1.8]]))
 POOL = [f"{one} {other} {number}" for one in WORDS for other in WORDS for number in ("", "please", "today")]
@@ -51,9 +46,7 @@ ROWS = made_up()
 def by_digest(row):
     """The stated order: documents with the same text by class, and those without a class first."""
     text, _, topic, stars, _ = row
-    return hashlib.sha256((text or "").encode()).digest(), dptext.synthesis.moments.Labels.of(LABELS).code(
-        [topic, stars]
-    )
+    return hashlib.sha256((text or "").encode()).digest(), Labels.of(LABELS).code([topic, stars])
 
 
 def documents(rows):
@@ -65,12 +58,8 @@ def synthesizer(**changes):
     return dptext.Synthesizer(**fields | {"most_documents": MOST} | changes)
 
 
-def described(df, fitted_with, **settings_value):
-    import dptext.spark.frames
-
-    return dptext.spark.frames.describe(
-        df, fitted_with, **{"public": POOL, "user": "who", "partitions": 2, **settings_value}
-    )
+def described(df, fitted_with, **settings):
+    return frames.describe(df, fitted_with, **{"public": POOL, "user": "who", "partitions": 2, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -90,19 +79,6 @@ def test_it_is_the_description_of_one_machine_to_the_last_bit(frame):
     last = synthesizer().fit(documents(ROWS[::-1]), public=POOL)
     assert (described(reverse, synthesizer(), public=plan, order="at").matrix == last.matrix).all()
     assert (last.matrix != one.matrix).any(), "no user had more documents than the limit: the test has no power"
-
-
-def test_rows_of_a_person_that_come_as_they_lie_would_be_another_sum_each_time(frame, monkeypatch):
-    """A known-broken version: without an order of its own, the engine decides which documents count."""
-    output, plan = synthesizer(), synthesizer().plan(POOL)
-    once = described(frame, output, public=plan).matrix
-    monkeypatch.setattr(type(frame), "sortWithinPartitions", lambda rows, *_: rows)
-    results = [described(frame.orderBy(by), output, public=plan).matrix for by in ("at", "stars")]
-    assert not all((entry == once).all() for entry in results)
-    assert (results[0] != results[1]).any()
-
-
-def test_documents_are_protected_by_themselves_and_labels_may_be_none(frame):
     for changes in (
         {"unit": "document"},
         {"unit": "document", "labels": None},
@@ -113,53 +89,37 @@ def test_documents_are_protected_by_themselves_and_labels_may_be_none(frame):
         assert (many.matrix == one.matrix).all()
 
 
-def test_a_task_that_dies_and_is_tried_again_adds_up_to_the_same(frame, monkeypatch, tmp_path):
-    """Both where texts are cut and where people are summed: a worker is killed with its rows half out."""
+def test_without_an_order_the_engine_would_decide_which_documents_count(frame, monkeypatch):
+    """A known-broken version: rows of a person in the order in which they arrive."""
+    output, plan = synthesizer(), synthesizer().plan(POOL)
+    once = described(frame, output, public=plan).matrix
+    monkeypatch.setattr(type(frame), "sortWithinPartitions", lambda rows, *_: rows)
+    results = [described(frame.orderBy(by), output, public=plan).matrix for by in ("at", "stars")]
+    assert not all((entry == once).all() for entry in results)
+    assert (results[0] != results[1]).any()
+
+
+def test_a_task_that_dies_and_is_repeated_adds_up_to_the_same(frame, monkeypatch, tmp_path, die_once):
     undisturbed = described(frame, synthesizer()).matrix
     named = tasks.named
-    folder = str(tmp_path)
-
-    def deadly(task, name):
-        work = named(task, name)
-
-        def die_once(batches):
-            for batch in work(batches):
-                yield batch
-                try:
-                    os.close(os.open(f"{folder}/{name}", os.O_CREAT | os.O_EXCL))
-                except FileExistsError:
-                    continue
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        return die_once
-
-    monkeypatch.setattr(tasks, "named", deadly)
+    monkeypatch.setattr(tasks, "named", lambda task, name: die_once(named(task, name), name))
     assert (described(frame, synthesizer()).matrix == undisturbed).all()
-    assert sorted(os.listdir(folder)) == ["add_slices", "digest_users", "sum_users"]
+    assert sorted(os.listdir(tmp_path)) == ["add_slices", "digest_users", "sum_users"]
 
 
 def test_the_features_travel_once_and_no_row_carries_them(frame, monkeypatch):
-    """The task of every row is small: it refers to the features by a file name."""
-    import pickle
-
     seen, sent = [], tasks.to_nodes
-
-    def watched(spark, thing):
-        seen.append(sent(spark, thing))
-        return seen[-1]
-
-    monkeypatch.setattr(tasks, "to_nodes", watched)
+    monkeypatch.setattr(tasks, "to_nodes", lambda spark, thing: seen.append(sent(spark, thing)) or seen[-1])
     plan = synthesizer().plan(POOL)
     for _ in range(2):
         described(frame.limit(9), synthesizer(), public=plan)
-    assert len(seen) == 2
-    assert len(set(seen)) == 1
+    assert len(seen) == 2 and len(set(seen)) == 1
     assert len(pickle.dumps(SumTask(seen[0]))) < 500
     sums = from_node(seen[0])
     assert (sums.total.args[0].fingerprint, sums.labels) == (plan.features.fingerprint, plan.labels)
 
 
-def test_the_ledger_charges_people_first_and_settles_when_the_folder_stands(frame, tmp_path, monkeypatch):
+def test_the_ledger_charges_people_first_and_settles_when_the_folder_is_in_place(frame, tmp_path, monkeypatch):
     out, book = tmp_path / "description", tmp_path / "ledger.db"
     Ledger.create(book, epsilon=3.0, delta=1e-5)
     seen, settle = [], Ledger.settle
@@ -173,35 +133,31 @@ def test_the_ledger_charges_people_first_and_settles_when_the_folder_stands(fram
     plan = output.plan(POOL)
     result = described(frame, output, public=plan, out=out, ledger=book)
     assert seen == [(True, 1)]
-    people = {row[1].strip() for row in ROWS}
-    assert [(release.state, release.units) for release in Ledger(book).releases()] == [("released", len(people))]
-    assert Ledger(book).releases()[0].release_id == result.statement.release_id
+    (release,) = Ledger(book).releases()
+    assert (release.state, release.units) == ("released", len({row[1].strip() for row in ROWS}))
+    assert release.release_id == result.statement.release_id
     assert (TextDistribution.load(out).matrix == result.matrix).all()
-    with pytest.raises(ParameterError, match="is there already"):
-        described(frame, output, public=plan, out=out, ledger=book)
-    with pytest.raises(RefusedError):  # 2 of 3 are spent
-        described(frame, output, public=plan, out=tmp_path / "other", ledger=book)
+    for kind, model, folder, message in (
+        (ParameterError, output, out, "is there already"),
+        (RefusedError, output, tmp_path / "other", "would be overspent"),  # 2 of 3 are spent
+        (ParameterError, synthesizer(), tmp_path / "other", "a seed voids the promise"),
+    ):
+        assert_error(kind, lambda m=model, f=folder: described(frame, m, public=plan, out=f, ledger=book), message)
     assert not (tmp_path / "other").exists()
-    with pytest.raises(ParameterError, match="a seed voids the promise"):
-        described(frame, synthesizer(), public=plan, out=tmp_path / "other", ledger=book)
-
-
-def test_a_description_that_fails_stays_charged(frame, tmp_path, monkeypatch):
-    book = tmp_path / "ledger.db"
-    Ledger.create(book, epsilon=3.0, delta=1e-5)
 
     def fail(*_, **__):
         assert Ledger(book).summary().pending == 1
         raise DataError("the disk is full")
 
+    Ledger.create(tmp_path / "second.db", epsilon=3.0, delta=1e-5)
+    book = tmp_path / "second.db"
     monkeypatch.setattr(frames.PrivateFrame, "total", fail)
-    with pytest.raises(DataError, match="the disk is full"):
-        described(frame, synthesizer(seed=None), out=tmp_path / "out", ledger=book)
-    assert Ledger(book).summary().pending == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
+    broken = {"out": tmp_path / "other", "ledger": book}
+    assert_error(DataError, lambda: described(frame, synthesizer(seed=None), **broken), "the disk is full")
+    assert Ledger(book).summary().pending == 1 and not (tmp_path / "other").exists()
 
 
-def test_what_does_not_fit_is_said_in_one_line(frame, tmp_path):
+def test_wrong_arguments_are_refused_in_one_line(frame, tmp_path):
     for df, settings, error, remedy in (
         (frame.selectExpr("text", "' ' as who", "topic", "stars"), {}, DataError, "has no user"),
         (frame.filter("1 = 0"), {}, DataError, "no documents"),
@@ -212,9 +168,7 @@ def test_what_does_not_fit_is_said_in_one_line(frame, tmp_path):
         (frame, {"ledger": tmp_path / "ledger.db"}, ParameterError, "out="),
         (ROWS, {}, ParameterError, "DataFrame of pyspark"),
     ):
-        with pytest.raises(error, match=remedy) as caught:
-            described(df, synthesizer(), **settings)
-        assert "\n" not in str(caught.value)
+        assert_error(error, lambda df=df, s=settings: described(df, synthesizer(), **s), remedy)
 
 
 def test_the_command_line(spark, tmp_path, capsys, monkeypatch):

@@ -1,4 +1,4 @@
-"""Tests of runs on Spark that are stopped, killed or fail: their files and messages."""
+"""Runs on Spark that are stopped, killed or fail: their files, their charges and their messages."""
 
 import json
 import os
@@ -15,20 +15,15 @@ import pyarrow.parquet
 import pytest
 
 import dptext
-from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
+from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError, StorageError
 from dptext.io.artifacts import folder_digest
 from dptext.io.documents import read_documents
 from dptext.ledger.ledger import Ledger
+from dptext.spark import frames
+from dptext.spark.frames import read_files
 from dptext.spark.release import OutputFolder, SparkRelease
 from dptext.spark.session import plain_errors
-
-pytestmark = [
-    # pyspark's own, about the version of pandas, and sockets that it leaves to the garbage collector
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+from secrecy import MARKER, assert_error
 
 
 @pytest.fixture(autouse=True)
@@ -40,27 +35,35 @@ def _hears_interrupts():
 
 
 @pytest.fixture(scope="module")
-def mechanism():
-    return dptext.TEM(dptext.load_vectors("glove-6b-50d", limit=300), epsilon=3.0)
-
-
-@pytest.fixture(scope="module")
-def promise(mechanism):
+def statement(mechanism):
     return dptext.privatize(["a"], mechanism).statement.replace(data_sha256=None)
 
 
-def release_of(frame, promise, text="text"):
-    """Release the rows of a frame; the engine stops it, independent of the rows."""
-    promise = promise.replace(release_id=f"r{time.monotonic_ns()}")
-    return SparkRelease(
-        source=frame,
-        text=text,
-        rows=frame,
-        statement_of=lambda _: promise,
-        statement_before=lambda: promise,
-        release_id=promise.release_id,
-        counts=(),
-    )
+@pytest.fixture
+def release_of(statement):
+    """Return a function from a frame to its release, which changes no row."""
+
+    def build(frame):
+        of = statement.replace(release_id=f"r{time.monotonic_ns()}")
+        options = {"statement_of": lambda _: of, "statement_before": lambda: of, "release_id": of.release_id}
+        return SparkRelease(source=frame, text="text", rows=frame, counts=(), **options)
+
+    return build
+
+
+@pytest.fixture
+def book(tmp_path):
+    Ledger.create(tmp_path / "ledger.db", epsilon=1e6)
+    return str(tmp_path / "ledger.db")
+
+
+@pytest.fixture(scope="module")
+def frame(spark):
+    return spark.createDataFrame([("a",)], "text string")
+
+
+def states(book):
+    return [release.state for release in Ledger(book).releases()]
 
 
 def names(folder):
@@ -70,7 +73,7 @@ def names(folder):
 # -- stopped -------------------------------------------------------------------------------------------------------
 
 
-def test_an_interrupt_leaves_nothing_even_of_tasks_that_still_write(spark, promise, tmp_path):
+def test_an_interrupt_leaves_nothing_even_of_tasks_that_still_write(spark, release_of, book, tmp_path):
     marks, place = tmp_path / "marks", tmp_path / "place"
     place.mkdir()
     marks.mkdir()
@@ -83,39 +86,28 @@ def test_an_interrupt_leaves_nothing_even_of_tasks_that_still_write(spark, promi
 
     frame = spark.range(0, 40, numPartitions=20).selectExpr("cast(id as string) text")
     frame = frame.mapInArrow(slow, frame.schema)
-    Ledger.create(tmp_path / "ledger.db", epsilon=1e6)
 
     def interrupt_when(is_time):
         while not is_time():
             time.sleep(0.001)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-    def job_is_set_up():
-        return any(place.rglob("_temporary"))
-
-    def tasks_have_begun(count):
-        return lambda: len(names(marks)) >= count
-
-    def a_task_is_committed():
-        return any(place.rglob("task_*"))
-
-    active = spark.sparkContext.statusTracker().getActiveJobsIds
-    for moment in (job_is_set_up, tasks_have_begun(1), a_task_is_committed):
+    moments = (lambda: any(place.rglob("_temporary")), lambda: names(marks), lambda: any(place.rglob("task_*")))
+    for moment in moments:
         for mark in marks.iterdir():
             mark.unlink()
         threading.Thread(target=interrupt_when, args=(moment,), daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
-            release_of(frame, promise).write(str(place / "out.parquet"), ledger=str(tmp_path / "ledger.db"))
-        assert not active(), "a job goes on"
+            release_of(frame).write(str(place / "out.parquet"), ledger=book)
+        assert not spark.sparkContext.statusTracker().getActiveJobsIds(), "a job goes on"
         assert names(place) == []
-    assert {release.state for release in Ledger(tmp_path / "ledger.db").releases()} <= {"pending"}
+    assert set(states(book)) <= {"pending"}
     count = len(names(marks))
     time.sleep(1)
-    assert names(place) == []
-    assert len(names(marks)) == count, "tasks went on"
+    assert names(place) == [] and len(names(marks)) == count, "tasks went on"
 
 
-def test_an_interrupt_between_statement_and_rows_waits_for_both(spark, promise, tmp_path, monkeypatch):
+def test_an_interrupt_between_statement_and_rows_waits_for_both(frame, release_of, book, tmp_path, monkeypatch):
     original = OutputFolder._check_free
 
     def interrupted(self):
@@ -125,17 +117,14 @@ def test_an_interrupt_between_statement_and_rows_waits_for_both(spark, promise, 
             time.sleep(0.3)
 
     monkeypatch.setattr(OutputFolder, "_check_free", interrupted)
-    frame = spark.createDataFrame([("a",)], "text string")
-    Ledger.create(tmp_path / "ledger.db", epsilon=1e6)
-    out = tmp_path / "out.parquet"
     with pytest.raises(KeyboardInterrupt) as caught:
-        release_of(frame, promise).write(str(out), ledger=str(tmp_path / "ledger.db"))
+        release_of(frame).write(str(tmp_path / "out.parquet"), ledger=book)
     assert "in place, and complete" in " ".join(caught.value.__notes__)
     assert names(tmp_path) == ["ledger.db", "out.parquet", "out.parquet.privacy.json"]
-    assert [release.state for release in Ledger(tmp_path / "ledger.db").releases()] == ["released"]
+    assert states(book) == ["released"]
 
 
-# -- a step that fails -------------------------------------------------------------------------------------------------
+# -- failing -------------------------------------------------------------------------------------------------------
 
 
 class Failing:
@@ -152,73 +141,62 @@ class Failing:
         return self._good != -1 and self._system.rename(source, target)
 
 
-def run_folder(spark, out, statement, content, *, good=10**6, force=False):
-    """Publish without the engine."""
-    with OutputFolder(spark, str(out), force=force) as folder:
-        folder.begin(spark.range(1))
-        (Path(folder.rows) / "part-0.parquet").write_text(content)
-        text = statement.replace(data_sha256=folder.digest())
-        folder._system = Failing(folder._system, good)
-        folder.publish(text)
-
-
 @pytest.mark.parametrize("replaces", [False, True])
-def test_a_step_that_fails_leaves_what_was_there(spark, promise, tmp_path, replaces):
+def test_a_step_that_fails_leaves_the_old_output(spark, statement, tmp_path, replaces):
     out, statement_file = tmp_path / "out", tmp_path / "out.privacy.json"
+
+    def publish(content, *, good=10**6, force=replaces):
+        with OutputFolder(spark, str(out), force=force) as folder:
+            folder.begin(spark.range(1))
+            (work,) = (path for path in tmp_path.iterdir() if path.is_dir() and path.name.startswith("."))
+            assert stat.S_IMODE(work.stat().st_mode) & 0o077 == 0, "unfinished rows are their owner's alone"
+            (Path(folder.rows) / "part-0.parquet").write_text(content)
+            text = statement.replace(release_id=content, data_sha256=folder.digest())
+            folder._system = Failing(folder._system, good)
+            folder.publish(text)
+
     if replaces:
-        run_folder(spark, out, promise.replace(release_id="old"), "old")
+        publish("old", force=False)
     for good in range(4 if replaces else 2):
         with pytest.raises(StorageError, match="does not rename"):
-            run_folder(spark, out, promise.replace(release_id="new"), "new", good=good, force=replaces)
+            publish("new", good=good)
         assert names(tmp_path) == (["out", "out.privacy.json"] if replaces else [])
         if replaces:
             assert (out / "part-0.parquet").read_text() == "old"
             assert json.loads(statement_file.read_text())["data_sha256"] == folder_digest(out)
-    run_folder(spark, out, promise.replace(release_id="new"), "new", force=replaces)
+    publish("new")
     assert (out / "part-0.parquet").read_text() == "new"
     assert json.loads(statement_file.read_text())["data_sha256"] == folder_digest(out)
 
 
-def test_what_a_killed_run_reserved_stays_charged_and_its_work_is_its_owners_alone(spark, promise, tmp_path):
-    ledger, out = tmp_path / "ledger.db", tmp_path / "out.parquet"
-    Ledger.create(ledger, epsilon=1e6)
-    Ledger(ledger).reserve("killed", promise, ["a"], by="text")
-    with OutputFolder(spark, str(out)) as folder:
-        folder.begin(spark.range(1))
-        (work,) = (path for path in tmp_path.iterdir() if path.is_dir())
-        assert stat.S_IMODE(work.stat().st_mode) & 0o077 == 0
-    release_of(spark.createDataFrame([("a",)], "text string"), promise).write(str(out), ledger=str(ledger))
-    assert [release.state for release in Ledger(ledger).releases()] == ["pending", "released"]
-
-
-# -- failing -------------------------------------------------------------------------------------------------------
-
-
-def test_a_failure_leaves_no_files_and_a_pending_charge(spark, promise, tmp_path):
-    ledger = tmp_path / "ledger.db"
-    Ledger.create(ledger, epsilon=1e6)
-    frame = spark.createDataFrame([("a",), ("b",)], "text string")
-
+def test_a_failed_run_leaves_no_files_and_stays_charged(spark, frame, release_of, book, tmp_path):
     def fail(batches):
         yield from batches
         raise dptext.errors.DataError("no")
 
     out = str(tmp_path / "out.parquet")
-    with pytest.raises(DataError, match="no"):
-        release_of(frame.mapInArrow(fail, frame.schema), promise).write(out)
-    gone = release_of(frame, promise)
+    failing = release_of(frame.mapInArrow(fail, frame.schema))
+    assert_error(DataError, lambda: failing.write(out), "no")
+    gone = release_of(frame)
     gone.statement_of = lambda _: 1 / 0
     with pytest.raises(ZeroDivisionError) as caught:
-        gone.write(out, ledger=str(ledger))
-    assert names(tmp_path) == ["ledger.db"]
-    assert [release.state for release in Ledger(ledger).releases()] == ["pending"]
+        gone.write(out, ledger=book)
+    assert names(tmp_path) == ["ledger.db"] and states(book) == ["pending"]
     assert "dptext ledger void" in " ".join(caught.value.__notes__)
+    small = str(tmp_path / "small.db")
+    Ledger.create(small, epsilon=1e-6)
+    assert_error(RefusedError, lambda: release_of(frame).write(out, ledger=small), "the ledger refuses")
+    assert not Path(out).exists()
 
 
-def test_the_ledger_is_settled_when_the_output_stands(spark, promise, tmp_path, monkeypatch):
-    ledger, out = tmp_path / "ledger.db", tmp_path / "out.parquet"
-    Ledger.create(ledger, epsilon=1e6)
-    frame = spark.createDataFrame([("a",)], "text string")
+def test_the_ledger_settles_once_rows_and_statement_are_in_place(frame, release_of, book, tmp_path, monkeypatch):
+    out = tmp_path / "out.parquet"
+    seen, settle = [], Ledger.settle
+
+    def watched(ledger, release_id):
+        files = (out / "_SUCCESS", tmp_path / "out.parquet.privacy.json")
+        seen.append([*(path.exists() for path in files), ledger.summary().pending])
+        settle(ledger, release_id)
 
     def full(_self, _release):
         raise StorageError("the disk is full")
@@ -226,16 +204,15 @@ def test_the_ledger_is_settled_when_the_output_stands(spark, promise, tmp_path, 
     with monkeypatch.context() as patched:
         patched.setattr(Ledger, "settle", full)
         with pytest.raises(StorageError, match="the disk is full") as caught:
-            release_of(frame, promise).write(str(out), ledger=str(ledger))
+            release_of(frame).write(str(out), ledger=book)
     assert "in place, and complete" in " ".join(caught.value.__notes__)
-    assert out.exists()
-    assert [release.state for release in Ledger(ledger).releases()] == ["pending"]
-    release_of(frame, promise).write(str(out), ledger=str(ledger), force=True)
-    assert [release.state for release in Ledger(ledger).releases()] == ["pending", "released"]
+    assert out.exists() and states(book) == ["pending"]
+    monkeypatch.setattr(Ledger, "settle", watched)
+    release_of(frame).write(str(out), ledger=book, force=True)
+    assert seen == [[True, True, 2]] and states(book) == ["pending", "released"]
 
 
-def test_vectors_of_missing_texts_are_charged_as_those_of_the_empty_one(spark, glove, tmp_path):
-    import dptext.spark.frames
+def test_missing_texts_are_charged_as_empty_ones_where_they_become_vectors(spark, glove, tmp_path):
     from dptext.representations.bounds import Bound
     from dptext.representations.device import DeviceEncoder
     from dptext.representations.encoders import MeanOfWords
@@ -244,43 +221,37 @@ def test_vectors_of_missing_texts_are_charged_as_those_of_the_empty_one(spark, g
     words = dptext.load_vectors(glove, limit=300)
     device = DeviceEncoder(MeanOfWords(words), Bound(mean=words.matrix.mean(axis=0)), PrivUnit(epsilon=4.0))
     (tmp_path / "in.jsonl").write_text('{"text": null}\n{"text": "a"}\n')
-    Ledger.create(tmp_path / "ledger.db", epsilon=5.0)
-    from dptext.spark.frames import read_files
-
-    release = dptext.spark.frames.encode(read_files([str(tmp_path / "in.jsonl")]), device, scan=True)
-    release.write(str(tmp_path / "out.parquet"), ledger=str(tmp_path / "ledger.db"))
-    assert Ledger(tmp_path / "ledger.db").left("").spent == 4.0
+    Ledger.create(tmp_path / "five.db", epsilon=5.0)
+    release = frames.encode(read_files([str(tmp_path / "in.jsonl")]), device, scan=True)
+    release.write(str(tmp_path / "out.parquet"), ledger=str(tmp_path / "five.db"))
+    assert Ledger(tmp_path / "five.db").left("").spent == 4.0
 
 
-def test_rows_that_change_after_they_were_charged_are_not_released(spark, promise, tmp_path):
+def test_rows_that_change_after_they_were_charged_are_not_released(spark, release_of, book, tmp_path):
     source = tmp_path / "in.parquet"
-    frame = spark.createDataFrame([("a",), ("b",)], "text string")
-    Ledger.create(tmp_path / "ledger.db", epsilon=1e6)
+    frame = spark.createDataFrame([("a",), ("b",)], "text string").repartition(1)
     for now in ("b", "c"):
         frame.write.mode("overwrite").parquet(str(source))
-        release = release_of(spark.read.parquet(str(source)), promise)
-        part = next(source.glob("part-00001*")) if len(list(source.glob("part-*"))) > 1 else next(source.glob("part-*"))
-        original = release._compute
+        release = release_of(spark.read.parquet(str(source)))
+        (part,) = source.glob("part-*")
 
-        def changed(path, original=original, part=part, now=now):
+        def changed(path, original=release._compute, part=part, now=now):
             counts = original(path)
-            pa.parquet.write_table(pa.table({"text": [now]}), part)
+            pa.parquet.write_table(pa.table({"text": ["a", now]}), part)
             part.with_name(f".{part.name}.crc").unlink(missing_ok=True)
             return counts
 
         release._compute = changed
         out = tmp_path / f"{now}.parquet"
         if now == "b":
-            release.write(str(out), ledger=str(tmp_path / "ledger.db"))
+            release.write(str(out), ledger=book)
         else:
-            with pytest.raises(RefusedError, match="the input changed"):
-                release.write(str(out), ledger=str(tmp_path / "ledger.db"))
+            assert_error(RefusedError, lambda: release.write(str(out), ledger=book), "the input changed")  # noqa: B023
             assert not out.exists()
-    assert [entry.state for entry in Ledger(tmp_path / "ledger.db").releases()] == ["released", "pending"]
+    assert states(book) == ["released", "pending"]
 
 
-def test_nothing_but_a_release_is_replaced(spark, promise, tmp_path):
-    frame = spark.createDataFrame([("a",)], "text string")
+def test_an_output_that_may_not_be_written_is_refused_before_any_row_is_read(spark, frame, release_of, tmp_path):
     frame.write.parquet(str(tmp_path / "in put.parquet"))
     (tmp_path / "link.parquet").symlink_to(tmp_path / "in put.parquet")
     (tmp_path / "file.parquet").write_text("a ledger")
@@ -288,77 +259,77 @@ def test_nothing_but_a_release_is_replaced(spark, promise, tmp_path):
     (tmp_path / "home" / "thesis.pdf").touch()
     before = sorted(tmp_path.rglob("*"))
     scan = spark.read.parquet(str(tmp_path / "in put.parquet"))
-    for source, out, remedy in (
-        (scan, "in put.parquet", "same folder as IN"),
-        (scan, "link.parquet", "same folder as IN"),
-        (frame, "file.parquet", "is a file"),
-        (frame, "home", "other files"),
-    ):
-        with pytest.raises(ParameterError, match=remedy):
-            release_of(source, promise).write(str(tmp_path / out), force=True)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-# -- said ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_place_that_cannot_be_written_to_is_named_before_any_row_is_read(spark, promise, tmp_path):
-    (tmp_path / "file").touch()
 
     def read(batches):
         raise AssertionError("rows were read")
         yield from batches
 
-    frame = spark.createDataFrame([("a",)], "text string")
-    frame = frame.mapInArrow(read, frame.schema)
-    for place in (tmp_path / "file", Path("/proc")):
-        with pytest.raises(StorageError, match=r"folders? to which you"):
-            release_of(frame, promise).write(str(place / "out.parquet"))
-    for path, kind, remedy in (
-        ("nothing://x/out.parquet", StorageError, "scheme"),
-        ("hdfs://localhost:1/out.parquet", StorageError, "does not answer"),
+    unread = frame.mapInArrow(read, frame.schema)
+    for source, out, kind, remedy in (
+        (scan, tmp_path / "in put.parquet", ParameterError, "same folder as IN"),
+        (scan, tmp_path / "link.parquet", ParameterError, "same folder as IN"),
+        (unread, tmp_path / "file.parquet", ParameterError, "is a file"),
+        (unread, tmp_path / "home", ParameterError, "other files"),
+        (unread, tmp_path / "file.parquet" / "out", StorageError, "to which you"),
+        (unread, "/proc/out.parquet", StorageError, "to which you"),
+        (unread, "nothing://x/out.parquet", StorageError, "scheme"),
+        (unread, "hdfs://localhost:1/out.parquet", StorageError, "does not answer"),
     ):
-        with pytest.raises(kind, match=remedy):
-            release_of(frame, promise).write(path)
-
-
-def test_a_column_that_is_missing_is_answered_with_those_that_are_there(spark, mechanism, tmp_path):
-    from dptext.spark.frames import privatize, read_files
-
-    frame = spark.createDataFrame([("a", 1)], "body string, stars int")
-    with pytest.raises(ParameterError, match=r"the DataFrame has none among its 2: 'body', 'stars'$"):
-        privatize(frame, mechanism)
-    many = frame.selectExpr(*(f"stars as c{n}" for n in range(30)))
-    with pytest.raises(ParameterError, match=r"'c19' and 10 more$"):
-        privatize(many, mechanism)
-    (tmp_path / "in.csv").write_text("a private text,5\nanother,3\n")  # without a header
-    with pytest.raises(DataError, match="the header has none among its 2") as caught:
-        read_files([str(tmp_path / "in.csv")])
-    assert "private" not in str(caught.value)
-
-
-def test_an_output_that_is_there_is_answered_with_the_option(spark, promise, tmp_path):
-    frame = spark.createDataFrame([("a",)], "text string")
-    release_of(frame, promise).write(str(tmp_path / "out.parquet"))
-    with pytest.raises(ParameterError, match="add --force"):
-        release_of(frame, promise).write(str(tmp_path / "out.parquet"))
+        assert_error(kind, lambda s=source, o=out: release_of(s).write(str(o), force=True), remedy)
+    assert sorted(tmp_path.rglob("*")) == before
+    release_of(frame).write(str(tmp_path / "out.parquet"))
+    assert_error(ParameterError, lambda: release_of(frame).write(str(tmp_path / "out.parquet")), "add --force")
     # no Hadoop checksum of the statement, and no outdated one
-    assert names(tmp_path) == ["out.parquet", "out.parquet.privacy.json"]
+    assert {*names(tmp_path)} - {path.name for path in before} == {"out.parquet", "out.parquet.privacy.json"}
 
 
-def test_errors_of_the_engine_name_what_they_can(spark):
-    def raised(module, text_):
-        kind = type("ToldError", (Exception,), {"__module__": module})
-        with pytest.raises(DptextError) as caught, plain_errors():
-            raise kind(text_)
-        return str(caught.value)
+# -- messages ------------------------------------------------------------------------------------------------------
 
-    assert "a process of Spark ended" in raised("pyspark.errors", "Python worker exited unexpectedly (crashed)")
-    with pytest.raises(StorageError, match="a process of Spark ended"), plain_errors():
-        raise ConnectionRefusedError
+
+def test_errors_of_the_engine_are_one_line_without_rows(spark, mechanism, monkeypatch):
+    class EngineError(Exception):
+        __module__ = "pyspark.errors"
+
+    def fail(error):
+        with plain_errors():
+            raise error
+
+    for error, kind, part in (
+        (EngineError("ModuleNotFoundError: No module named 'dptext'"), MissingExtraError, "PYSPARK_PYTHON"),
+        (EngineError("[JAVA_GATEWAY_EXITED] Java gateway process exited"), MissingExtraError, "Java did not start"),
+        (EngineError(f"[PATH_NOT_FOUND] Path does not exist: file:/{MARKER}"), StorageError, "does not find a file"),
+        (EngineError(f"[SOMETHING_ELSE.OF] the row '{MARKER}' ..."), StorageError, "(SOMETHING_ELSE.OF)"),
+        (EngineError("Python worker exited unexpectedly (crashed)"), StorageError, "a process of Spark ended"),
+        (ConnectionRefusedError(), StorageError, "a process of Spark ended"),
+    ):
+        assert MARKER not in assert_error(kind, lambda error=error: fail(error), part)
     with pytest.raises(StorageError, match=r"\(ArithmeticException\)") as caught, plain_errors():
         spark._jvm.java.lang.Math.addExact(2**31 - 1, 1)
     assert "overflow" not in str(caught.value)  # the rest of the message may quote a row
+    script = "from dptext.spark.session import session; session()"
+    env = {**os.environ, "JAVA_HOME": "/nonexistent"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env)
+    assert "MissingExtraError: Java did not start" in done.stderr and "apt install openjdk" in done.stderr
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    assert_error(MissingExtraError, lambda: frames.privatize([], mechanism), "dptext[spark]")
+
+
+def test_a_missing_column_is_answered_with_the_present_ones(spark, mechanism, tmp_path):
+    frame = spark.createDataFrame([("a", 1)], "body string, stars int")
+    message = "the DataFrame has none among its 2: 'body', 'stars'"
+    assert_error(ParameterError, lambda: frames.privatize(frame, mechanism), message)
+    (tmp_path / "in.csv").write_text("review,stars\na,1\n")
+    assert_error(DataError, lambda: read_files([str(tmp_path / "in.csv")]), "the header has none among its 2: 'review'")
+    for name, content in (("a.csv", "text,stars\na secret,5\n"), ("b.csv", "stars,text\n5,a secret\n")):
+        (tmp_path / name).write_text(content)
+    out = tmp_path / "out.parquet"
+
+    def mixed():
+        frame = read_files([str(tmp_path / entry) for entry in ("a.csv", "b.csv")], keep=["stars"])
+        frames.privatize(frame, mechanism, keep=["stars"], scan=True).write(str(out))
+
+    assert_error(DataError, mixed, "give all files one header")
+    assert not out.exists()
 
 
 # -- read ----------------------------------------------------------------------------------------------------------
@@ -383,8 +354,6 @@ READ = {
 
 @pytest.mark.parametrize("name", READ)
 def test_files_are_read_as_on_one_machine(spark, tmp_path, name):
-    from dptext.spark.frames import read_files
-
     (tmp_path / name).write_text(READ[name], newline="")
     keep = [] if name.endswith((".jsonl", ".txt")) else ["n"]
 
@@ -405,18 +374,6 @@ def test_files_are_read_as_on_one_machine(spark, tmp_path, name):
             return [tuple(row) for row in frame.collect()]
 
     assert outcome(on_spark) == outcome(local)
-
-
-def test_files_whose_columns_are_in_another_order_are_no_mixture_of_them(spark, mechanism, tmp_path):
-    from dptext.spark.frames import read_files
-
-    for name, content in (("a.csv", "text,stars\na secret,5\n"), ("b.csv", "stars,text\n5,a secret\n")):
-        (tmp_path / name).write_text(content)
-    out = tmp_path / "out.parquet"
-    with pytest.raises(DataError, match="give all files one header"):
-        frame = read_files([str(tmp_path / entry) for entry in ("a.csv", "b.csv")], keep=["stars"])
-        dptext.spark.frames.privatize(frame, mechanism, keep=["stars"], scan=True).write(str(out))
-    assert not out.exists()
 
 
 # -- a session of our own ------------------------------------------------------------------------------------------
