@@ -23,7 +23,7 @@ from dptext.release.release import TextsOfPeople
 from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
 from dptext.users import grouping, partition
 from dptext.users.grouping import MAX_CLASSES, OUTSIDE, TokenRows, texts_of, users_of
-from secrecy import MARKER
+from secrecy import MARKER, assert_error
 
 WORDS = Vocabulary(["cat", "dog", "tax", "<unk>"])
 
@@ -55,27 +55,16 @@ def write(path, rows):
 # -- words ----------------------------------------------------------------------------------------------------
 
 
-def test_words_are_looked_up_as_everywhere_and_nothing_else_is_a_word():
+def test_words_become_rows_of_the_vocabulary_and_other_tokens_are_left_out(monkeypatch):
     text = "The CAT paid 3.50 in tax, see https://x.org/cat or mail dog@cat.org @cat... \U0001f600 don't"
     ((texts, _),) = collected([Document(text, user="a")])
-    words = [piece for piece in pieces(text) if kind_of(piece) is Kind.WORD]
-    rows = [WORDS.row(word) for word in words]
+    rows = [WORDS.row(word) for word in pieces(text) if kind_of(word) is Kind.WORD]
     assert texts == [[OUTSIDE if row == WORDS.unknown_row else row for row in rows]]
     assert texts[0].count(0) == texts[0].count(2) == 1
-
-
-def test_texts_without_words_are_documents_of_length_zero():
     documents = [Document(text, user="a") for text in (None, "", "... 7", "cat", None)] + [Document(None, user="b")]
     assert collected(documents) == [([[], [], [], [0], []], (None,)), ([[]], (None,))]
-
-
-def test_a_word_that_is_written_like_the_unknown_one_is_outside():
     assert collected([Document("<unk> unk", user="a")]) == [([[OUTSIDE, OUTSIDE]], (None,))]
-
-
-def test_tokens_that_are_forgotten_and_long_ones_are_looked_up_again(monkeypatch):
-
-    long = "a" * 70
+    long = "a" * 70  # longer than the cache keeps
     vocabulary = Vocabulary(["cat", "dog", long, "<unk>"])
     monkeypatch.setattr(grouping, "_CACHE_SIZE", 3)
     texts = [f"cat {long} zebra dog x y z cat {long}"] * 3
@@ -87,7 +76,7 @@ def test_tokens_that_are_forgotten_and_long_ones_are_looked_up_again(monkeypatch
 # -- users ----------------------------------------------------------------------------------------------------
 
 
-def test_scattered_users_come_whole_with_their_documents_in_order(tmp_path):
+def test_scattered_users_are_grouped_with_their_documents_in_order(tmp_path):
     generator = np.random.default_rng(3)
     words = ["cat", "dog", "tax", "zebra", "7"]
     rows = [
@@ -104,15 +93,14 @@ def test_scattered_users_come_whole_with_their_documents_in_order(tmp_path):
     assert collected(list(read_documents(path, user="who"))) == expected
 
 
-def test_one_person_may_be_spelled_in_several_ways():
-    users = [7, 7.0, "7", " 7 ", "7.0", np.int64(7), np.float64(7)]
-    assert collected([Document("cat", user=user) for user in users]) == [([[0]] * len(users), (None,))]
+def test_one_canonical_id_counts_for_mechanisms_counters_and_ledgers(tmp_path):
+    same = [7, 7.0, "7", " 7 ", "7.0", np.int64(7), np.float64(7)]
+    assert collected([Document("cat", user=user) for user in same]) == [([[0]] * len(same), (None,))]
     others = ["07", "7 a", "seven", 77, "-7", "７"]
     assert len(collected([Document("cat", user=user) for user in others])) == len(others)
-    assert canonical_id("7.0") == "7"
-
-
-def test_mechanisms_counters_and_ledgers_tell_users_apart_in_the_same_way(tmp_path):
+    long, spelled = 10**6000 + 7, "1" + "0" * 5999 + "7"
+    assert (canonical_id(long), canonical_id(-long), canonical_id(spelled)) == (spelled, f"-{spelled}", spelled)
+    assert len(collected([Document("cat", user=user) for user in (long, spelled, long + 1)])) == 2
     users = ["José", "Jose\N{COMBINING ACUTE ACCENT}", " José ", 7, "7.0", "jose", "07"]
     ledger = Ledger.create(tmp_path / "book", epsilon=9)
     terms = {"by": "author", "unit": Unit.USER, "relation": Relation.ADD_REMOVE}
@@ -123,38 +111,19 @@ def test_mechanisms_counters_and_ledgers_tell_users_apart_in_the_same_way(tmp_pa
     assert counter.most.texts == 3
 
 
-def test_a_whole_number_of_any_length_is_a_key():
-    long = 10**6000 + 7
-    spelled = "1" + "0" * 5999 + "7"
-    assert (canonical_id(long), canonical_id(-long), canonical_id(spelled)) == (spelled, f"-{spelled}", spelled)
-    assert len(collected([Document("cat", user=user) for user in (long, spelled, long + 1)])) == 2
-
-
-def test_a_row_without_a_user_is_refused_and_named():
+def test_a_row_without_a_user_is_refused_and_named_by_its_number(monkeypatch, tmp_path):
     for user in [None, "  ", float("nan"), 7.5, True, b"x", ["x"]]:
         documents = [Document(MARKER, user=MARKER)] * 3 + [Document(MARKER, user=user)]
         for group in (collected, collected_texts):
-            with pytest.raises(DataError, match="row 4 has no user") as caught:
-                group(documents)
-            assert MARKER not in str(caught.value)
-
-
-def test_missing_users_are_nobody_however_the_documents_are_read(tmp_path):
-    """One by one too: people without a name, taken for one called "nan", would share what one of them may move."""
+            assert_error(DataError, lambda group=group, d=documents: group(d), "row 4 has no user")
     path = write(tmp_path / "a.jsonl", [{"text": "cat", "who": float("nan")}] * 2)
     for documents in (read_documents(path, user="who"), list(read_documents(path, user="who"))):
-        with pytest.raises(DataError, match="row 1 has no user"):
-            collected(documents)
-
-
-def test_a_row_without_a_user_is_counted_over_parts(monkeypatch, tmp_path):
+        assert_error(DataError, lambda documents=documents: collected(documents), "row 1 has no user")
     monkeypatch.setattr(batches, "BATCH_ROWS", 10)
-    documents = [Document("cat", user="a")] * 25 + [Document("cat")]
-    with pytest.raises(DataError, match="row 26 has no user"):
-        collected(documents)
-    path = write(tmp_path / "a.jsonl", [{"text": "cat", "who": "a"}] * 25 + [{"text": "cat", "who": None}])
-    with pytest.raises(DataError, match="row 26 has no user"):
-        collected(read_documents(path, user="who"))
+    rows = [{"text": "cat", "who": "a"}] * 25 + [{"text": "cat", "who": None}]
+    path = write(tmp_path / "a.jsonl", rows)
+    assert_error(DataError, lambda: collected([Document("cat", user=row["who"]) for row in rows]), "row 26 has no")
+    assert_error(DataError, lambda: collected(read_documents(path, user="who")), "row 26 has no user")
 
 
 def test_single_documents_are_units_when_asked_for_only(tmp_path):
@@ -168,7 +137,7 @@ def test_single_documents_are_units_when_asked_for_only(tmp_path):
         pass
 
 
-def test_the_order_of_the_users_is_random_and_says_nothing_about_names_or_the_input():
+def test_the_order_of_users_is_random_and_reveals_neither_names_nor_the_input():
     documents = [Document(word, user=str(place)) for place, word in enumerate(["cat", "dog", "tax", "zebra"] * 8)]
 
     def order(given, **options):
@@ -204,15 +173,14 @@ def test_levels_of_a_large_user_are_kept_beyond_the_limit(monkeypatch):
 
 def test_wrong_levels_are_refused(tmp_path):
     path = write(tmp_path / "a.jsonl", [{"text": "cat", "who": "a", "level": 1}])
-    with pytest.raises(ParameterError, match="keep"), users_of(read_documents(path, user="who"), WORDS, level="level"):
-        pass
-    with pytest.raises(DataError, match="row 1 has no attribute"):
-        collected([Document("cat", user="a")], level="level")
-    with pytest.raises(DataError, match="a text or a number, got list"):
-        collected([Document("cat", user="a", attributes={"level": []})], level="level")
     many = [Document("cat", user="a", attributes={"level": place}) for place in range(1001)]
-    with pytest.raises(DataError, match="more than 1,000"):
-        collected(many, level="level")
+    for kind, documents, message in (
+        (ParameterError, read_documents(path, user="who"), "keep"),
+        (DataError, [Document("cat", user="a")], "row 1 has no attribute"),
+        (DataError, [Document("cat", user="a", attributes={"level": []})], "a text or a number, got list"),
+        (DataError, many, "more than 1,000"),
+    ):
+        assert_error(kind, lambda d=documents: collected(d, level="level"), message)
 
 
 # -- bounds ---------------------------------------------------------------------------------------------------
@@ -266,25 +234,20 @@ def test_the_number_of_processes_changes_nothing(tmp_path):
     assert len(result[0]) == 50
 
 
-def test_wrong_arguments_are_refused():
+def test_wrong_arguments_and_entries_are_refused():
+    some = [Document("cat", user="a")]
     for options in [{"unit": "word"}, {"most_words": 0}, {"most_words": 1.5}, {"processes": 0}, {"seed": "x"}]:
-        with pytest.raises(ParameterError), users_of([Document("cat", user="a")], WORDS, **options):
-            pass
-
-
-def test_what_are_no_documents_is_refused():
+        assert_error(ParameterError, lambda o=options: collected(some, **o), *[next(iter(options))])
+    for options in ({"unit": "word"}, {"most_documents": 0}, {"seed": "x"}, {"columns": ["topic"]}):
+        assert_error(ParameterError, lambda o=options: collected_texts(some, **o), *[next(iter(options))])
     for documents in ["cat", {"a": 1}, 7, None]:
-        with pytest.raises(ParameterError, match="documents must be"), users_of(documents, WORDS):
-            pass
-
-
-def test_entries_that_are_no_documents_are_named_by_their_row():
-    with pytest.raises(DataError, match="row 2 must be a Document, got str"):
-        collected([Document("cat", user="a"), "cat"])
-    with pytest.raises(DataError, match="row 1: expected a string as text, got int"):
-        collected([Document(7, user="a")])
-    with pytest.raises(ParameterError, match="must be a Vocabulary"):
-        collected([Document("cat", user="a")], ["cat"])
+        for group in (collected, collected_texts):
+            assert_error(ParameterError, lambda g=group, d=documents: g(d), "documents must be")
+    assert_error(ParameterError, lambda: collected(some, ["cat"]), "must be a Vocabulary")
+    assert_error(DataError, lambda: collected([*some, "cat"]), "row 2 must be a Document, got str")
+    for group in (collected, lambda documents: collected_texts(documents, unit="document")):
+        number = [Document(7, user="a")]
+        assert_error(DataError, lambda g=group, d=number: g(d), "row 1: expected a string as text, got int")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there the file has a name, and goes with its last handle")
@@ -462,17 +425,7 @@ def test_classes_without_columns_and_their_range():
             collected_texts(documents, code=lambda _, wrong=wrong: wrong)
 
 
-def test_wrong_arguments_of_texts_are_refused():
-    for options in ({"unit": "word"}, {"most_documents": 0}, {"seed": "x"}, {"columns": ["topic"]}):
-        with pytest.raises(ParameterError):
-            collected_texts([Document("x", user="a")], **options)
-    with pytest.raises(ParameterError, match="documents must be"):
-        collected_texts("cat")
-    with pytest.raises(DataError, match="row 1: expected a string as text, got int"):
-        collected_texts([Document(7, user="a")], unit="document")
-
-
-def test_the_words_that_rows_were_found_for_go_with_their_cache():
+def test_cached_words_are_freed_with_their_cache():
     """Without waiting for the garbage collector: they are private, and many calls would add up."""
     gc.disable()
     try:

@@ -33,7 +33,7 @@ def slab(rows):
 
 
 def grouped(rows, at_once=7, **options):
-    """[[(code, document), ...], ...] by user, after the way through the disk; two passes agree."""
+    """[[(code, document), ...], ...] by user, written to disk and read back; two passes agree."""
     partition = UserPartition(**options)
     for start in range(0, len(rows), at_once):
         partition.add(slab(rows[start : start + at_once]))
@@ -137,25 +137,18 @@ def test_the_content_is_encrypted_under_a_key_of_its_own_and_no_counter_is_used_
         assert (pair[0] == pair[1]).mean() < 3 / 256
 
 
-def test_a_missing_folder_and_a_full_disk_raise(tmp_path):
+def test_folders_disks_and_files_that_fail_are_storage_errors(tmp_path):
     with pytest.raises(StorageError, match="cannot write a temporary file in"):
         UserPartition(tmp_path / "missing")
-    if not os.path.exists("/dev/full"):
-        pytest.skip("needs /dev/full")
-    partition = UserPartition(tmp_path)
-    partition._file.close()
-    partition._file = open("/dev/full", "r+b", buffering=0)  # noqa: SIM115
-    partition.add(slab([(1, 0, b"x")]))
-    with pytest.raises(StorageError, match="No space left"):
-        partition.flush()
-    partition.close()
-
-
-def test_a_truncated_file_raises(tmp_path):
     partition = UserPartition(tmp_path)
     partition.add(slab([(1, 0, b"x" * 100)]))
     partition.flush()
     partition._file.truncate(50)
     with pytest.raises(StorageError, match="truncated"):
         list(partition.groups())
+    partition._file.close()
+    partition._file = open("/dev/full", "r+b", buffering=0)  # noqa: SIM115
+    partition.add(slab([(1, 0, b"x")]))
+    with pytest.raises(StorageError, match="No space left"):
+        partition.flush()
     partition.close()

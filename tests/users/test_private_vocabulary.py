@@ -3,6 +3,7 @@
 import io
 import unicodedata
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from dptext.users import private_vocabulary as module
 from dptext.users.private_vocabulary import LONGEST_LABEL, LONGEST_WORD, private_labels, private_vocabulary
 from dptext.vectors.formats import write_binary, write_text
 from dptext.vectors.word_vectors import WordVectors
-from secrecy import MARKER
+from secrecy import MARKER, assert_error
 
 
 @dataclass
@@ -40,28 +41,21 @@ class Spy:
 
 @pytest.fixture
 def spy(monkeypatch):
-    """No noise, no threshold: the words with their counts."""
+    """No noise, no threshold: a function from documents to words, or labels, with their counts."""
     results = Spy()
     monkeypatch.setattr(module, "thresholded_counts", lambda **_: results)
 
-    def counted(documents, **options):
-        result = private_vocabulary(documents, epsilon=1.0, delta=1e-6, **options)
-        return dict(zip(result.words, sorted(results.counts.values(), reverse=True), strict=True))
+    def counted(documents, *, learn=private_vocabulary, **options):
+        result = learn(documents, epsilon=1.0, delta=1e-6, **options)
+        names = result.words if learn is private_vocabulary else result.names
+        return dict(zip(names, sorted(results.counts.values(), reverse=True), strict=True))
 
     return counted
 
 
 @pytest.fixture
-def spy_on_labels(monkeypatch):
-    """The same for labels."""
-    spy = Spy()
-    monkeypatch.setattr(module, "thresholded_counts", lambda **_: spy)
-
-    def counted(documents, **options):
-        result = private_labels(documents, epsilon=1.0, delta=1e-6, **options)
-        return dict(zip(result.names, sorted(spy.counts.values(), reverse=True), strict=True))
-
-    return counted
+def spy_on_labels(spy):
+    return partial(spy, learn=private_labels)
 
 
 def by(user, *texts):
@@ -87,7 +81,7 @@ def test_known_words_are_not_looked_at_however_they_are_written(spy):
         spy(documents, known=[7])
 
 
-def test_what_enters_is_what_a_vocabulary_can_hold(spy):
+def test_candidates_are_words_that_a_vocabulary_can_hold(spy):
     strange = (
         "ok 3.14 me@x.org https://x.org/zorp @handle ... a\x00b \x01 \ud800x \U0001f600 l'ami don’t x\u00adx "
         "İstanbul ŉ ﬁsh straße ǆ e\u0301 漢字 <unk> a_b x.y "
@@ -107,7 +101,7 @@ def test_what_enters_is_what_a_vocabulary_can_hold(spy):
     assert repeated.keys() - {"l"} == words - {"l'"}
 
 
-def test_words_that_no_file_holds_or_nobody_sees_do_not_enter(spy):
+def test_invisible_words_are_no_candidates(spy):
     """White space before a control of direction is one word to Unicode's rules: word2vec's formats cannot hold it, and
     a crowd that writes it would stop every release at its last step, when its budget is spent."""
     strange = "a\u200fb ok \u202e \ufeff x\u202c \u2066y\u2069 z\U000e0061 \u2028\u202e v\u2060w نمی\u200cخواهم"
@@ -121,7 +115,7 @@ def test_words_that_no_file_holds_or_nobody_sees_do_not_enter(spy):
         write(vectors, HashedFile(io.BytesIO()))
 
 
-def test_one_user_changes_few_counts_by_one_whatever_he_writes(spy):
+def test_one_user_changes_few_counts_by_one_whatever_they_write(spy):
     others = [*by("a", "zorp frab"), *by("b", "zorp")]
     without = spy(others, words_per_user=5)
     adversaries = [
@@ -171,16 +165,10 @@ def test_the_number_of_processes_and_the_order_of_the_input_change_nothing(spy):
     assert len(one) == 500
 
 
-def test_rows_without_a_user_are_refused_and_nothing_is_said_about_words():
-    with pytest.raises(DataError, match="row 2 has no user") as caught:
-        private_vocabulary([*by(MARKER, MARKER), Document(MARKER)], epsilon=1.0, delta=1e-6)
-    assert MARKER not in str(caught.value)
-
-
 # -- what comes out -------------------------------------------------------------------------------------------
 
 
-def test_what_many_write_always_comes_and_what_one_writes_never_does():
+def test_words_of_many_are_released_and_words_of_one_user_never():
     """Misses and false finds: below 1e-7 each (400 users at delta 1e-9 / 10 a word; 60 standard deviations)."""
     documents = [
         document
@@ -194,47 +182,37 @@ def test_what_many_write_always_comes_and_what_one_writes_never_does():
     assert "secret" not in repr(result)
 
 
-def test_the_statement_says_it_and_composes():
-    result = private_vocabulary(by("a", "zorp"), epsilon=2.0, delta=1e-7, words_per_user=20, known=["cat", "Cat"])
-    statement = result.statement
+def test_the_statement_depends_on_public_numbers_alone_and_composes():
+    options = {"epsilon": 2.0, "delta": 1e-7, "words_per_user": 20, "known": ["cat", "Cat"]}
+    statement = private_vocabulary(by("a", "zorp"), **options).statement
     assert statement.guarantee == ApproxDP(2.0, 1e-7)
     assert (statement.unit, statement.relation, statement.trust) == (Unit.USER, Relation.ADD_REMOVE, Trust.CENTRAL)
-    assert statement.parameters["words_per_user"] == 20
-    assert statement.parameters["known_words"] == 1
-    assert statement.parameters["noise"] == "gaussian"
-    assert "opendp" in statement.parameters
-    assert not statement.seeded
+    parameters = statement.parameters
+    assert [parameters[name] for name in ("words_per_user", "known_words", "noise")] == [20, 1, "gaussian"]
+    assert "opendp" in parameters and not statement.seeded
     assert PrivacyStatement.from_json(statement.to_json()) == statement
-    assert "user" in " ".join(statement.explain().split())
-    other = statement.replace(guarantee=ApproxDP(1.0, 1e-6), mechanism="co-occurrence")
-    together = statement.compose(other)
-    assert together.guarantee.epsilon == 3.0
+    together = statement.compose(statement.replace(guarantee=ApproxDP(1.0, 1e-6), mechanism="co-occurrence"))
+    assert (together.guarantee.epsilon, together.unit) == (3.0, Unit.USER)
     assert together.guarantee.delta == pytest.approx(1.1e-6)
-    assert together.unit is Unit.USER
+    documents = [document for user in range(300) for document in by(str(user), "frab zorp " * 50)]
+    large = private_vocabulary(documents, **options)
+    assert large.words and large.statement.replace(release_id=None) == statement.replace(release_id=None)
 
 
-def test_the_statement_says_nothing_about_the_data():
-    small = private_vocabulary(by("a", "zorp"), epsilon=2.0, delta=1e-7)
-    large = private_vocabulary(
-        [document for user in range(300) for document in by(str(user), "frab zorp " * 50)], epsilon=2.0, delta=1e-7
-    )
-    assert large.words
-    assert small.statement.replace(release_id=None) == large.statement.replace(release_id=None)
-
-
-def test_a_delta_that_allows_publishing_somebody_is_warned_of():
-    with pytest.warns(DeltaWarning, match="not below 1 / 100,000") as caught:
-        private_vocabulary([], epsilon=1.0, delta=1e-3)
-    assert caught[0].filename == __file__
-    assert private_vocabulary([], epsilon=1.0, delta=1e-3, public_users=500).words == ()  # a warning is an error here
-
-
-def test_a_seed_is_refused_and_so_are_wrong_budgets():
-    with pytest.raises(ParameterError, match="takes no seed"):
-        private_vocabulary([], epsilon=1.0, delta=1e-6, seed=7)
-    for wrong in ({"epsilon": 0.0}, {"delta": 0.0}, {"words_per_user": 0}, {"processes": 0}):
-        with pytest.raises(ParameterError):
-            private_vocabulary([], **{"epsilon": 1.0, "delta": 1e-6, **wrong})
+def test_wrong_budgets_and_arguments_are_refused_and_a_large_delta_is_warned_of():
+    budget = {"epsilon": 1.0, "delta": 1e-6}
+    words = ({"epsilon": 0.0}, {"delta": 0.0}, {"words_per_user": 0}, {"processes": 0}, {"seed": 7})
+    labels = ({"epsilon": 0.0}, {"delta": 0.0}, {"labels_per_user": 0}, {"unit": "word"}, {"column": ""})
+    for learn, cases in ((private_vocabulary, words), (private_labels, labels)):
+        for wrong in cases:
+            with pytest.raises(ParameterError):
+                learn([], **{**budget, **wrong})
+        with pytest.warns(DeltaWarning, match="not below 1 / 100,000") as caught:
+            learn([], epsilon=1.0, delta=1e-3)
+        assert caught[0].filename == __file__
+        learn([], epsilon=1.0, delta=1e-3, public_users=500)  # a warning is an error here
+        rows = [Document(MARKER, user=MARKER, label=MARKER), Document(MARKER, label=MARKER)]
+        assert_error(DataError, lambda learn=learn, rows=rows: learn(rows, **budget), "row 2 has no user")
 
 
 # -- labels ---------------------------------------------------------------------------------------------------
@@ -266,7 +244,7 @@ def test_labels_come_from_the_column_that_is_named(spy_on_labels, tmp_path):
         private_labels(read_documents(path, user="who"), epsilon=1.0, delta=1e-6, column="topic")
 
 
-def test_what_enters_is_what_a_person_can_read_as_a_label(spy_on_labels):
+def test_candidates_are_readable_labels(spy_on_labels):
     longest = "a" * LONGEST_LABEL
     enters = ["world news", longest, "été", "نمی\u200cخواهم", "7"]
     stays = ["a\nb", "a\tb", longest + "a", "\u202ex", "\ud800", "a\u2028b", "", " ", ["x"], b"x", float("nan")]
@@ -287,7 +265,7 @@ def test_one_user_changes_few_counts_by_one_whatever_their_labels(spy_on_labels)
         assert sum(single.values()) <= 1
 
 
-def test_a_label_that_many_have_always_comes_and_that_of_one_user_never_does():
+def test_labels_of_many_are_released_and_labels_of_one_user_never():
     """Misses and false finds: below 1e-7 each, as for words; the same where documents are the unit."""
     documents = [
         Document("", user=str(user), attributes={"topic": label})
@@ -319,22 +297,3 @@ def test_the_statement_of_labels_says_it_and_says_nothing_about_the_data(unit):
     assert large.statement.replace(release_id=None) == statement.replace(release_id=None)
     together = statement.compose(large.statement)
     assert together.guarantee.epsilon == 4.0
-
-
-def test_wrong_arguments_for_labels_are_refused():
-    for wrong in (
-        {"epsilon": 0.0},
-        {"delta": 0.0},
-        {"labels_per_user": 0},
-        {"unit": "word"},
-        {"column": ""},
-        {"column": ["a"]},
-    ):
-        with pytest.raises(ParameterError):
-            private_labels([], **{"epsilon": 1.0, "delta": 1e-6, **wrong})
-    with pytest.warns(DeltaWarning, match="not below 1 / 100,000") as caught:
-        private_labels([], epsilon=1.0, delta=1e-3)
-    assert caught[0].filename == __file__
-    with pytest.raises(DataError, match="row 2 has no user") as caught:
-        private_labels([*labelled(MARKER, MARKER), *labelled(None, MARKER)], epsilon=1.0, delta=1e-6)
-    assert MARKER not in str(caught.value)

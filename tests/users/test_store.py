@@ -1,4 +1,4 @@
-"""Texts on disk, user after user: what comes back is what went in, in little memory."""
+"""Users' words in a file: the store returns the input, in little memory."""
 
 import sys
 
@@ -8,30 +8,26 @@ import pytest
 from dptext import Document
 from dptext.errors import StorageError
 from dptext.text.tokens import Vocabulary
-from dptext.users import grouping as user_store
+from dptext.users import grouping
 from dptext.users.grouping import DOCUMENT_END, stored_users, users_of
 
 WORDS = Vocabulary(["cat", "sat", "mat", "<unk>"])
 
 
-def texts_in(store, user):
-    return store.rows[store.offsets[user] : store.offsets[user + 1]].tolist()
-
-
-@pytest.mark.parametrize("gathered", [1, 3, 1 << 20])
-def test_each_user_lies_in_one_piece_with_marks_after_documents(monkeypatch, gathered):
-    monkeypatch.setattr(user_store, "BUFFER_WORDS", gathered)
-    parameters = {"a": ["cat sat", "", "dog mat"], "b": [""], "c": [None], "d": ["mat"] * 4}
-    documents = [Document(text, user=user) for user, texts in parameters.items() for text in texts]
-    with users_of(documents, WORDS) as users, stored_users(users) as store:
-        result = sorted(texts_in(store, user) for user in range(len(store)))
-        assert len(store.offsets) == len(store) + 1 == 5
-        assert isinstance(store.rows, np.memmap)
+@pytest.mark.parametrize("buffered", [1, 3, 1 << 20])
+def test_each_user_is_one_run_of_rows_with_marks_after_documents(monkeypatch, buffered):
+    monkeypatch.setattr(grouping, "BUFFER_WORDS", buffered)
+    users = {"a": ["cat sat", "", "dog mat"], "b": [""], "c": [None], "d": ["mat"] * 4}
+    documents = [Document(text, user=user) for user, texts in users.items() for text in texts]
+    with users_of(documents, WORDS) as grouped, stored_users(grouped) as store:
+        bounds = zip(store.offsets, store.offsets[1:], strict=False)
+        result = sorted(store.rows[start:stop].tolist() for start, stop in bounds)
+        assert len(store.offsets) == len(store) + 1 == 5 and isinstance(store.rows, np.memmap)
     end = DOCUMENT_END
     assert result == sorted([[0, 1, end, end, -1, 2, end], [end], [end], [2, end] * 4])
 
 
-def test_levels_become_small_numbers():
+def test_levels_become_small_numbers_and_a_user_takes_ten_bytes():
     documents = [Document("cat", user=str(n), attributes={"wish": "ab"[n % 2]}) for n in range(6)]
     documents += [Document("cat", user="6", attributes={"wish": wish}) for wish in "ab"]
 
@@ -41,38 +37,26 @@ def test_levels_become_small_numbers():
     with users_of(documents, WORDS, level="wish") as users, stored_users(users, code) as store:
         assert sorted(store.levels.tolist()) == [7, 97, 97, 97, 98, 98, 98]
 
-
-def test_nobody_is_somebody_too():
-    with stored_users([]) as store:
-        assert len(store) == 0
-        assert store.rows.size == 0
-        assert store.offsets.tolist() == [0]
-
-
-def test_a_user_costs_ten_bytes():
-    class Someone:
+    class User:
         levels = (None,)
 
         def chunks(self):
             yield np.zeros(1, dtype=np.int32), np.ones(1, dtype=np.int64)
 
-    with stored_users(Someone() for _ in range(100_000)) as store:
+    with stored_users(User() for _ in range(100_000)) as store:
         assert store.offsets.nbytes + store.levels.nbytes == 10 * len(store) + 8
         assert sys.getsizeof(store.offsets.base) < 9.5 * len(store)  # the array behind it grows by an eighth
-
-
-def test_a_place_that_cannot_be_written():
+    with stored_users([]) as store:
+        assert (len(store), store.rows.size, store.offsets.tolist()) == (0, 0, [0])
     with pytest.raises(StorageError, match="temporary file"), stored_users([], folder="/nowhere/at/all"):
         pass
 
 
-def test_other_texts_other_users_and_other_levels_have_other_digests():
-    def digest(*said):
-        documents = [Document(text, user=user, attributes={"wish": wish}) for text, user, wish in said]
-        with (
-            users_of(documents, WORDS, level="wish", seed=1) as users,
-            stored_users(users, lambda levels: ord(levels[0])) as store,
-        ):
+def test_other_texts_users_and_levels_have_other_digests():
+    def digest(*rows):
+        documents = [Document(text, user=user, attributes={"wish": wish}) for text, user, wish in rows]
+        grouped = users_of(documents, WORDS, level="wish", seed=1)
+        with grouped as users, stored_users(users, lambda levels: ord(levels[0])) as store:
             return store.digest()
 
     first = ("cat sat", "a", "x")
@@ -84,5 +68,5 @@ def test_other_texts_other_users_and_other_levels_have_other_digests():
         (("cat", "a", "x"), ("sat", "a", "x")),
     ]
     assert digest(first) == digest(first)
-    with stored_users([]) as nobody:
-        assert len({digest(first), nobody.digest(), *(digest(*other) for other in others)}) == 2 + len(others)
+    with stored_users([]) as store:
+        assert len({digest(first), store.digest(), *(digest(*other) for other in others)}) == 2 + len(others)
