@@ -53,8 +53,8 @@ def make(tmp_path):
     return create
 
 
-def reserve(ledger, name, promise, keys, by=TEXT, unit=Unit.DOCUMENT, relation=Relation.SUBSTITUTION):
-    return ledger.reserve(name, promise, keys, by=by, unit=unit, relation=relation)
+def reserve(ledger, name, statement, keys, by=TEXT, unit=Unit.DOCUMENT, relation=Relation.SUBSTITUTION):
+    return ledger.reserve(name, statement, keys, by=by, unit=unit, relation=relation)
 
 
 def statement(guarantee=None, **changes):
@@ -186,12 +186,12 @@ def test_users_are_refused_by_their_own_price_and_by_the_texts_that_a_guarantee_
 
 
 def test_the_first_release_fixes_the_terms(make):
-    first = {"promise": MetricDP(1, "euclidean", 3.0, "GloVe"), "by": "author"}
+    first = {"statement": MetricDP(1, "euclidean", 3.0, "GloVe"), "by": "author"}
     for changes, message in (
-        ({"promise": PureDP(1)}, "in epsilon per unit of euclidean distance, this release in epsilon,"),
-        ({"promise": ZCDP(1e-3)}, "this release in rho,"),
-        ({"promise": MetricDP(1, "angular", 3.0, "GloVe")}, "this release in epsilon per unit of angular"),
-        ({"promise": MetricDP(1, "euclidean", 3.0, "fastText")}, "in the space GloVe, this release in the space"),
+        ({"statement": PureDP(1)}, "in epsilon per unit of euclidean distance, this release in epsilon,"),
+        ({"statement": ZCDP(1e-3)}, "this release in rho,"),
+        ({"statement": MetricDP(1, "angular", 3.0, "GloVe")}, "this release in epsilon per unit of angular"),
+        ({"statement": MetricDP(1, "euclidean", 3.0, "fastText")}, "in the space GloVe, this release in the space"),
         ({"unit": Unit.USER}, "for the unit document, this release for the unit user"),
         ({"relation": Relation.ADD_REMOVE}, "under the relation substitution, this release under"),
         ({"by": TEXT}, "by the values of 'author', this release by the texts"),
@@ -209,17 +209,25 @@ def test_releases_without_a_price_or_with_wrong_arguments_leave_no_trace(make):
     ledger = make(releases=5)
     some = statement().replace(condition=statement().condition.and_(WordsChanged(1)))
     for kind, changes, message in (
-        (RefusedError, {"promise": NoGuarantee("a seed")}, "a release without a guarantee"),
-        (RefusedError, {"promise": PureDP(math.inf)}, "costs infinitely much for 1 documents"),
-        (RefusedError, {"promise": PureDP(1e308), "keys": ["x"] * 20, "by": "id"}, "infinitely much for 20 documents"),
+        (RefusedError, {"statement": NoGuarantee("a seed")}, "a release without a guarantee"),
+        (RefusedError, {"statement": PureDP(math.inf)}, "costs infinitely much for 1 documents"),
+        (
+            RefusedError,
+            {"statement": PureDP(1e308), "keys": ["x"] * 20, "by": "id"},
+            "infinitely much for 20 documents",
+        ),
         (RefusedError, {"unit": Unit.WORD}, "for the unit word"),
-        (RefusedError, {"promise": statement(seeded=True), "unit": None, "relation": None}, "refuses a seeded release"),
-        (RefusedError, {"promise": some, "unit": None, "relation": None}, "some words only"),
+        (
+            RefusedError,
+            {"statement": statement(seeded=True), "unit": None, "relation": None},
+            "refuses a seeded release",
+        ),
+        (RefusedError, {"statement": some, "unit": None, "relation": None}, "some words only"),
         (ParameterError, {"unit": None}, "has no privacy unit"),
-        (ParameterError, {"promise": statement()}, "stand in the statement"),
+        (ParameterError, {"statement": statement()}, "stand in the statement"),
         (ParameterError, {"unit": "cat"}, "unit must be one of 'word', "),
         (ParameterError, {"relation": "c"}, "relation must be one of"),
-        (ParameterError, {"promise": 5.0}, "a statement or a guarantee, got float"),
+        (ParameterError, {"statement": 5.0}, "a PrivacyStatement or a guarantee, got float"),
         (ParameterError, {"unit": Unit.USER}, "name the column"),
         (ParameterError, {"by": ""}, "by must be 'text' or the name"),
         (ParameterError, {"release_id": "a b"}, "release_id must be"),
@@ -227,7 +235,7 @@ def test_releases_without_a_price_or_with_wrong_arguments_leave_no_trace(make):
         (ParameterError, {"keys": ["a", 7]}, "row 2: a key must be a string, got int"),
         (ParameterError, {"keys": [SECRET, None]}, "row 2: a key must be a string, got None"),
     ):
-        usual = {"release_id": "a", "promise": PureDP(1), "keys": ["x"], "by": TEXT, **WHO}
+        usual = {"release_id": "a", "statement": PureDP(1), "keys": ["x"], "by": TEXT, **WHO}
         message = assert_error(kind, lambda k={**usual, **changes}: ledger.reserve(**k), message)
         assert SECRET not in message
     assert ledger.releases() == [] and ledger.summary().units == 0

@@ -117,8 +117,8 @@ def test_an_analyzer_is_used_together_with_the_patterns(tmp_path):
     parameters = redacted.statement.parameters
     assert parameters["redacted_entities"] == "DRINK_2"
     assert "Finder" in parameters["redacted_by"] and "language en" in parameters["redacted_by"]
-    assert "no names" not in redacted.promise_before_start()
-    assert "patterns recognise no names" in " ".join(dptext.Redacted(TEM).promise_before_start().split())
+    assert "no names" not in redacted.summary_before_release()
+    assert "patterns recognise no names" in " ".join(dptext.Redacted(TEM).summary_before_release().split())
     repeated = pickle.loads(pickle.dumps(dptext.Redacted(TEM, analyzer=Finder(), words=["cup"])))
     assert repeated.redact("tea cup") == "<drink__> <listed>"
     redacted.redaction._given.lock = lambda: None
@@ -299,7 +299,7 @@ def test_the_list_is_in_no_statement_representation_or_promise_and_changes_the_n
     assert first == second and redacted[0].settings_of_owner() != redacted[1].settings_of_owner()
     for entry in redacted:
         statement = entry.document_statement(3)
-        text = statement.to_json() + statement.explain() + entry.promise_before_start() + repr(entry)
+        text = statement.to_json() + statement.explain() + entry.summary_before_release() + repr(entry)
         assert SECRET not in text and entry.redaction.terms.digest() not in text
     assert first.parameters["redacted_list"] is True
     assert "list" in first.explain() and "has no guarantee" in first.explain()
