@@ -18,20 +18,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 done, 1 bad data, 2 bad usage, 3 guarantee refuted or budget overspent, 4 input/output, 130 interrupted.
     """
-    interrupts: list[int] = []
-    is_held = _hold_interrupts(interrupts)  # before the slow imports below
     try:
-        from dptext.cli.console import prepare_streams
+        if hasattr(signal, "pthread_sigmask"):  # an interrupted import can look like a broken package
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            from dptext.cli.console import prepare_streams
 
-        prepare_streams()
-        from dptext.cli.app import program, run
+            prepare_streams()
+            from dptext.cli.app import program, run
 
-        arguments = sys.argv[1:] if arguments is None else arguments
-        app = program(arguments)
-        if is_held:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        if interrupts:
-            raise KeyboardInterrupt
+            arguments = sys.argv[1:] if arguments is None else arguments
+            app = program(arguments)
+        finally:
+            if hasattr(signal, "pthread_sigmask"):
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         return run(app, arguments)
     except KeyboardInterrupt as error:
         advice = ". If the output exists, it is complete; else run the same command again"
@@ -40,17 +40,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with suppress(OSError):  # nobody reads the messages
             sys.stderr.write("".join(f"dptext: {line}\n" for line in lines))
         return _INTERRUPTED
-    finally:
-        if is_held:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _hold_interrupts(interrupts: list[int]) -> bool:
-    """Collect Ctrl-C during imports: an interrupted import can look like a broken package."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return False
-    try:
-        signal.signal(signal.SIGINT, lambda number, _frame: interrupts.append(number))
-    except ValueError:  # not in the main thread
-        return False
-    return True

@@ -10,12 +10,13 @@ from typing import Any
 import typer
 
 from dptext.cli import options
-from dptext.cli.console import filled, print_json, print_table, say
+from dptext.cli.console import print_json, print_table, say
 from dptext.cli.options import argument, privacy_option
 from dptext.errors import ParameterError
 from dptext.io.batches import standard_input
 from dptext.ledger.ledger import ChargedRelease, Ledger, Summary
-from dptext.ledger.store import TEXT, Balance, Currency, Terms, in_digits, in_digits_at_least, price
+from dptext.ledger.store import Balance, Currency, Terms, in_digits, in_digits_at_least, price
+from dptext.privacy import wording
 from dptext.privacy.guarantee import guarantee_to_dict
 
 ledger = typer.Typer(
@@ -123,28 +124,14 @@ def _find_release(book: Ledger, release_id: str) -> ChargedRelease:
 
 
 def _print(file: Path, summary: Summary, releases: list[ChargedRelease]) -> None:
-    terms = summary.terms
-    lines = {"created": f"{_minute(summary.created)} UTC", "limits": f"{summary.limits}, per unit"}
-    if terms is None:
-        lines["releases"] = "none yet; the first one fixes the unit and the currency"
-    else:
-        key = "its text" if terms.by == TEXT else f"the column {terms.by!r}"
-        lines |= {"currency": terms.cost} | ({} if terms.space is None else {"space": terms.space})
-        lines["unit"] = f"a {terms.unit}, identified by {key} (relation: {terms.relation})"
-        lines["charged"] = f"{summary.units:,} {terms.units}; {summary.exhausted:,} of them have no budget left"
-        for name, balance in (("median", summary.median), ("most", summary.highest)):
-            if balance is not None:
-                lines[name] = _describe(balance, terms)
-    typer.echo("\n".join([str(file), *(filled(f"{name:<10}{text}", hang=" " * 10) for name, text in lines.items())]))
-    if terms is not None:
+    values = {"file": file, "summary": summary, "terms": summary.terms, "minute": _minute, "describe": _describe}
+    typer.echo(wording.filled("cli/templates/ledger.txt", topic="summary", **values).rstrip())
+    if summary.terms is not None:
         columns = ("release", "reserved (UTC)", "state", "mechanism", "cost per unit", "charged")
         print_table(columns, map(_cells, releases), left=4)
     if summary.pending:
-        typer.echo(
-            f"{_count(summary.pending, 'release')} pending: still running, or died. If its output exists:\n"
-            f"  dptext ledger settle {file} RELEASE_ID\nif it was never written:\n"
-            f"  dptext ledger void {file} RELEASE_ID"
-        )
+        pending = _count(summary.pending, "release")
+        typer.echo(wording.filled("cli/templates/ledger.txt", topic="pending", file=file, pending=pending))
 
 
 def _cells(release: ChargedRelease) -> list[str]:

@@ -21,7 +21,7 @@ from dptext.methods.checks import Audit
 from dptext.methods.examination import ReportConfig
 from dptext.methods.files import STATEMENT
 from dptext.methods.registry import Verification, open_release, releases_in, text_column, verify_release
-from dptext.privacy.wording import audited, strength_in_brief
+from dptext.privacy.wording import audited, paragraphs, strength_in_brief
 from dptext.release.release import data_and_statement, read_statement
 from dptext.reports.page import Report
 from dptext.reports.page import report as make_report
@@ -55,16 +55,8 @@ def explain(*, file: Path = options.RELEASE, output: options.Output) -> None:
 
 
 def _comparison(release: Verification) -> str:
-    name = release.data.name
-    if release.is_folder:
-        return f"{name}: verified, all files of the folder match its config.json."
-    if release.agrees:
-        return f"{name}: verified, its SHA-256 digest is in the statement. To test the guarantee, run `dptext audit`."
-    if release.agrees is False:
-        return f"{name}: NOT the data of this statement."
-    if release.statement.data_sha256 is None:
-        return "Not verified: the statement has no digest of the data."
-    return f"Not verified: {name} is missing."
+    [text] = paragraphs("cli/templates/explain.txt", release=release, name=release.data.name)
+    return text
 
 
 # -- audit ---------------------------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import typer
+from rich.console import Console
+from rich.prompt import Prompt
 
 from dptext.cli import options
 from dptext.cli.console import can_ask, filled, print_json, print_paragraphs, print_table, say, stdout
@@ -25,8 +27,8 @@ from dptext.errors import DptextError, ParameterError
 from dptext.io.atomic import hashed_file
 from dptext.io.documents import Document, read_documents
 from dptext.methods.data import QUESTIONS, Holder, Purpose, Question, Recipient
+from dptext.privacy import wording
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.wording import not_protected, paragraphs, protected, strength_in_brief
 from dptext.release.release import Release
 from dptext.synthesis.distribution import TextDistribution
 from dptext.text.tokens import split
@@ -61,7 +63,7 @@ def demo(
     sample = _Sample(folder)
     sample.save()
     pool = Pool((str(row.text) for row in sample.public), name="the other half of SNIPS", licence="CC0-1.0")
-    [introduction] = paragraphs(_SENTENCES, topic="introduction", private=len(sample.private), pool=len(pool))
+    [introduction] = wording.paragraphs(_SENTENCES, topic="introduction", private=len(sample.private), pool=len(pool))
     output.say(f"{filled(introduction, indent='')}\n")
     intents = sorted({str(row.label) for row in sample.private})
     release = synthesize_file(
@@ -141,19 +143,13 @@ def _show(sample: _Sample, release: Release, distribution: TextDistribution, acc
     right = np.mean([label in intents[text or ""] for text, label in zip(release.texts, release.labels, strict=True)])
     print_paragraphs(_SENTENCES, topic="right", right=right)
     statement = release.statement
-    typer.echo(f"\nGuarantee\n{filled(strength_in_brief(statement)[0], indent='')}")
-    for title, items in (("Protected", protected(statement)), ("Not protected", not_protected(statement))):
+    typer.echo(f"\nGuarantee\n{filled(wording.strength_in_brief(statement)[0], indent='')}")
+    covered, exposed = wording.protected(statement), wording.not_protected(statement)
+    for title, items in (("Protected", covered), ("Not protected", exposed)):
         typer.echo("\n".join([f"\n{title}:", *(filled(f"- {item}", indent="", hang="  ") for item in items)]))
     corpus, pool = (shlex.quote(str(path)) for path in (sample.synthetic, sample.pool_file))
-    typer.echo(
-        f"\nThe corpus is in {corpus}. Next steps:\n"
-        "explain it, audit it, draw more texts at no further budget, and use your file:\n"
-        f"  dptext explain {corpus}\n  dptext audit {corpus} --public {pool}\n"
-        f"  dptext synthesize --distribution {shlex.quote(f'{sample.synthetic}.distribution')} \\\n"
-        f"    --public {pool} -n 500 -o more.jsonl\n"
-        "  dptext synthesize notes.jsonl -o readable.jsonl --user author --epsilon 1 \\\n"
-        "    --label topic --labels news,sports --public public.jsonl -n 5000"
-    )
+    values = {"corpus": corpus, "pool": pool, "distribution": shlex.quote(f"{sample.synthetic}.distribution")}
+    typer.echo(wording.filled(_SENTENCES, topic="next", **values))
 
 
 def _accuracy(sample: _Sample, release: Release, distribution: TextDistribution) -> dict[str, float]:
@@ -251,17 +247,18 @@ def _ask(questions: Sequence[Question]) -> dict[str, str | None]:
     answers: dict[str, str | None] = {}
     for question in questions:
         names = list(question.choices)
-        valid: dict[str, str | None] = {"": None, **{name: name for name in names}}
+        numbers = [str(number) for number in range(1, len(names) + 1)]
         say(question.text)
-        for number, (name, meaning) in enumerate(question.choices.items(), 1):
+        for number, (name, meaning) in zip(numbers, question.choices.items(), strict=True):
             say(f"  {number}  {name:<11} {meaning}")
-            valid[str(number)] = name
-        while question.name not in answers:
-            sys.stderr.write(f"--{question.name} (1 to {len(names)}; Enter: not decided): ")
-            sys.stderr.flush()
-            answer = sys.stdin.readline().strip().casefold()
-            if answer in valid:
-                answers[question.name] = valid[answer]
+        answer = Prompt.ask(
+            f"--{question.name} (1 to {len(names)}; Enter: not decided)",
+            console=Console(stderr=True, highlight=False),
+            choices=["", *names, *numbers],
+            show_choices=False,
+            stream=sys.stdin,
+        )
+        answers[question.name] = names[int(answer) - 1] if answer in numbers else answer or None
         say("")
     return answers
 
