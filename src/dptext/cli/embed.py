@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -196,17 +197,12 @@ def _check(settings: EmbedOptions, run: options.Run, *, has_pipe: bool) -> None:
 
 def _parse_levels(levels: Sequence[str]) -> dict[str, float]:
     """Return ``["strict=1,open=8"]`` as ``{"strict": 1.0, "open": 8.0}``."""
-    parsed: dict[str, float] = {}
-    for part in ",".join(levels).split(","):
-        name, _, value = (piece.strip() for piece in part.rpartition("="))
-        try:
-            epsilon = float(value)
-        except ValueError:
-            name = ""
-        if not name or name in parsed:
-            raise ParameterError("--levels expects NAME=EPSILON,NAME=EPSILON,..., each name once, got something else")
-        parsed[name] = epsilon
-    return parsed
+    parts = [part.rpartition("=") for part in ",".join(levels).split(",")]
+    with suppress(ValueError):
+        parsed = {name.strip(): float(value) for name, _, value in parts}
+        if len(parsed) == len(parts) and "" not in parsed:
+            return parsed
+    raise ParameterError("--levels expects NAME=EPSILON,NAME=EPSILON,..., each name once, got something else")
 
 
 def _plan(settings: EmbedOptions, public: WordVectors) -> tuple[ReleasePlan, Callable[..., Cooccurrence | SkipGram]]:
@@ -233,10 +229,8 @@ def _total(plan: ReleasePlan, level: str, new_words: ApproxDP | None, *, seeded:
     if new_words is not None:
         guarantee = compose(guarantee, new_words)
         substituted = compose(substituted, substitution_from_add_remove(new_words))
-    return {
-        "guarantee": ApproxDP(guarantee.epsilon + statement.slack, guarantee.delta),
-        "substituted": substituted,
-    }
+    total = ApproxDP(guarantee.epsilon + statement.slack, guarantee.delta)
+    return {"guarantee": total, "substituted": substituted}
 
 
 def _fit(

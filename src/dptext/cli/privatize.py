@@ -129,7 +129,14 @@ def privatize(
         return
     places = outputs.find_places(rows, out)
     sources = [source for place in places for source in place.sources]
-    _check_pipes(places[0].out == STANDARD, any(map(is_pipe, sources)), statement, run, charge)
+    writes_pipe, has_ledger = places[0].out == STANDARD, charge.ledger is not None
+    has_pipe = writes_pipe or any(map(is_pipe, sources))
+    options.check_all({
+        "--ledger reads the input twice, which a pipe does not allow: name files": has_ledger and has_pipe,
+        "--statement FILE is required if OUT is a pipe": writes_pipe and statement is None,
+        "--resume needs a file as OUT, not a pipe": writes_pipe and run.resume,
+        "--statement is for a pipe as OUT: leave it out": not writes_pipe and statement is not None,
+    })  # fmt: skip
     listed = method.redact_list
     if listed is not None and listed.resolve() in (place.out.resolve() for place in places):
         raise ParameterError(f"{listed.name!r} is the redaction list: choose another name for OUT")
@@ -160,21 +167,6 @@ def privatize(
     counts = wording.came_out(sent.statement, sent.tally, sent.documents)
     for_author = "" if charge.user is None else outputs.guarantee_for_author([sent], charge.user)
     outputs.say_to_owner(counts, mechanism.warning(sent.tally), output, for_author=for_author)
-
-
-def _check_pipes(
-    writes_pipe: bool, reads_pipe: bool, statement: Path | None, run: options.Run, charge: options.Charge
-) -> None:
-    options.check_all({
-        "--ledger reads the input twice, which a pipe does not allow: name files as IN and OUT": (
-            charge.ledger is not None and (writes_pipe or reads_pipe)
-        ),
-        "--statement FILE is required if OUT is a pipe": writes_pipe and statement is None,
-        "--resume needs a file as OUT, not a pipe": writes_pipe and run.resume,
-        "--statement is for a pipe; the statement of a file is OUT.privacy.json: leave it out": (
-            not writes_pipe and statement is not None
-        ),
-    })  # fmt: skip
 
 
 def _announce(
