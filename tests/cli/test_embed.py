@@ -1,375 +1,327 @@
-"""``dptext embed`` in a shell as a user has it."""
+"""``dptext embed``: shared folders of vectors, levels, new words, skip-gram, ledgers and plans."""
 
 import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import dptext
-from dptext.cli import main
+from cli.conftest import SECRET, command, names, statement_of, write_rows
 from dptext.embeddings import cooccurrence, sharing
+from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.ledger.ledger import Ledger
-from dptext.privacy.guarantee import as_approx
+from dptext.privacy.guarantee import Unit, as_approx
 from dptext.release.run import Charges
 
-MARKER = "qsecretq"
 FILES = ["README.md", "config.json", "privacy.json", "vectors.bin", "vectors.safetensors", "words.txt"]
-
-
-@pytest.fixture(scope="module")
-def vectors(tmp_path_factory, glove):
-    path = tmp_path_factory.mktemp("vectors") / "small.txt"
-    dptext.save_vectors(dptext.load_vectors(glove, limit=300), path)
-    return str(path)
+LEVELS = ["--level", "level", "--levels", "strict=1,open=8"]
+SKIP_GRAM = ["--method", "skip-gram", "--steps", "5", "--sampling-rate", "1", "--public-users", "50"]
+METHODS = {"co-occurrences": [], "skip-gram": SKIP_GRAM}
 
 
 @pytest.fixture
-def work(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write("in.jsonl", 60)
-    return tmp_path
+def embed(run, work, vectors):
+    write_rows("in.jsonl", 60, people=10)
 
-
-def write(name, count, people=10, **changes):
-    known = ["the", "man", "of", "city", "war", "music", "water", "year"]
-    with open(name, "w") as stream:
-        for n in range(count):
-            text = f"{' '.join(known[(n + place) % 8] for place in range(9))} {MARKER} zyzzogeton {n}"
-            wish = ["strict", "open", None][n % 10 % 3]
-            row = {"text": text, "author": f"{MARKER}{n % people}", "wish": wish, **changes}
-            stream.write(json.dumps({key: value for key, value in row.items() if value is not ...}) + "\n")
-
-
-def statement_of(name):
-    return dptext.PrivacyStatement.from_json(Path(name).read_text())
-
-
-@pytest.fixture
-def run(capsys):
     def call(*arguments):
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert MARKER not in captured.err + captured.out
-        return code, captured.out, captured.err
+        usual = [] if "--vectors" in arguments else ["--vectors", vectors]
+        usual += [] if {"--user", "--unit"} & {*arguments} else ["--user", "author"]
+        usual += [] if {"--epsilon", "--levels"} & {*arguments} else ["--epsilon", "8"]
+        return run("embed", "in.jsonl", *arguments, *usual)
 
     return call
-
-
-@pytest.fixture
-def embed(run, vectors):
-    def call(*arguments):
-        options = list(map(str, arguments))
-        options += [] if "--vectors" in options else ["--vectors", vectors]
-        options += [] if {"--user", "--unit"} & set(options) else ["--user", "author"]
-        options += [] if {"--epsilon", "--levels"} & set(options) else ["--epsilon", "8"]
-        return run("embed", *options)
-
-    return call
-
-
-# -- output ---------------------------------------------------------------------------------------------------
-
-
-def test_a_folder_to_share(work, embed):
-    code, out, err = embed("in.jsonl", "-o", "shared", "--text", "text", "--user", "author", "--delta", "1e-6")
-    assert (code, out) == (0, "")
-    assert "co-occurrences on small.txt (300 words, 50 dimensions)" in err
-    assert "unit      user (all texts of one 'author'); relation: add/remove; central" in err
-    assert "guarantee epsilon 8, delta 1e-06\n" in err
-    assert "(under substitution epsilon 18.66, delta 1e-06)" in err
-    assert "Wrote vectors of 300 words to shared" in err
-    assert sorted(os.listdir("shared")) == FILES
-    assert sorted(os.listdir()) == ["in.jsonl", "shared"]
-    back = dptext.load_vectors("shared")
-    assert back.statement.guarantee == dptext.ApproxDP(8.0, 1e-6)
-    assert not any(MARKER.encode() in Path("shared", name).read_bytes() for name in FILES)
-    assert "60" not in err  # neither rows nor users are counted
-
-
-def test_levels_have_their_statements(work, embed):
-    options = ["--level", "wish", "--levels", "strict=1,open=8", "--json"]
-    code, out, err = embed("in.jsonl", "-o", "shared", *options)
-    assert code == 0
-    assert "strict    epsilon 1, delta 1e-06\n" in err
-    assert "open      epsilon 8, delta 1e-06\n" in err
-    result = json.loads(out)
-    assert result["statements"].keys() == {"strict", "open"}
-    assert result["statement"] == result["statements"]["open"]
-    assert statement_of("shared/privacy-strict.json").guarantee == dptext.ApproxDP(1.0, 1e-6)
-    assert statement_of("shared/privacy.json").parameters["default_level"] == "strict"
-
-
-# -- who declared no level -------------------------------------------------------------------------------------
-
-LEVELS = ["--level", "wish", "--levels", "strict=1,open=8"]
-
-
-def test_new_words_are_learned_first_and_counted_in(work, embed):
-    pytest.importorskip("opendp")
-    write("in.jsonl", 60, people=40)  # enough for the noise on the numbers of people
-    options = ["--new-words", 100, "--public-users", 50]
-    code, _, err = embed("in.jsonl", "-o", "shared", *options)
-    assert code == 0
-    assert "guarantee epsilon 108, delta 2e-06\n" in err
-    assert "including epsilon 100, delta 1e-06 for new words" in err
-    back = dptext.load_vectors("shared")
-    new = back.words[300:]
-    assert f"words ({len(new)} of them new)" in err
-    assert {MARKER, "zyzzogeton"} & set(new)  # all users wrote them
-    assert back.statement.epsilon == 108.0
-
-
-def test_explain_verifies_the_folder(work, embed, run):
-    assert embed("in.jsonl", "-o", "shared", "--level", "wish", "--levels", "strict=1,open=8", "-q")[0] == 0
-    for file in ("shared", "shared/privacy.json", "shared/privacy-strict.json"):
-        code, out, _ = run("explain", file)
-        assert code == 0
-        assert "The privacy unit is the user" in out
-        assert "shared: verified, all files of the folder match" in out
-    Path("shared/another.privacy.json").write_text(Path("shared/privacy.json").read_text())
-    assert "Not verified" in run("explain", "shared/another.privacy.json")[1]
-    strict = Path("shared/privacy-strict.json")
-    strict.write_text(strict.read_text().replace('"epsilon": 1.0', '"epsilon": 0.1'))
-    code, _, err = run("explain", "shared/privacy-strict.json")
-    assert code == 1
-    assert "privacy-strict.json is not the file that config.json announces" in err
-
-
-# -- refusals -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
-    [
-        (["--user", "writer"], 1, "row 1: expected a column 'writer', the row has none"),
-        (["--epsilon", "0"], 2, "epsilon"),
-        (["--epsilon", "0.01"], 2, "below the floor of 0.05"),
-        (["--delta", "0"], 2, "delta"),
-        (["--vectors", "nowhere.txt"], 4, "nowhere.txt"),
-        (["--unit", "document", "--user", "author"], 2, "--unit document protects no users"),
-        (["--unit", "document", "--new-words", "1"], 2, "--new-words protects users"),
-        (["--levels", "a=1"], 2, "must be given together"),
-        (["--level", "wish", "--levels", "a=1", "--epsilon", "8"], 2, "leave --epsilon out"),
-        (["--level", "wish", "--levels", "a=1,a=2"], 2, "each name once"),
-        (["--new-words", "1", "--seed", "1"], 2, "takes no seed"),
-        (["--ledger", "none.ledger"], 4, "none.ledger"),
-        (["-o", "in.jsonl"], 2, "is there already"),
-    ],
-)
-def test_a_bad_option_is_one_clear_error_and_leaves_nothing(work, embed, options, code, message):
-    out = [] if "-o" in options else ["-o", "shared"]
-    result, stdout, err = embed("in.jsonl", *out, *options)
-    assert (result, stdout) == (code, "")
-    assert message in err
-    assert err.splitlines()[-1].startswith("dptext: ")
-    assert "Traceback" not in err
-    assert os.listdir() == ["in.jsonl"]
-
-
-def test_texts_without_one_known_word_show_nothing(work, embed):
-    """The texts are private, so texts without a known word cause neither an error nor a warning."""
-    write("in.jsonl", 5, text="qwxz zzqx")
-    silent = embed("in.jsonl", "-o", "a", "-q")
-    write("in.jsonl", 5, text="the city of water")
-    assert embed("in.jsonl", "-o", "b", "-q") == silent == (0, "", "")
-
-
-def test_vectors_with_a_statement_about_others_are_refused_before_anything_is_read(work, embed):
-    write("in.jsonl", 5)
-    assert embed("in.jsonl", "-o", "mine", "--unit", "document", "-q")[0] == 0
-    code, _, err = embed("in.jsonl", "-o", "shared", "--vectors", "mine")
-    assert (code, "the two have no proved sum" in err) == (3, True)
-    assert not Path("shared").exists()
-    assert embed("in.jsonl", "-o", "first", "-q")[0] == 0
-    code, _, err = embed("in.jsonl", "-o", "second", "--vectors", "first")  # the same people twice: it adds up
-    assert (code, "guarantee epsilon 16, delta 2e-06" in err) == (0, True)
-    assert statement_of("second/privacy.json").epsilon == 16.0
-
-
-def test_what_is_said_before_the_start_is_what_the_statement_says(work, embed):
-    """The slack of earlier releases is included."""
-    assert embed("in.jsonl", "-o", "first", "-q")[0] == 0
-    before = dptext.load_vectors("first")
-    before = dptext.WordVectors(before.words, before.matrix, statement=before.statement.replace(slack=0.5))
-    dptext.save_vectors(before, Path("slack"))
-    code, _, err = embed("in.jsonl", "-o", "second", "--vectors", "slack")
-    assert (code, statement_of("second/privacy.json").epsilon) == (0, 16.5)
-    assert "guarantee epsilon 16.5, delta 2e-06" in err
-
-
-def test_what_is_there_stays_without_force(work, embed):
-    assert embed("in.jsonl", "-o", "shared", "-q")[0] == 0
-    before = statement_of("shared/privacy.json")
-    code, _, err = embed("in.jsonl", "-o", "shared")
-    assert (code, "'shared' is there already" in err) == (2, True)
-    assert statement_of("shared/privacy.json") == before
-    assert embed("in.jsonl", "-o", "shared", "--force", "-q")[0] == 0
-    assert statement_of("shared/privacy.json") != before
-    Path("shared/mine.txt").write_text("mine")
-    code, _, err = embed("in.jsonl", "-o", "shared", "--force")
-    assert (code, "would delete that" in err) == (2, True)
-
-
-@pytest.mark.slow
-def test_an_interrupt_leaves_nothing(work, vectors):
-    os.mkfifo("pipe.jsonl")
-    command = [sys.executable, "-m", "dptext", "embed", "pipe.jsonl", "-o", "shared", "--vectors", vectors]
-    command += ["--user", "author", "--epsilon", "8"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        pipe = os.open("pipe.jsonl", os.O_RDWR)  # does not wait for a reader
-        os.write(pipe, Path("in.jsonl").read_bytes())
-        message = process.stderr.readline()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(600) == 130
-        os.close(pipe)
-        assert message.startswith("co-occurrences on")
-        assert "interrupted. If the output exists, it is complete" in process.stderr.read()
-    assert sorted(os.listdir()) == ["in.jsonl", "pipe.jsonl"]
-
-
-# -- the ledger -----------------------------------------------------------------------------------------------
-
-
-def test_a_ledger_charges_every_user_once_and_refuses(work, embed):
-    Ledger.create("book", epsilon=10, delta=1e-5)
-    assert embed("in.jsonl", "-o", "shared", "--ledger", "book", "-q")[0] == 0
-    (release,) = Ledger("book").releases()
-    assert (release.state, release.release_id) == ("released", statement_of("shared/privacy.json").release_id)
-    balance = Ledger("book").left(f"{MARKER}3")
-    assert (balance.spent, balance.releases) == (8.0, 1)
-    code, _, err = embed("in.jsonl", "-o", "again", "--ledger", "book")
-    assert (code, "the ledger refuses" in err) == (3, True)
-    assert not Path("again").exists()
-    assert embed("in.jsonl", "-o", "again", "--ledger", "book", "--epsilon", "2", "-q")[0] == 0
-
-
-METHODS = {"co-occurrences": [], "skip-gram": ["--method", "skip-gram", "--steps", "3", "--sampling-rate", "1"]}
-
-
-def method(name):
-    if name == "skip-gram":
-        pytest.importorskip("numba")
-    return [*METHODS[name], "--ledger", "book", "-q"]
 
 
 def states():
     return [release.state for release in Ledger("book").releases()]
 
 
+# -- output --------------------------------------------------------------------------------------------------------
+
+
+def test_embed_writes_a_folder_to_share(embed):
+    code, out, err = embed("-o", "shared", "--delta", "1e-6")
+    assert (code, out) == (0, "")
+    for line in (
+        "co-occurrences on small.txt (300 words, 50 dimensions)",
+        "unit      user (all texts of one 'author'); relation: add/remove; central",
+        "guarantee epsilon 8, delta 1e-06\n",
+        "(under substitution epsilon 18.66, delta 1e-06)",
+        "Wrote vectors of 300 words to shared",
+    ):
+        assert line in err
+    assert "60" not in err  # neither rows nor users are counted
+    assert (names("shared"), names()) == (FILES, ["in.jsonl", "shared"])
+    assert dptext.load_vectors("shared").statement.guarantee == dptext.ApproxDP(8.0, 1e-6)
+    assert not any(SECRET.encode() in Path("shared", name).read_bytes() for name in FILES)
+    before = statement_of("shared")
+    code, _, err = embed("-o", "shared")
+    assert (code, "'shared' is there already" in err, statement_of("shared")) == (2, True, before)
+    assert embed("-o", "shared", "--force", "-q")[0] == 0 and statement_of("shared") != before
+    Path("shared/mine.txt").write_text("mine")
+    code, _, err = embed("-o", "shared", "--force")
+    assert (code, "would delete that" in err) == (2, True)
+
+
+def test_levels_have_a_statement_each_and_explain_verifies_them(embed, run):
+    code, out, err = embed("-o", "shared", *LEVELS, "--json")
+    assert code == 0
+    assert "strict    epsilon 1, delta 1e-06\n" in err and "open      epsilon 8, delta 1e-06\n" in err
+    result = json.loads(out)
+    assert result["statements"].keys() == {"strict", "open"}
+    assert result["statement"] == result["statements"]["open"]
+    assert statement_of("shared/privacy-strict.json").guarantee == dptext.ApproxDP(1.0, 1e-6)
+    assert statement_of("shared").parameters["default_level"] == "strict"
+    for file in ("shared", "shared/privacy.json", "shared/privacy-strict.json"):
+        code, out, _ = run("explain", file)
+        assert (code, "The privacy unit is the user" in out) == (0, True)
+        assert "shared: verified, all files of the folder match" in out
+    Path("shared/another.privacy.json").write_text(Path("shared/privacy.json").read_text())
+    assert "Not verified" in run("explain", "shared/another.privacy.json")[1]
+    strict = Path("shared/privacy-strict.json")
+    strict.write_text(strict.read_text().replace('"epsilon": 1.0', '"epsilon": 0.1'))
+    code, _, err = run("explain", strict)
+    assert (code, "privacy-strict.json is not the file that config.json announces" in err) == (1, True)
+
+
+def test_new_words_are_learned_first_and_added_to_the_guarantee(embed):
+    pytest.importorskip("opendp")
+    write_rows("in.jsonl", 60, people=40, word="zyzzogeton")  # enough for the noise on the numbers of people
+    code, _, err = embed("-o", "shared", "--new-words", 100, "--public-users", 50)
+    assert code == 0
+    assert "guarantee epsilon 108, delta 2e-06\n" in err
+    assert "including epsilon 100, delta 1e-06 for new words" in err
+    back = dptext.load_vectors("shared")
+    new = back.words[300:]
+    assert f"words ({len(new)} of them new)" in err
+    assert {SECRET, "zyzzogeton"} & set(new)  # all users wrote them
+    assert back.statement.epsilon == 108.0
+
+
+def test_skip_gram_states_its_training_and_its_unit(embed):
+    pytest.importorskip("numba")
+    code, out, err = embed("-o", "shared", *SKIP_GRAM, "--json")
+    assert code == 0
+    assert "skip-gram from small.txt (300 words, 50 dimensions)\n" in err
+    assert "training  5 steps, each user in 100% of them, noise" in err and "guarantee epsilon 7.99" in err
+    assert max(map(len, err.partition("Wrote")[0].splitlines())) <= 80
+    assert ("60" in err, names("shared")) == (False, FILES)
+    statement = statement_of("shared")
+    assert json.loads(out)["statement"] == json.loads(statement.to_json()) and 7.9 < statement.epsilon <= 8
+    stated = [statement.parameters[name] for name in ("steps", "pairs", "window", "public_users")]
+    assert stated == [5, 500, 5, 50]
+    assert not any(SECRET.encode() in Path("shared", name).read_bytes() for name in FILES)
+    code, _, err = embed("-o", "pairs", *SKIP_GRAM, "--unit", "pair")
+    assert "unit      pair of neighbouring words (no guarantee for a text or a person);" in err
+    assert (code, statement_of("pairs").unit) == (0, Unit.EXAMPLE)
+
+
+REFUSALS = [
+    (["--user", "writer"], 1, "row 1: expected a column 'writer', the row has none"),
+    (["--epsilon", "0.01"], 2, "below the floor of 0.05"),
+    (["--delta", "0"], 2, "delta"),
+    (["--vectors", "nowhere.txt"], 4, "nowhere.txt"),
+    (["--unit", "document", "--user", "author"], 2, "--unit document protects no users"),
+    (["--unit", "document", "--new-words", "1"], 2, "--new-words protects users"),
+    (["--levels", "a=1"], 2, "must be given together"),
+    ([*LEVELS, "--epsilon", "8"], 2, "leave --epsilon out"),
+    (["--level", "level", "--levels", "a=1,a=2"], 2, "each name once"),
+    (["--new-words", "1", "--seed", "1"], 2, "takes no seed"),
+    (["--ledger", "none.ledger"], 4, "none.ledger"),
+    (["-o", "in.jsonl"], 2, "is there already"),
+    (["--resume", "--checkpoint", "c"], 2, "--checkpoint, --resume is for --method skip-gram"),
+    (["--unit", "pair"], 2, "--unit pair is for --method skip-gram"),
+    ([*SKIP_GRAM, "--resume"], 2, "--checkpoint FILE of the interrupted run"),
+    ([*SKIP_GRAM, "--checkpoint", "c", "--new-words", "1"], 2, "leave out --checkpoint"),
+    ([*SKIP_GRAM, "--checkpoint", "c", "--ledger", "book"], 2, "leave out --checkpoint"),
+    ([*SKIP_GRAM, "--unit", "pair", "--ledger", "book"], 2, "charges users or documents"),
+    ([*SKIP_GRAM, "--sampling-rate", "2"], 2, "sampling_rate must be"),
+    (["--people", "10"], 2, "are for --plan"),
+]
+
+
+def test_refused_options_get_one_line_and_leave_nothing(embed):
+    for options, code, message in REFUSALS:
+        result, out, err = embed(*([] if "-o" in options else ["-o", "shared"]), *options)
+        assert (result, out, names()) == (code, "", ["in.jsonl"]), options
+        assert message in err and err.splitlines()[-1].startswith("dptext: "), (options, err)
+
+
+def test_texts_without_a_known_word_cause_neither_error_nor_warning(embed):
+    Path("in.jsonl").write_text('{"text": "qwxz zzqx", "author": "a"}\n')
+    silent = embed("-o", "a", "-q")
+    Path("in.jsonl").write_text('{"text": "the city of water", "author": "a"}\n')
+    assert embed("-o", "b", "-q") == silent == (0, "", "")
+
+
+def test_guarantees_of_earlier_vectors_are_added_before_and_in_the_statement(embed):
+    assert embed("-o", "other", "--unit", "document", "-q")[0] == embed("-o", "first", "-q")[0] == 0
+    code, _, err = embed("-o", "shared", "--vectors", "other")
+    assert (code, "the two have no proved sum" in err, Path("shared").exists()) == (3, True, False)
+    before = dptext.load_vectors("first")
+    before = dptext.WordVectors(before.words, before.matrix, statement=before.statement.replace(slack=0.5))
+    dptext.save_vectors(before, Path("slack"))
+    for source, epsilon in (("first", 16), ("slack", 16.5)):  # with the slack of finite arithmetic
+        code, _, err = embed("-o", f"after {source}", "--vectors", source)
+        assert (code, statement_of(f"after {source}").epsilon) == (0, epsilon)
+        assert f"guarantee epsilon {epsilon}, delta 2e-06" in err
+
+
+# -- interruptions -------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", METHODS)
-def test_the_ledger_is_asked_before_the_work_and_settles_once_the_folder_stands(work, embed, monkeypatch, name):
-    Ledger.create("book", epsilon=10, delta=1e-5)
-    model = cooccurrence.Cooccurrence if name == "co-occurrences" else dptext.SkipGram
-    fit, save, settle, seen = model.fit, model.save, Ledger.settle, []
+def test_an_interrupt_leaves_nothing(embed, vectors):
+    os.mkfifo("pipe.jsonl")
+    usual = ("-o", "shared", "--vectors", vectors, "--user", "author", "--epsilon", "8")
+    with subprocess.Popen(command("embed", "pipe.jsonl", *usual), stderr=subprocess.PIPE, text=True) as process:
+        pipe = os.open("pipe.jsonl", os.O_RDWR)  # does not wait for a reader
+        os.write(pipe, Path("in.jsonl").read_bytes())
+        assert process.stderr.readline().startswith("co-occurrences on")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(600) == 130
+        os.close(pipe)
+        assert "interrupted. If the output exists, it is complete" in process.stderr.read()
+    assert names() == ["in.jsonl", "pipe.jsonl"]
+
+
+def test_a_resumed_training_ends_with_the_same_vectors(embed, monkeypatch):
+    pytest.importorskip("numba")
+    Path("run").write_text("mine")
+    code, _, err = embed("-o", "shared", *SKIP_GRAM, "--checkpoint", "run")
+    assert (code, "is there already" in err, Path("run").read_text()) == (2, True, "mine")
+    assert embed("-o", "shared", *SKIP_GRAM, "--checkpoint", "run", "--resume")[0] == 1
+    Path("run").unlink()
+    train = SkipGramPlan.train
+
+    def stopped(plan, *arguments, progress, every, **settings):
+        def show(step):
+            if step == 3:
+                raise KeyboardInterrupt
+
+        return train(plan, *arguments, every=2, progress=show, **settings)
+
+    usual = [*SKIP_GRAM, "--seed", "1", "-q"]
+    with monkeypatch.context() as patched:
+        patched.setattr(SkipGramPlan, "train", stopped)
+        code, _, err = embed(*usual, "--checkpoint", "run", "-o", "shared")
+    assert (code, "add --resume" in err, names()) == (130, True, ["in.jsonl", "run"])
+    code, _, err = embed(*usual, "--checkpoint", "run", "--resume", "-o", "shared", "--steps", 6)
+    assert (code, "other parameters" in err, Path("run").exists()) == (3, True, True)
+    assert embed(*usual, "--checkpoint", "run", "--resume", "-o", "shared") == (0, "", "")
+    assert embed(*usual, "-o", "whole") == (0, "", "")
+    assert dptext.load_vectors("shared").fingerprint == dptext.load_vectors("whole").fingerprint
+    assert names() == ["in.jsonl", "shared", "whole"]
+
+
+# -- ledgers -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_ledger_reserves_before_the_work_and_settles_after_the_folder_exists(embed, monkeypatch, method):
+    model, seen = cooccurrence.Cooccurrence if method == "co-occurrences" else dptext.SkipGram, []
+    if method == "skip-gram":
+        pytest.importorskip("numba")
 
     def record(step, call):
         def then(*arguments, **options):
-            seen.append((step, states(), sorted(os.listdir("shared")) if Path("shared").exists() else None))
+            seen.append((step, states(), names("shared") if Path("shared").exists() else None))
             return call(*arguments, **options)
 
         return then
 
-    monkeypatch.setattr(model, "fit", record("fit", fit))
-    monkeypatch.setattr(model, "save", record("save", save))
-    monkeypatch.setattr(Ledger, "settle", record("settle", settle))
-    assert embed("in.jsonl", "-o", "shared", *method(name))[0] == 0
+    Ledger.create("book", epsilon=10, delta=1e-5)
+    for owner, name in ((model, "fit"), (model, "save"), (Ledger, "settle")):
+        monkeypatch.setattr(owner, name, record(name, getattr(owner, name)))
+    usual = (*METHODS[method], "--ledger", "book", "-q")
+    assert embed("-o", "shared", *usual)[0] == 0
     assert seen == [("fit", ["pending"], None), ("save", ["pending"], None), ("settle", ["pending"], FILES)]
-    assert states() == ["released"]
     (charged,) = Ledger("book").releases()
-    statement = statement_of("shared/privacy.json")
+    statement = statement_of("shared")
+    assert (charged.state, charged.release_id) == ("released", statement.release_id)
     assert (charged.guarantee, charged.mechanism) == (statement.guarantee, statement.mechanism)
     assert (charged.terms.unit, charged.terms.relation) == (statement.unit, statement.relation)
+    balance = Ledger("book").left("a3")
+    assert (balance.spent, balance.releases) == (statement.epsilon, 1)
     seen.clear()
-    assert embed("in.jsonl", "-o", "again", *method(name))[0] == 3
-    assert seen == []  # refused before the work
-    assert sorted(os.listdir()) == ["book", "in.jsonl", "shared"]
+    code, _, err = embed("-o", "again", *usual)
+    assert (code, "the ledger refuses" in err, seen) == (3, True, [])  # before the work
+    assert names() == ["book", "in.jsonl", "shared"]
+    assert embed("-o", "again", *usual, "--epsilon", "1")[0] == 0
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_a_run_that_fails_stays_charged_until_the_owner_voids_it(work, embed, monkeypatch, name):
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_that_fails_stays_charged_until_the_owner_voids_it(embed, monkeypatch, method):
+    if method == "skip-gram":
+        pytest.importorskip("numba")
     Ledger.create("book", epsilon=10, delta=1e-5)
+    usual = ("-o", "shared", *METHODS[method], "--ledger", "book", "-q")
     with monkeypatch.context() as full:
         full.setattr(sharing, "write_folder", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left")))
-        code, _, err = embed("in.jsonl", "-o", "shared", *method(name))
-    assert (code, "No space left" in err) == (4, True)
+        code, _, err = embed(*usual)
     (pending,) = Ledger("book").releases()
+    assert (code, "No space left" in err) == (4, True)
     assert err.endswith(f"dptext ledger void book {pending.release_id}\n")
-    assert (states(), sorted(os.listdir())) == (["pending"], ["book", "in.jsonl"])
-    code, _, err = embed("in.jsonl", "-o", "shared", *method(name))
+    assert (states(), names()) == (["pending"], ["book", "in.jsonl"])
+    code, _, err = embed(*usual)
     assert (code, "1 pending" in err) == (3, True)
     Ledger("book").void(pending.release_id)
-    assert embed("in.jsonl", "-o", "shared", *method(name))[0] == 0
+    assert embed(*usual)[0] == 0
 
 
-def test_levels_and_new_words_are_charged_as_they_are_stated(work, embed):
+def test_levels_and_new_words_are_charged_as_they_are_stated(embed):
     pytest.importorskip("opendp")
     Ledger.create("book", epsilon=20, delta=1e-5)
-    levels = ["--level", "wish", "--levels", "strict=1,open=4", "--new-words", "1"]
-    assert embed("in.jsonl", "-o", "shared", *levels, "--public-users", "500", *method("co-occurrences"))[0] == 0
+    levels = ["--level", "level", "--levels", "strict=1,open=4", "--new-words", "1"]
+    assert embed("-o", "shared", *levels, "--public-users", "500", "--ledger", "book", "-q")[0] == 0
     (charged,) = Ledger("book").releases()
-    statement = statement_of("shared/privacy.json")
+    statement = statement_of("shared")
     assert as_approx(charged.guarantee).epsilon == pytest.approx(statement.epsilon, rel=1e-12)
     assert as_approx(charged.guarantee).delta == pytest.approx(statement.guarantee.delta, rel=1e-12)
     assert statement_of("shared/privacy-strict.json").release_id == statement.release_id == charged.release_id
 
 
-def test_an_input_that_changed_under_a_ledger_is_not_released(work, embed, monkeypatch):
+@pytest.mark.parametrize(
+    ("owner", "name", "options"),
+    [(cooccurrence.Cooccurrence, "fit", []), (Charges, "reserve", ["--new-words", 1])],
+)
+def test_an_input_that_changes_after_its_charge_is_not_released(embed, monkeypatch, owner, name, options):
+    """The reading for new words has to be of the charged rows as well."""
     Ledger.create("book", epsilon=10, delta=1e-5)
-    fit = cooccurrence.Cooccurrence.fit
+    call = getattr(owner, name)
 
-    def meddle(self, documents, **options):
-        write("in.jsonl", 61)
-        fit(self, documents, **options)
+    def meddle(*arguments, **settings):
+        if name == "fit":
+            write_rows("in.jsonl", 61, people=10)
+        call(*arguments, **settings)
+        write_rows("in.jsonl", 59, people=10)
 
-    monkeypatch.setattr(cooccurrence.Cooccurrence, "fit", meddle)
-    code, _, err = embed("in.jsonl", "-o", "shared", "--ledger", "book")
+    monkeypatch.setattr(owner, name, meddle)
+    code, _, err = embed("-o", "shared", "--ledger", "book", *options)
     assert (code, "the input changed while it was being read" in err) == (3, True)
-    assert states() == ["pending"]
-    assert not Path("shared").exists()
+    assert (states(), Path("shared").exists()) == (["pending"], False)
 
 
-def test_the_reading_for_new_words_has_to_be_of_the_rows_that_are_charged_as_well(work, embed, monkeypatch):
-    Ledger.create("book", epsilon=10, delta=1e-5)
-    reserve = Charges.reserve
-
-    def meddle(*arguments, **options):
-        reserve(*arguments, **options)
-        write("in.jsonl", 59)
-
-    monkeypatch.setattr(Charges, "reserve", meddle)
-    code, _, err = embed("in.jsonl", "-o", "shared", "--ledger", "book", "--new-words", 1)
-    assert (code, "the input changed while it was being read" in err) == (3, True)
-    assert states() == ["pending"]
-    assert not Path("shared").exists()
+# -- plan ----------------------------------------------------------------------------------------------------------
 
 
-# -- what a budget buys ------------------------------------------------------------------------------------------------
-
-
-def test_a_plan_reads_public_texts_and_writes_nothing(work, run, vectors):
+def test_a_plan_reads_public_texts_and_writes_nothing(run, work, vectors):
     Path("public.txt").write_text("\n".join(f"the word{n % 7} of word{n % 5} and word{n % 3}" for n in range(60)))
-    before = sorted(os.listdir())
-    command = ["embed", "--vectors", vectors, "--plan"]
-    code, out, err = run(*command, "--people", "1000", "--public", "public.txt")
-    assert (code, err) == (0, "")
-    assert "no\nprivate text was read" in out
+    usual = ["embed", "--vectors", vectors, "--plan"]
+    code, out, err = run(*usual, "--people", "1000", "--public", "public.txt")
+    assert (code, err, "no\nprivate text was read" in out) == (0, "", True)
     assert max(map(len, out.splitlines())) <= 80
-    code, out, _ = run(*command, "--people", "1000", "--public", "public.txt", "--epsilon", "8", "--json")
+    code, out, _ = run(*usual, "--people", "1000", "--public", "public.txt", "--epsilon", "8", "--json")
     assert [row["epsilon"] for row in json.loads(out)] == [8.0]
-    assert sorted(os.listdir()) == before
     for further, message in (
         ([], "--people 1000"),
         (["--people", "10"], "--public FILE"),
         (["--people", "10", "in.jsonl"], "reads no private text"),
     ):
-        code, _, err = run(*command, *further)
+        code, _, err = run(*usual, *further)
         assert (code, message in err) == (2, True)
-    code, _, err = run("embed", "in.jsonl", "-o", "out", "--people", "10")
-    assert (code, "are for --plan" in err) == (2, True)
     code, _, err = run("embed", "in.jsonl", "-o", "out", "--user", "author")
-    assert (code, "dptext advise FILE" in err) == (2, True)
+    assert (code, "dptext advise FILE" in err, names()) == (2, True, ["public.txt"])

@@ -1,271 +1,369 @@
-"""``dptext privatize`` on corpora: folders, pipes, bad rows, interruptions, ledgers, in a shell as a user has it."""
+"""``dptext privatize``: words and sentences, files, folders, pipes, interruptions, ledgers and redaction."""
 
+import csv
 import errno
+import gzip
 import json
 import os
 import re
 import signal
 import subprocess
-import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dptext
+from cli.conftest import SECRET, command, names, read_rows, statement_of, write_rows
 from dptext.cli import main
 from dptext.io.artifacts import file_digest
+from dptext.ledger.ledger import Ledger
 from stopping import held
 
-MARKER = "qsecretq"
 BIG = 4_000
 LONG = "z" * 600  # rows with such a word are several blocks of a million characters, and few words to replace
-
-
-@pytest.fixture(scope="module")
-def vectors(tmp_path_factory, glove):
-    path = tmp_path_factory.mktemp("vectors") / "small.txt"
-    dptext.save_vectors(dptext.load_vectors(glove, limit=500), path)
-    return str(path)
+on_posix = pytest.mark.skipif(os.name == "nt", reason="signals and pipes of POSIX")
 
 
 @pytest.fixture
-def work(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write("in.jsonl", 6)
-    return tmp_path
+def privatize(run, work, vectors):
+    write_rows("in.jsonl", 6)
 
-
-def write(name, count, start=0, word=""):
-    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
-    with open(name, "w") as stream:
-        for n in range(start, start + count):
-            text = f"the man of {MARKER} said that {n} {word}".strip()
-            stream.write(json.dumps({"text": text, "id": n, "author": f"a{n % 2}"}) + "\n")
-
-
-def read(name):
-    with open(name) as stream:
-        return [json.loads(line) for line in stream]
-
-
-@pytest.fixture
-def privatize(capsys, vectors):
     def call(*arguments):
-        options = ["--vectors", vectors, "--epsilon", "4"]
-        code = main(["privatize", *map(str, arguments), *options])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
+        epsilon = [] if any(str(argument).startswith("--epsilon") for argument in arguments) else ["--epsilon", 4]
+        return run("privatize", *arguments, "--vectors", vectors, *epsilon)
 
     return call
 
 
-# -- many files -----------------------------------------------------------------------------------------------
+# -- files ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_folder_goes_to_a_folder_file_by_file(work, privatize):
-    write("texts/a.jsonl", 3)
-    write("texts/deep/b.jsonl", 2, start=10)
-    (work / "texts" / "notes.docx").write_text(MARKER)
+def test_privatize_writes_private_texts_and_their_statement(privatize):
+    texts = [f"{SECRET} said the war, on 3 May.", "", "mail me@x.org", "don't"]
+    Path("in.jsonl").write_text("".join(json.dumps({"text": text, "n": n, "name": SECRET}) + "\n"
+                                        for n, text in enumerate(texts)))  # fmt: skip
+    code, out, err = privatize("in.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--keep", "n")
+    assert (code, out) == (0, "")
+    rows = read_rows("out.jsonl")
+    assert [row["n"] for row in rows] == [0, 1, 2, 3]
+    assert all(set(row) == {"text", "n"} for row in rows)
+    assert SECRET not in Path("out.jsonl").read_text().lower()
+    assert "<number>" in rows[0]["text"] and rows[2]["text"].endswith("<email>")
+    statement = statement_of("out.jsonl")
+    assert statement.data_sha256 == file_digest("out.jsonl")
+    assert "the column 'n', unchanged" in statement.exposed
+    assert (statement.unit, statement.seeded) == ("document", False)
+    assert "unit      document" in err and "pure      epsilon at most" in err
+    assert names() == ["in.jsonl", "out.jsonl", "out.jsonl.privacy.json"]
+
+
+def test_a_seed_repeats_a_release_and_is_not_published(privatize):
+    for name in ("a.jsonl", "b.jsonl"):
+        assert privatize("in.jsonl", "-o", name, "--seed", 918273)[0] == 0
+    assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
+    assert statement_of("a.jsonl").seeded
+    assert "918273" not in Path("a.jsonl.privacy.json").read_text()
+
+
+BAD_INPUT = [
+    # input, its content, options, exit code, part of the message
+    ("nothing.jsonl", None, [], 4, "cannot open 'nothing.jsonl'"),
+    ("bad.jsonl", "", [], 1, "holds no documents"),
+    ("bad.txt", f"fine\n{SECRET} ".encode() + b"\xff\n", [], 1, "row 2: expected UTF-8"),
+    ("bad.txt", f"{SECRET}\n".encode("utf-16-le"), [], 1, "add --encoding utf-16-le"),
+    ("bad.jsonl", f'{{"text": "a"}}\n{{"text": "{SECRET}', [], 1, "row 2: expected a JSON object"),
+    ("bad.txt.gz", gzip.compress(b"a\n" * 999)[:-9], [], 1, "ends early"),
+    ("bad.csv", f'text\nfine\n"{SECRET}', [], 1, "row 2 (line 3): the row ends inside quotes"),
+    ("bad.jsonl", f'{{"body": "{SECRET}"}}\n', [], 1, "row 1: expected a column 'text'"),
+    ("bad.jsonl", '{"text": "a"}\n', ["--keep", "label"], 1, "row 1: expected a column 'label'"),
+    ("bad.jsonl", '{"text": 12}\n', [], 1, "row 1: expected a string in 'text', the value is of type int"),
+    ("bad.jsonl", '{"text": "a"}\n' * 3000 + "{", [], 1, "row 3001"),
+    ("bad.docx", SECRET, [], 2, "ends in .txt, .jsonl, .csv, .tsv"),
+    ("in.jsonl", None, ["--epsilon", "0"], 2, "epsilon must be a finite number above 0, got 0"),
+    ("in.jsonl", None, ["--epsilon", "inf"], 2, "epsilon must be a finite number above 0, got inf"),
+    ("in.jsonl", None, ["--epsilon", "much"], 2, "Invalid value for '--epsilon'"),
+    ("in.jsonl", None, ["--set", "beta=1"], 2, "beta must be a number above 0 and below 1"),
+    ("in.jsonl", None, ["--set", "max_words=10"], 2, "give both or none"),
+    ("in.jsonl", None, ["--limit", "1"], 2, "limit must be an integer of at least 2"),
+    ("in.jsonl", None, ["--mechanism", "magic"], 2, "mechanism must be one of"),
+    ("in.jsonl", None, ["--colour", "red"], 2, "No such option"),
+]
+
+
+def test_bad_input_gets_one_line_and_leaves_nothing_behind(privatize):
+    for name, content, options, code, message in BAD_INPUT:
+        if content is not None:
+            Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        before = names()
+        result, out, err = privatize(name, "-o", "out.jsonl", *options, "--quiet")
+        assert (result, out, names()) == (code, "", before), (name, options, err)
+        assert message in err and err.startswith("dptext: ") and err.count("\n") == 1, (name, options, err)
+
+
+def test_nothing_is_overwritten_without_force(privatize):
+    Path("out.jsonl").write_text("precious")
+    code, _, err = privatize("in.jsonl", "-o", "out.jsonl")
+    assert (code, "add --force" in err, Path("out.jsonl").read_text()) == (2, True, "precious")
+    assert privatize("in.jsonl", "-o", "out.jsonl", "--force")[0] == 0
+    assert Path("out.jsonl").read_text() != "precious"
+
+
+def test_a_folder_goes_to_a_folder_and_a_resumed_run_keeps_finished_files(privatize):
+    write_rows("texts/a.jsonl", 3)
+    write_rows("texts/deep/b.jsonl", 2, start=10)
+    Path("texts/notes.docx").write_text(SECRET)
     code, _, err = privatize("texts", "-o", "private", "--keep", "id!")
-    assert code == 0
-    assert [row["id"] for row in read("private/a.jsonl")] == [0, 1, 2]
-    assert [row["id"] for row in read("private/deep/b.jsonl")] == [10, 11]
-    assert os.path.exists("private/deep/b.jsonl.privacy.json")
-    assert not os.path.exists("private/notes.docx")
-    assert err.count("Wrote") == 2
+    assert (code, err.count("Wrote")) == (0, 2)
+    assert [row["id"] for row in read_rows("private/a.jsonl")] == [0, 1, 2]
+    assert [row["id"] for row in read_rows("private/deep/b.jsonl")] == [10, 11]
+    assert statement_of("private/deep/b.jsonl") and not Path("private/notes.docx").exists()
     code, _, err = privatize("texts", "-o", "private")
-    assert code == 2
-    assert "is there already" in err
-    os.remove("private/a.jsonl")
-    os.remove("private/a.jsonl.privacy.json")
+    assert (code, "is there already" in err) == (2, True)
+    Path("private/a.jsonl").unlink()
+    Path("private/a.jsonl.privacy.json").unlink()
     before = file_digest("private/deep/b.jsonl")
     code, _, err = privatize("texts", "-o", "private", "--keep", "id!", "--resume")
-    assert code == 0
-    assert "deep/b.jsonl exists already and is left unchanged" in err
-    assert file_digest("private/deep/b.jsonl") == before
-    assert len(read("private/a.jsonl")) == 3
+    assert (code, "deep/b.jsonl exists already and is left unchanged" in err) == (0, True)
+    assert (file_digest("private/deep/b.jsonl"), len(read_rows("private/a.jsonl"))) == (before, 3)
 
 
-# -- pipes ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_standard_input_to_standard_output(work, vectors):
-    command = [sys.executable, "-m", "dptext", "privatize", "-", "-o", "-", "--format", ".jsonl", "--keep", "id!"]
-    options = ["--statement", "s.json", "--vectors", vectors, "--epsilon", "4", "--seed", "3"]
-    with open("in.jsonl", "rb") as stream:
-        done = subprocess.run([*command, *options], stdin=stream, capture_output=True, check=True)
-    rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
-    assert [row["id"] for row in rows] == list(range(6))
-    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", "--keep", "id!", "-q", *options[2:]]) == 0
-    assert done.stdout == (work / "out.jsonl").read_bytes()
-    statement = dptext.PrivacyStatement.from_json((work / "s.json").read_text())
-    assert statement.data_sha256 == file_digest("out.jsonl")
-
-
-# -- bad rows, unknown words ----------------------------------------------------------------------------------
-
-
-def test_bad_rows_are_told_and_listed(work, privatize):
+def test_unreadable_rows_are_counted_and_listed_without_their_text(privatize):
     with open("in.jsonl", "a") as stream:
-        stream.write(f'{{"text": "{MARKER}\n')
+        stream.write(f'{{"text": "{SECRET}\n')
     code, _, err = privatize("in.jsonl", "-o", "out.jsonl")
-    assert code == 1
-    assert "row 7: expected a JSON object" in err
+    assert (code, "row 7: expected a JSON object" in err) == (1, True)
     code, out, err = privatize("in.jsonl", "-o", "out.jsonl", "--on-error", "skip", "--json")
-    assert code == 0
+    assert (code, json.loads(out)["skipped"]) == (0, 1)
     assert "Skipped 1 unreadable rows; they are listed in out.jsonl.rejects.jsonl" in err
-    assert json.loads(out)["skipped"] == 1
-    assert [row["row"] for row in read("out.jsonl.rejects.jsonl")] == [7]
-    assert MARKER not in err + (work / "out.jsonl.rejects.jsonl").read_text()
-
-
-# -- interruptions --------------------------------------------------------------------------------------------
+    assert [row["row"] for row in read_rows("out.jsonl.rejects.jsonl")] == [7]
+    assert SECRET not in Path("out.jsonl.rejects.jsonl").read_text()
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_an_interrupted_run_says_how_to_go_on_and_does(work, vectors, processes):
-    write("big.jsonl", BIG, word=LONG)
-    command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--seed", "1"]
-    command += ["--epsilon", "4", "--vectors", vectors, "--keep", "id!", "--processes", processes]
-    with held(*command[3:]) as process:
+def test_a_pipe_gets_the_same_rows_and_a_statement_of_what_was_sent(privatize, vectors):
+    usual = ["--vectors", vectors, "--epsilon", "4", "--seed", "3", "--keep", "id!"]
+    with open("in.jsonl", "rb") as stream:
+        arguments = command("privatize", "-", "-o", "-", "--format", ".jsonl", "--statement", "s.json", *usual)
+        done = subprocess.run(arguments, stdin=stream, capture_output=True, check=True)
+    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", "-q", *usual]) == 0
+    assert done.stdout == Path("out.jsonl").read_bytes()
+    assert statement_of("s.json").data_sha256 == file_digest("out.jsonl")
+    write_rows("big.jsonl", 20_000)
+    arguments = command("privatize", "big.jsonl", "-o", "-", "--statement", "cut.json", "-q", *usual)
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        err = process.stderr.read()
+    assert process.returncode == 4
+    assert "the reader of standard output is gone" in err and "rows were sent already" in err
+    assert statement_of("cut.json").mechanism == "TEM"
+
+
+# -- interruptions -------------------------------------------------------------------------------------------------
+
+
+@on_posix
+@pytest.mark.slow
+def test_a_terminated_run_without_finished_rows_leaves_nothing(privatize, vectors):
+    os.mkfifo("slow.jsonl")
+    arguments = command("privatize", "slow.jsonl", "-o", "out.jsonl", "--epsilon", 5, "--vectors", vectors)
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+    with open("slow.jsonl", "w") as stream:  # opens when the command reads
+        stream.write('{"text": "a"}\n' * 10)
+        stream.flush()
+        while not any(name.endswith(".rows") for name in names()):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=600)
+    assert (process.returncode, names()) == (130, ["in.jsonl", "slow.jsonl"])
+    assert "interrupted. If the output exists, it is complete" in err and "Traceback" not in err
+
+
+@on_posix
+@pytest.mark.slow
+def test_an_interrupted_run_is_resumed_and_a_killed_one_is_charged_once(privatize, vectors):
+    assert main(["ledger", "create", "l.db", "--releases", "1"]) == 0
+    write_rows("big.jsonl", BIG, word=LONG)
+    usual = ["--ledger", "l.db", "--epsilon", "4", "--vectors", vectors, "--keep", "id!", "--processes", "2"]
+    arguments = ["privatize", "big.jsonl", "-o", "out.jsonl", *usual]
+    with held(*arguments) as process:
         process.send_signal(signal.SIGINT)
         err = process.stderr.read()
-    assert process.returncode == 130
-    assert "interrupted" in err
+    assert (process.returncode, "Traceback" in err, Path("out.jsonl").exists()) == (130, False, False)
     assert "rows are done and kept: run the same command with --resume to continue" in err
-    assert "Traceback" not in err
-    assert not os.path.exists("out.jsonl")
     assert oct(os.stat(".out.jsonl.job").st_mode & 0o777) == "0o600"
-    refused = subprocess.run(command, capture_output=True, text=True)
-    assert refused.returncode == 2
-    assert "a run of 'out.jsonl' was interrupted" in refused.stderr
-    done = subprocess.run([*command, "--resume"], capture_output=True, text=True)
-    assert done.returncode == 0
+    with held(*arguments, "--resume", after=2) as process:
+        process.kill()
+    refused = subprocess.run(command(*arguments), capture_output=True, text=True)
+    assert (refused.returncode, "a run of 'out.jsonl' was interrupted" in refused.stderr) == (2, True)
+    another = subprocess.run(command(*arguments[:3], "other.jsonl", *usual, "-q"), capture_output=True, text=True)
+    assert another.returncode == 3  # the killed run stays charged
+    done = subprocess.run(command(*arguments, "--resume"), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     assert re.search(r"^Resumed after [1-9][0-9,]* documents\.$", done.stderr, re.MULTILINE)
-    assert [row["id"] for row in read("out.jsonl")] == list(range(BIG))
-    assert not [name for name in os.listdir() if name.startswith(".")]
+    assert [row["id"] for row in read_rows("out.jsonl")] == list(range(BIG))
+    assert not [name for name in names() if name.startswith(".")]
+    assert [release.state for release in Ledger("l.db").releases()] == ["released"]
 
 
-def stopped_at(monkeypatch, name):
-    """The run stops as it renames something to this."""
+def test_a_run_that_fails_at_its_last_rename_is_completed_by_resume(privatize, monkeypatch):
     rename = Path.replace
 
     def replace(path, target):
-        if Path(target).name == name:
+        if Path(target).name == "out.jsonl":
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return rename(path, target)
 
-    monkeypatch.setattr(Path, "replace", replace)
-
-
-def test_a_run_that_stopped_as_it_ended_is_found_by_its_rerun(work, privatize, monkeypatch):
     with monkeypatch.context() as patch:
-        stopped_at(patch, "out.jsonl")
+        patch.setattr(Path, "replace", replace)
         code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "-q")
-        assert code == 4
-        assert "6 rows are done and kept" in err
-    code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "-q")  # the statement is there already
-    assert code == 2
-    assert "add --resume to continue it, or --force" in err
+    assert (code, "6 rows are done and kept" in err) == (4, True)
+    code, _, err = privatize("in.jsonl", "-o", "out.jsonl", "-q")  # the statement exists already
+    assert (code, "add --resume to continue it, or --force" in err) == (2, True)
     assert privatize("in.jsonl", "-o", "out.jsonl", "-q", "--resume")[0] == 0
 
 
-# -- ledgers --------------------------------------------------------------------------------------------------
+# -- ledgers -------------------------------------------------------------------------------------------------------
 
 
-def ledger(*arguments):
-    return main(["ledger", *map(str, arguments)])
+def test_a_ledger_charges_texts_or_a_column_and_refuses_to_overspend(privatize):
+    def release(source, out, ledger, *options):
+        code, _, err = privatize(source, "-o", out, "--ledger", ledger, "-q", *options)
+        assert (code == 0) == Path(out).exists() == bool([name for name in names() if out in name])
+        return code, err
 
-
-def test_a_ledger_refuses_the_release_that_would_overspend(work, privatize, capsys):
-    assert ledger("create", "l.db", "--epsilon", 8) == 0
-    for name in ("a.jsonl", "b.jsonl"):
-        assert privatize("in.jsonl", "-o", name, "--ledger", "l.db", "-q")[0] == 0
-    code, _, err = privatize("in.jsonl", "-o", "c.jsonl", "--ledger", "l.db", "-q")
-    assert code == 3
-    assert "6 of 6" in err
-    assert MARKER not in err
-    assert not [name for name in os.listdir() if "c.jsonl" in name]
-    write("other.jsonl", 3, start=100)
-    assert privatize("other.jsonl", "-o", "d.jsonl", "--ledger", "l.db", "-q")[0] == 0
-    write("mixed.jsonl", 3, start=5)
-    code, _, err = privatize("mixed.jsonl", "-o", "e.jsonl", "--ledger", "l.db", "-q")
-    assert code == 3
-    assert "1 of 3" in err
-
-
-def test_a_ledger_may_go_by_a_column(work, privatize):
-    ledger("create", "l.db", "--releases", 1)
-    assert privatize("in.jsonl", "-o", "a.jsonl", "--ledger", "l.db", "--user", "author", "-q")[0] == 0
-    assert set(read("a.jsonl")[0]) == {"text"}
-    write("more.jsonl", 2, start=50)
-    code, _, err = privatize("more.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "--user", "author", "-q")
-    assert code == 3
-    code, _, err = privatize("more.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "-q")
-    assert code == 3
-    with open("null.jsonl", "w") as stream:
-        stream.write('{"text": "the", "author": null}\n')
-    code, _, err = privatize("null.jsonl", "-o", "b.jsonl", "--ledger", "l.db", "--user", "author", "-q")
-    assert code == 1
-    assert "row 1 has no usable 'author'" in err
-
-
-def test_a_seeded_release_is_none_for_a_ledger(work, privatize):
-    ledger("create", "l.db", "--releases", 1)
-    code, _, err = privatize("in.jsonl", "-o", "a.jsonl", "--ledger", "l.db", "--seed", 1, "-q")
-    assert code == 3
-    assert "seed" in err
-    assert not [name for name in os.listdir() if "a.jsonl" in name]
+    Ledger.create("texts.db", epsilon=8)
+    assert [release("in.jsonl", name, "texts.db")[0] for name in ("a.jsonl", "b.jsonl")] == [0, 0]
+    code, err = release("in.jsonl", "c.jsonl", "texts.db")
+    assert (code, "6 of 6" in err) == (3, True)
+    write_rows("other.jsonl", 3, start=100)
+    assert release("other.jsonl", "d.jsonl", "texts.db")[0] == 0
+    write_rows("mixed.jsonl", 3, start=5)
+    code, err = release("mixed.jsonl", "e.jsonl", "texts.db")
+    assert (code, "1 of 3" in err) == (3, True)
+    Ledger.create("authors.db", releases=1)
+    by_author = ("authors.db", "--user", "author")
+    code, err = release("in.jsonl", "f.jsonl", *by_author, "--seed", 1)
+    assert (code, "seed" in err) == (3, True)
+    assert release("in.jsonl", "g.jsonl", *by_author)[0] == 0
+    assert set(read_rows("g.jsonl")[0]) == {"text"}
+    write_rows("more.jsonl", 2, start=50)
+    assert release("more.jsonl", "h.jsonl", *by_author)[0] == release("more.jsonl", "h.jsonl", "authors.db")[0] == 3
+    Path("null.jsonl").write_text('{"text": "the", "author": null}\n')
+    code, err = release("null.jsonl", "i.jsonl", *by_author)
+    assert (code, "row 1 has no usable 'author'" in err) == (1, True)
 
 
 @pytest.mark.slow
-def test_two_processes_at_the_same_rows_one_wins(work, vectors):
-    ledger("create", "l.db", "--releases", 1)
-    write("big.jsonl", 3000)
-    command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "--ledger", "l.db", "--epsilon", "4", "-q"]
-    command += ["--vectors", vectors]
-    for _ in range(2):
-        running = [subprocess.Popen([*command, "-o", f"{n}.jsonl"], stderr=subprocess.PIPE) for n in range(3)]
-        codes = sorted(process.communicate() and process.returncode for process in running)
-        assert codes == [0, 3, 3]
-        (winner,) = [n for n in range(3) if os.path.exists(f"{n}.jsonl")]
-        for name in (f"{winner}.jsonl", f"{winner}.jsonl.privacy.json", "l.db"):
-            os.remove(name)
-        ledger("create", "l.db", "--releases", 1)
+def test_one_of_three_simultaneous_runs_gets_the_last_release(privatize, vectors):
+    Ledger.create("l.db", releases=1)
+    write_rows("big.jsonl", 3000)
+    usual = ("--ledger", "l.db", "--epsilon", "4", "-q", "--vectors", vectors)
+    running = [subprocess.Popen(command("privatize", "big.jsonl", "-o", f"{n}.jsonl", *usual)) for n in range(3)]
+    assert sorted(process.wait() for process in running) == [0, 3, 3]
+    assert sum(Path(f"{n}.jsonl").exists() for n in range(3)) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="there is no kill -9 there")
-def test_a_killed_run_is_charged_once(work, vectors):
-    ledger("create", "l.db", "--releases", 1)
-    write("big.jsonl", BIG, word=LONG)
-    command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "out.jsonl", "--ledger", "l.db", "-q"]
-    command += ["--epsilon", "4", "--vectors", vectors]
-    with held(*command[3:]) as process:
-        process.kill()
-    refused = subprocess.run([*command[:6], "other.jsonl", *command[7:]], capture_output=True, text=True)
-    assert refused.returncode == 3
-    assert subprocess.run([*command, "--resume"]).returncode == 0
-    (release,) = dptext.ledger.ledger.Ledger("l.db").releases()
-    assert release.state == "released"
+# -- sentences -----------------------------------------------------------------------------------------------------
+
+PUBLIC = [f"the {noun} was {kind}" for noun in ("tea", "room", "staff") for kind in ("good", "bad", "late", "new")]
+TEXTS = ["The tea was late. The staff were good.", "", f"{SECRET}!", "A bad room? A bad room. A bad room!"]
 
 
-@pytest.mark.slow
-def test_a_pipe_that_breaks_leaves_a_statement_for_what_was_sent(work, vectors):
-    write("big.jsonl", 20_000)
-    command = [sys.executable, "-m", "dptext", "privatize", "big.jsonl", "-o", "-", "--statement", "s.json"]
-    process = subprocess.Popen(
-        [*command, "--vectors", vectors, "--epsilon", "4", "-q"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    process.stdout.readline()
-    process.stdout.close()
-    err = process.stderr.read().decode()
-    process.stderr.close()
-    assert process.wait() == 4
-    assert "the reader of standard output is gone" in err
-    assert "rows were sent already" in err
-    assert "Traceback" not in err
-    assert dptext.PrivacyStatement.from_json((work / "s.json").read_text()).mechanism == "TEM"
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory):
+    place = tmp_path_factory.mktemp("public") / "bank"
+    words = sorted({word for text in PUBLIC for word in text.split()})
+    vectors = dptext.load_vectors((words, np.random.default_rng(2).normal(size=(len(words), 6))))
+    dptext.TextBank(PUBLIC, encoder=dptext.MeanOfWords(vectors), name="hotels", cache=False).save(place)
+    return place
+
+
+def write_texts(name):
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text("".join(json.dumps({"text": text, "n": n}) + "\n" for n, text in enumerate(TEXTS)))
+
+
+def sentences_of_bank(text):
+    """Return the number of sentences of the bank in a text that holds nothing else."""
+    count = 0
+    while text:
+        sentence = next(public for public in PUBLIC if text.startswith(public))
+        text, count = text.removeprefix(sentence).removeprefix(" "), count + 1
+    return count
+
+
+@pytest.mark.parametrize(
+    ("options", "sentences", "epsilon", "message"),
+    [
+        ([], [2, 0, 1, 3], 24.0, "document  8 times its number of sentences, which is exposed"),
+        (["--max-sentences", "2"], [2, 0, 1, 2], 16.0, "document  at most 16, for 2 sentences"),
+        (["--unit", "document"], [1, 1, 1, 1], 8.0, "document  replaced by one text of the bank"),
+        (["--unit", "document", "--max-sentences", "2"], [2, 2, 2, 2], 8.0, "document  always 2 sentences, 4 each"),
+    ],
+)
+def test_texts_are_replaced_by_sentences_of_the_bank(work, run, bank, options, sentences, epsilon, message):
+    write_texts("in.jsonl")
+    usual = ("--mechanism", "bank", "--bank", bank, "--epsilon", 8, "--set", "size=3")
+    code, out, err = run("privatize", "in.jsonl", "-o", "out.jsonl", "--keep", "n", *usual, *options)
+    assert (code, out) == (0, "")
+    rows = read_rows("out.jsonl")
+    assert [sentences_of_bank(row["text"]) for row in rows] == sentences
+    assert [row["n"] for row in rows] == [0, 1, 2, 3]
+    statement = statement_of("out.jsonl")
+    assert (statement.guarantee, statement.unit) == (dptext.PureDP(epsilon), "document")
+    assert (statement.parameters["size"], statement.parameters["bank"]) == (3, "hotels")
+    before = err[: err.index("Wrote ")]
+    assert before.startswith("BankRewriter on the bank 'hotels' (12 public texts)\n  unit      ")
+    assert message in before and "(chance level 0.34%)" in before
+    assert max(map(len, before.splitlines())) <= 80
+
+
+def test_a_ledger_charges_the_largest_number_of_sentences(work, run, bank):
+    write_texts("in.jsonl")
+    Ledger.create("book", epsilon=30.0)
+    usual = ("--mechanism", "bank", "--bank", bank, "--epsilon", 8, "--ledger", "book")
+    code, _, err = run("privatize", "in.jsonl", "-o", "out.jsonl", *usual)
+    assert (code, "limit the replaced parts" in err) == (3, True)
+    assert run("privatize", "in.jsonl", "-o", "out.jsonl", *usual, "--max-sentences", "3")[0] == 0
+    assert Ledger("book").left(TEXTS[0]).spent == 24.0
+    code, _, err = run("privatize", "in.jsonl", "-o", "more.jsonl", *usual, "--unit", "document")
+    assert (code, "would be overspent" in err) == (3, True)
+
+
+def test_a_bank_of_the_private_file_is_refused(work, run):
+    write_texts("notes.jsonl")
+    write_texts("texts/more.jsonl")
+    assert run("bank", "notes.jsonl", "-o", "own", "--sentences", "--encoder", "words", "-q") == (0, "", "")
+    usual = "--mechanism", "bank", "--bank", "own", "--epsilon", "8", "-q"
+    for source, out in (("notes.jsonl", "out.jsonl"), ("texts", "private")):  # the same bytes
+        code, _, err = run("privatize", source, "-o", out, *usual)
+        assert (code, err.count("\n"), "the bank holds the texts of" in err) == (2, 1, True)
+        assert not Path(out).exists()
+
+
+# -- redaction -----------------------------------------------------------------------------------------------------
+
+
+def test_redaction_uses_placeholders_and_keeps_the_list_private(run, work):
+    words = ["the", "man", "of", "said", "that", "mr", "call", "lee"]
+    dptext.save_vectors(dptext.load_vectors((words, [[float(n), 0.0] for n in range(8)])), work / "small.txt")
+    texts = [f"Mr. {name}, call 212-555-{1000 + n} the man of {SECRET}" for n, name in enumerate(["Lee", "Ray"])]
+    with open("in.csv", "w", newline="") as stream:
+        csv.writer(stream).writerows([["text"], *([text] for text in texts * 20)])
+    Path("list.txt").write_text(f"{SECRET}\n")
+    usual = ("privatize", "in.csv", "-o", "out.csv", "--vectors", "small.txt", "--epsilon", 3, "-q", "--force")
+    assert run(*usual, "--redact", "--redact-list", "list.txt")[0] == 0
+    out = Path("out.csv").read_text()
+    assert out.count("<phone>") == out.count("<listed>") == 40
+    statement = Path("out.csv.privacy.json").read_text()
+    assert SECRET not in statement and "after redaction" in statement
+    assert run("audit", "out.csv", "--samples", 200)[0] == 0
+    assert run("attack", "linkage", "in.csv", "out.csv")[0] == 1
+    assert run("attack", "linkage", "in.csv", "out.csv", "--redact-list", "list.txt")[0] == 0
+    Path("out.csv").write_text(f"{SECRET}\n")  # with --force as well: it may be the only copy
+    code, _, err = run(*usual, "--redact-list", "out.csv")
+    assert (code, "is the redaction list" in err, Path("out.csv").read_text()) == (2, True, f"{SECRET}\n")

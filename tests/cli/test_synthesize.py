@@ -1,4 +1,4 @@
-"""``dptext synthesize`` in a shell as a user has it."""
+"""``dptext synthesize`` and ``dptext classify``."""
 
 import io
 import json
@@ -8,103 +8,73 @@ from pathlib import Path
 import pytest
 
 import dptext
-from dptext.cli import main
+from cli.conftest import SECRET, names, plain, read_rows
 from dptext.ledger.ledger import Ledger
 from dptext.synthesis import release as release_module
 from synthesis.chat_server import running
 
-MARKER = "qsecretq"
 DRINKS, RULES = ["tea", "cup", "cocoa", "milk", "sugar"], ["tax", "law", "court", "judge", "vote"]
-
-
-@pytest.fixture
-def work(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path / "cache"))
-    write("in.jsonl", 300)
-    with open("pool.txt", "w") as stream:
-        for words in (DRINKS, RULES):
-            stream.writelines(
-                f"{one} and {other} with {third}\n" for one in words for other in words for third in words
-            )
-    return tmp_path
-
-
-def write(name, count):
-    with open(name, "w") as stream:
-        for n in range(count):
-            topic, words = ("drinks", DRINKS) if n % 2 else ("rules", RULES)
-            text = f"{words[n % 5]} {words[n % 3]} {words[n % 4]} {MARKER}"
-            stream.write(json.dumps({"text": text, "author": f"{MARKER}{n}", "topic": topic}) + "\n")
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*arguments):
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert MARKER not in captured.err + captured.out
-        return code, captured.out, captured.err
-
-    return call
-
-
-HOW = ("--user", "author", "--label", "topic", "--labels", "drinks,rules", "--epsilon", "4", "--features", "words")
+POOL = [f"{one} and {other} with {third}"
+        for words in (DRINKS, RULES) for one in words for other in words for third in words]  # fmt: skip
+LABELS = ("--label", "topic", "--labels", "drinks,rules")
+USUAL = ("--user", "author", "--epsilon", "4", "--features", "words")
+MADE = ("in.jsonl", "-o", "made.jsonl", "-n", "10")
 
 
 @pytest.fixture
 def synthesize(run, work):
-    def call(*arguments, options=HOW):
-        return run("synthesize", *arguments, "--public", "pool.txt", *options)
+    with open("in.jsonl", "w") as stream:
+        for n in range(300):
+            topic, words = ("drinks", DRINKS) if n % 2 else ("rules", RULES)
+            row = {"text": f"{words[n % 5]} {words[n % 3]} {words[n % 4]} {SECRET}", "author": f"{SECRET}{n}"}
+            stream.write(json.dumps(row | {"topic": topic, "id": n}) + "\n")
+    Path("pool.txt").write_text("\n".join(POOL) + "\n")
+
+    def call(*arguments, usual=(*USUAL, *LABELS)):
+        return run("synthesize", *arguments, "--public", "pool.txt", *usual)
 
     return call
 
 
-def rows(name):
-    return list(dptext.read_documents(name, keep=["topic"]))
+def labelled(labels, *more):
+    return (*USUAL, "--label", "topic", "--labels", labels, *more)
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
 
 
 @pytest.mark.usefixtures("same_draws")
-def test_a_corpus_its_statement_and_the_description_beside_it(synthesize, run):
-    code, out, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "40")
+def test_synthesize_writes_a_corpus_its_statement_and_the_distribution(synthesize, run):
+    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "40")
     assert code == 0, err
     assert "unit      user (all texts of one 'author'); relation: add/remove; central" in err
     assert "guarantee epsilon 4, delta 1e-06" in err
-    corpus = rows("made.jsonl")
-    assert len(corpus) == len({row.text for row in corpus}) == 40
-    right = [(row.text.split()[0] in DRINKS) == (row.attributes["topic"] == "drinks") for row in corpus]
-    assert sum(right) > 36
+    corpus = read_rows("made.jsonl")
+    assert len(corpus) == len({row["text"] for row in corpus}) == 40
+    assert sum((row["text"].split()[0] in DRINKS) == (row["topic"] == "drinks") for row in corpus) > 36
     statement = dptext.PrivacyStatement.from_json(Path("made.jsonl.privacy.json").read_text())
-    result = dptext.TextDistribution.load("made.jsonl.distribution")
-    assert statement.release_id == result.statement.release_id
+    assert statement.release_id == dptext.TextDistribution.load("made.jsonl.distribution").statement.release_id
     assert statement.parameters["texts"] == 40
     for path in Path().rglob("*"):
-        assert path.name == "in.jsonl" or path.is_dir() or MARKER.encode() not in path.read_bytes()
-    code, out, err = run("explain", "made.jsonl")
-    assert code == 0
-    assert "verified" in out
+        assert path.name == "in.jsonl" or path.is_dir() or SECRET.encode() not in path.read_bytes()
+    code, out, _ = run("explain", "made.jsonl")
+    assert (code, "verified" in out) == (0, True)
 
 
-def replace_labels(labels, *more):
-    return tuple(labels if argument == "drinks,rules" else argument for argument in HOW) + more
+# -- labels --------------------------------------------------------------------------------------------------------
 
 
-MADE = ("in.jsonl", "-o", "made.jsonl", "-n", "10")
-
-
-def test_labels_that_no_row_has_are_refused_before_anything_is_spent(synthesize):
+def test_labels_that_no_row_has_are_refused_before_anything_is_charged(synthesize):
     Ledger.create("book", epsilon=4, delta=1e-5)
     for ledger in ([], ["--ledger", "book"]):
-        code, _, err = synthesize(*MADE, "-y", *ledger, options=replace_labels("Drinks,taxes"))
-        assert code == 2
-        assert "no row of IN has one of the --labels of 'topic'. Nothing was released" in err
-        assert "'drinks'" not in err  # a script's messages are kept in logs
-        assert Ledger("book").left(f"{MARKER}3").spent == 0.0
-        assert not list(Path().glob("made*"))
-    assert (
-        synthesize(*MADE, "-q", "--ledger", "book", options=replace_labels("Drinks,taxes", "--labels-as-given"))[0] == 0
-    )
-    assert Ledger("book").left(f"{MARKER}3").spent == 4.0
+        code, _, err = synthesize(*MADE, "-y", *ledger, usual=labelled("Drinks,taxes"))
+        assert (code, "no row of IN has one of the --labels of 'topic'. Nothing was released" in err) == (2, True)
+        assert "'drinks'" not in err  # messages of scripts are kept in logs
+        assert (Ledger("book").left(f"{SECRET}3").spent, list(Path().glob("made*"))) == (0.0, [])
+    given = labelled("Drinks,taxes", "--labels-as-given")
+    assert synthesize(*MADE, "-q", "--ledger", "book", usual=given)[0] == 0
+    assert Ledger("book").left(f"{SECRET}3").spent == 4.0
 
 
 @pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
@@ -112,250 +82,197 @@ def test_a_terminal_shows_how_many_rows_have_a_label_and_asks(synthesize, monkey
     monkeypatch.setattr("dptext.cli.labels.can_ask", lambda: True)
     monkeypatch.setattr("dptext.cli.console.can_ask", lambda: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{answer}\n"))
-    result, out, err = synthesize(*MADE, options=replace_labels("drinks,Rules"))
-    assert result == code
+    result, out, err = synthesize(*MADE, usual=labelled("drinks,Rules"))
+    assert (result, err.count("[y/N]"), "150" in out) == (code, 1, False)
     assert "  150 of 300 rows have one of the --labels.\n" in err
-    assert err.count("[y/N]") == 1
     assert Path("made.jsonl.distribution").exists() == (answer == "y")
-    assert "150" not in out
     if answer == "y":  # an earlier release is used: nothing private is read, and no question is asked
         Path("made.jsonl").unlink()
-        _, _, err = synthesize(*MADE, "--resume", options=replace_labels("drinks,Rules"))
-        assert "rows have" not in err
+        assert "rows have" not in synthesize(*MADE, "--resume", usual=labelled("drinks,Rules"))[2]
 
 
-def test_label_descriptions_are_kept_with_the_description(synthesize):
+def test_a_file_of_labels_with_descriptions_is_used(synthesize):
     Path("labels.json").write_text('{"drinks": "tea, milk", "rules": "tax, law"}')
-    labels = ["--labels-file", "labels.json"]
-    options = ("--user", "author", "--label", "topic", "--epsilon", "4", "--features", "words", *labels)
-    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "20", options=options)
+    code, _, err = synthesize(*MADE, usual=(*USUAL, "--label", "topic", "--labels-file", "labels.json"))
     assert code == 0, err
     distribution = dptext.TextDistribution.load("made.jsonl.distribution")
     assert [text.split()[0].strip(",") for text in distribution.labels.described] == ["tea", "tax"]
     assert distribution.predict(["a cup of tea", "the court and the law"]).tolist() == ["drinks", "rules"]
-    assert {row.attributes["topic"] for row in rows("made.jsonl")} == {"drinks", "rules"}
+    assert {row["topic"] for row in read_rows("made.jsonl")} == {"drinks", "rules"}
 
 
-@pytest.mark.parametrize(
-    ("labels", "code", "message"),
-    [
-        (["--labels-file", "none.json"], 4, "none.json: No such file"),
-        (["--labels-file", "pool.txt"], 1, "not JSON"),
-        (["--labels-file", "pool.txt", "--labels", "a"], 2, "leave out --labels"),
-    ],
-)
-def test_label_descriptions_that_do_not_fit_get_one_clear_line(synthesize, labels, code, message):
-    options = ("--user", "author", "--epsilon", "4", "--features", "words", *labels)
-    result, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "20", options=options)
-    assert (result, len(err.strip().splitlines())) == (code, 1), err
-    assert message in err
-    assert not list(Path().glob("made*"))
+REFUSALS = [
+    ([*MADE, "--labels-file", "none.json"], USUAL, 4, "none.json: No such file"),
+    ([*MADE, "--labels-file", "pool.txt"], USUAL, 1, "not JSON"),
+    ([*MADE, "--labels-file", "pool.txt", "--labels", "a"], USUAL, 2, "leave out --labels"),
+    ([*MADE, *LABELS, *LABELS], USUAL, 2, "names a column twice"),
+    (["in.jsonl", "-n", "5"], USUAL, 2, "--out OUT"),
+    (["in.jsonl", "-o", "made.jsonl"], USUAL, 2, "--count N is required"),
+    ([*MADE[:-1], "5000"], USUAL, 2, "250"),
+    (["in.jsonl", "-o", "in.jsonl", "-n", "5", "--force"], USUAL, 2, "IN"),
+    ([*MADE, "--public", "in.jsonl"], USUAL, 2, "both a file of IN and of the public"),
+    ([*MADE, "--text", "txet"], USUAL, 1, "expected a column 'txet'"),
+    (["-", *MADE[1:], *LABELS], USUAL, 2, "which a pipe does not allow"),
+    ([*MADE, "--generator", "http://localhost:1"], USUAL, 2, "--model NAME"),
+]
 
 
-def test_more_texts_of_an_earlier_description_for_nothing(synthesize, run):
+def test_refused_options_get_one_line_and_leave_nothing(synthesize):
+    for arguments, usual, code, message in REFUSALS:
+        result, out, err = synthesize(*arguments, usual=usual)
+        assert (result, out, names()) == (code, "", ["in.jsonl", "pool.txt"]), (arguments, err)
+        assert message in err, (arguments, err)
+
+
+# -- runs that continue --------------------------------------------------------------------------------------------
+
+
+def test_more_texts_of_an_earlier_release_spend_no_budget(synthesize, run):
     Ledger.create("book", epsilon=4, delta=1e-5)
-    assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "10", "-q", "--ledger", "book")[0] == 0
-    assert Ledger("book").left(f"{MARKER}3").spent == 4.0
-    command = ("synthesize", "--distribution", "made.jsonl.distribution", "--public", "pool.txt", "-o", "more.csv")
-    assert run(*command, "-n", "100", "-q") == (0, "", "")
-    assert len(rows("more.csv")) == 100
-    assert Ledger("book").left(f"{MARKER}3").spent == 4.0
-    code, _, err = synthesize("in.jsonl", "-o", "other.jsonl", "-n", "10", "--ledger", "book")
-    assert code == 3
-    assert "Nothing" in err or "refuse" in err or "budget" in err
+    assert synthesize(*MADE, "-q", "--ledger", "book")[0] == 0
+    assert Ledger("book").left(f"{SECRET}3").spent == 4.0
+    draw = ("--distribution", "made.jsonl.distribution", "-o", "more.csv", "-n", "100")
+    assert run("synthesize", *draw, "--public", "pool.txt", "-q") == (0, "", "")
+    assert len(Path("more.csv").read_text().splitlines()) == 101
+    assert Ledger("book").left(f"{SECRET}3").spent == 4.0
+    assert synthesize("in.jsonl", "-o", "other.jsonl", "-n", "10", "--ledger", "book")[0] == 3
     assert not list(Path().glob("other.jsonl*"))
+    code, _, err = synthesize(*draw)
+    assert (code, "--epsilon, --features, --user, --label, --labels cannot change" in err) == (2, True)
+    for option in (["--delta", "1e-9"], ["--unit", "document"], ["--ledger", "book"], ["--resume"], ["--seed", "1"]):
+        code, _, err = synthesize(*draw, *option, usual=())
+        assert (code, f"{option[0]} cannot change" in err) == (2, True)
 
 
-def test_what_is_there_is_not_overwritten_and_a_stopped_run_goes_on_for_nothing(synthesize, monkeypatch):
-    def stop(*_):
-        raise KeyboardInterrupt
-
+def test_an_interrupted_draw_is_resumed_without_further_budget(synthesize, monkeypatch):
     Ledger.create("book", epsilon=4, delta=1e-5)
-    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "10", "--ledger", "book")
     with monkeypatch.context() as patch:
-        patch.setattr(release_module, "write_corpus", stop)
-        code, _, err = synthesize(*arguments)
-    assert code == 130
-    assert "--resume" in err
-    assert not Path("made.jsonl").exists()
+        patch.setattr(release_module, "write_corpus", interrupt)
+        code, _, err = synthesize(*MADE, "--ledger", "book")
+    assert (code, "--resume" in err, Path("made.jsonl").exists()) == (130, True, False)
     first = Path("made.jsonl.distribution/privacy.json").read_text()
-    code, _, err = synthesize(*arguments)
-    assert code == 2
-    assert "is there already" in err
-    assert synthesize(*arguments, "--resume", "-q")[0] == 0
+    code, _, err = synthesize(*MADE, "--ledger", "book")
+    assert (code, "is there already" in err) == (2, True)
+    code, _, err = synthesize(*MADE, "--ledger", "book", "--resume")
+    assert code == 0
+    assert "Resumes from the distribution in made.jsonl.distribution: IN is not read again" in err
     assert Path("made.jsonl.distribution/privacy.json").read_text() == first
-    assert Ledger("book").left(f"{MARKER}3").spent == 4.0
-    assert synthesize(*arguments)[0] == 2
+    assert Ledger("book").left(f"{SECRET}3").spent == 4.0
+    assert synthesize(*MADE, "--ledger", "book")[0] == 2
     Path("made.jsonl").unlink()
-    code, _, err = synthesize(
-        "in.jsonl", "-o", "made.jsonl", "-n", "10", "--resume", options=(*HOW[:-4], "--epsilon", "2")
-    )
-    assert code == 2
-    assert "made with other arguments" in err
+    code, _, err = synthesize(*MADE, "--resume", usual=(*USUAL, *LABELS, "--epsilon", "2"))
+    assert (code, "made with other arguments" in err) == (2, True)
 
 
 def test_a_run_that_is_interrupted_before_the_release_stays_charged(synthesize, monkeypatch):
     Ledger.create("book", epsilon=4, delta=1e-5)
-    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "10", "--ledger", "book")
     with monkeypatch.context() as patch:
-        patch.setattr(dptext.TextDistribution, "save", lambda *_args, **_more: (_ for _ in ()).throw(KeyboardInterrupt))
-        code, _, err = synthesize(*arguments)
+        patch.setattr(dptext.TextDistribution, "save", interrupt)
+        code, _, err = synthesize(*MADE, "--ledger", "book")
     (pending,) = Ledger("book").releases()
     assert (code, f"dptext ledger void book {pending.release_id}" in err) == (130, True)
-    assert not list(Path().glob("made.jsonl*"))
-    assert Ledger("book").left(f"{MARKER}3").spent == 4.0
-    assert synthesize(*arguments)[0] == 3
+    assert (list(Path().glob("made.jsonl*")), Ledger("book").left(f"{SECRET}3").spent) == ([], 4.0)
+    assert synthesize(*MADE, "--ledger", "book")[0] == 3
     Ledger("book").void(pending.release_id)
-    assert synthesize(*arguments, "-q")[0] == 0
+    assert synthesize(*MADE, "--ledger", "book", "-q")[0] == 0
 
 
-@pytest.fixture(scope="module")
-def server():
-    with running() as started:
-        yield started
+def test_no_input_and_no_earlier_file_is_overwritten(synthesize, run):
+    with open("in.jsonl", "a") as stream:
+        stream.write('{"text": "' + SECRET + "\n")
+    code, _, err = synthesize(*MADE, "--on-error", "skip")
+    assert (code, "Skipped 1 unreadable rows; they are listed in made.jsonl.rejects.jsonl" in err) == (0, True)
+    assert [row["row"] for row in read_rows("made.jsonl.rejects.jsonl")] == [301]
+    Path("made.jsonl.answers.jsonl").write_text("mine")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    draw = ("synthesize", "--distribution", "made.jsonl.distribution", "--public", "pool.txt", "-n", "3", "--force")
+    for code, _, err in (
+        synthesize("in.jsonl", "-o", "pool.txt", "-n", "5", "--force", usual=USUAL),  # a .txt cannot hold labels
+        synthesize(*MADE, "--resume"),
+        run(*draw, "-o", "pool.txt"),
+        run(*draw, "-o", "made.jsonl.distribution/privacy.jsonl"),
+    ):
+        assert (code, "pool.txt" in err or "made.jsonl" in err) == (2, True)
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+    assert run(*draw, "-o", "made.jsonl", "-q") == (0, "", "")
+    assert Path("made.jsonl.answers.jsonl").read_text() == "mine"
 
 
-@pytest.mark.slow
-def test_a_model_behind_an_address_writes(synthesize, run, server):
-    url = server.url("500,ok")
-    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "20", "--about", "short notes")
-    code, _, err = synthesize(*arguments, "--generator", url)
-    assert code == 2
-    assert "--model NAME" in err
-    code, _, err = synthesize(*arguments, "--generator", url, "--model", "tiny")
-    assert code == 0, err
-    assert len(rows("made.jsonl")) == 20
-    assert not Path("made.jsonl.answers.jsonl").exists()
-    requests = "".join(server.requests(url))
-    assert "drinks" in requests
-    assert "short notes" in requests
-    assert MARKER not in requests
-    code, out, _ = run("explain", "made.jsonl")
-    assert "no private text" in " ".join(out.split())
+# -- language models -----------------------------------------------------------------------------------------------
 
 
-def test_answers_are_kept_until_the_corpus_is_there(synthesize, server, monkeypatch):
-    url = server.url("ok")
-    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "20", "--generator", url, "--model", "tiny")
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(release_module, "write_corpus", stop)
-        assert synthesize(*arguments)[0] == 130
-    requests = len(server.requests(url))
-    assert Path("made.jsonl.answers.jsonl").exists()
-    assert synthesize(*arguments, "--resume", "-q")[0] == 0
-    assert len(server.requests(url)) == requests
+def test_a_model_of_a_server_writes_and_a_resumed_run_repeats_no_call(synthesize, run, monkeypatch):
+    with running() as server:
+        url = server.url("500,ok")
+        arguments = (*MADE, "--about", "short notes", "--generator", url, "--model", "tiny")
+        with monkeypatch.context() as patch:
+            patch.setattr(release_module, "write_corpus", interrupt)
+            assert synthesize(*arguments)[0] == 130
+        requests = server.requests(url)
+        assert Path("made.jsonl.answers.jsonl").exists()
+        assert synthesize(*arguments, "--resume", "-q")[0] == 0
+        assert len(server.requests(url)) == len(requests)
+    assert (len(read_rows("made.jsonl")), Path("made.jsonl.answers.jsonl").exists()) == (10, False)
+    assert "drinks" in "".join(requests) and "short notes" in "".join(requests)
+    assert SECRET not in "".join(requests)
+    assert "no private text" in plain(run("explain", "made.jsonl")[1])
 
 
 @pytest.mark.slow  # torch and transformers
 def test_a_local_model_writes(synthesize, tiny_model_folder):
-    arguments = ("in.jsonl", "-o", "made.jsonl", "-n", "3", "--model", tiny_model_folder)
-    assert synthesize(*arguments, "-q")[0] == 0
-    assert len(rows("made.jsonl")) == 3
+    assert synthesize(*MADE[:-1], "3", "--model", tiny_model_folder, "-q")[0] == 0
+    assert len(read_rows("made.jsonl")) == 3
 
 
-def test_a_plan_predicts_accuracy_where_public_texts_have_labels(run, work):
-    texts = Path("pool.txt").read_text().splitlines()
-    labelled = [{"text": text, "topic": "drinks" if text.split()[0] in DRINKS else "rules"} for text in texts]
-    Path("labelled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labelled))
-    arguments = ("--people", "2000", "--epsilon", "1", "--public", "labelled.jsonl", "--features", "words")
-    code, out, err = run("synthesize", "--plan", *arguments, "--public-label", "topic")
-    assert code == 0, err
-    assert "unknown" not in out
-    assert "Warning" not in out
+# -- plan ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_predicts_accuracy_from_labelled_public_texts(run, work):
+    rows = [{"text": text, "topic": "drinks" if text.split()[0] in DRINKS else "rules"} for text in POOL]
+    Path("labelled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    usual = ("synthesize", "--plan", "--epsilon", "1", "--public", "labelled.jsonl", "--features", "words")
+    code, out, _ = run(*usual, "--people", "2000", "--public-label", "topic")
+    assert (code, "unknown" in out, "Warning" in out) == (0, False, False)
     assert max(map(len, out.splitlines())) <= 80
-    [result] = json.loads(run("synthesize", "--plan", *arguments, "--public-label", "topic", "--json")[1])
+    [result] = json.loads(run(*usual, "--people", "2000", "--public-label", "topic", "--json")[1])
     low, high = result["accuracy"]
     assert 0.9 < low <= high <= 1.0
-    code, out, _ = run("synthesize", "--plan", *arguments, "--label", "topic", "--labels", "drinks,rules")
-    assert "Accuracy is unknown" in " ".join(out.split())
-    assert "Agreement is with the noise-free labels" in " ".join(out.split())
-    few = ("--people", "5", *arguments[2:], "--public-label", "topic")
-    assert "Warning: 5 people are too few" in " ".join(run("synthesize", "--plan", *few)[1].split())
+    text = plain(run(*usual, "--people", "2000", *LABELS)[1])
+    assert "Accuracy is unknown" in text and "Agreement is with the noise-free labels" in text
+    text = plain(run(*usual, "--people", "5", "--public-label", "topic")[1])
+    assert "Warning: 5 people are too few" in text
+    assert names() == ["labelled.jsonl"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["in.jsonl", "-n", "5"], "--out OUT"),
-        (["in.jsonl", "-o", "made.jsonl"], "--count N is required"),
-        (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--label", "topic", "--labels", "a"], "names a column twice"),
-        (["in.jsonl", "-o", "made.jsonl", "-n", "5000"], "250"),
-        (["in.jsonl", "-o", "in.jsonl", "-n", "5", "--force"], "IN"),
-        (["in.jsonl", "-o", "made.jsonl", "-n", "5", "--public", "in.jsonl"], "both a file of IN and of the public"),
-    ],
-)
-def test_bad_usage_gets_one_clear_line(synthesize, arguments, message):
-    code, out, err = synthesize(*arguments)
-    assert code == 2, err
-    assert message in err
-    assert not out
-    assert not list(Path().glob("made*"))
+# -- classify ------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_decided_at_the_release_is_not_asked_of_a_draw(synthesize):
-    """Nothing of it would happen: a budget, or a label, would be taken for the corpus' own."""
-    assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5")[0] == 0
-    draw = ("--distribution", "made.jsonl.distribution", "-o", "more.jsonl", "-n", "5")
-    code, _, err = synthesize(*draw)
-    assert code == 2
-    assert "--epsilon, --features, --user, --label, --labels cannot change" in err
-    for option in (["--delta", "1e-9"], ["--unit", "document"], ["--ledger", "book"], ["--resume"], ["--seed", "1"]):
-        code, _, err = synthesize(*draw, *option, options=())
-        assert code == 2
-        assert f"{option[0]} cannot change" in err
-    assert not Path("more.jsonl").exists()
-    assert synthesize(*draw, options=())[0] == 0
-
-
-def test_rows_that_are_left_out_are_counted_and_listed_for_the_owner(synthesize, work):
-    with open("in.jsonl", "a") as stream:
-        stream.write('{"text": "' + MARKER + "\n")
-    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5", "--on-error", "skip")
-    assert code == 0
-    assert "Skipped 1 unreadable rows; they are listed in made.jsonl.rejects.jsonl" in err
-    assert json.loads(Path("made.jsonl.rejects.jsonl").read_text())["row"] == 301
-
-
-def test_a_run_that_goes_on_says_that_nothing_is_read_again(synthesize):
-    assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5", "-q")[0] == 0
-    name = Path("made.jsonl.distribution/privacy.json").read_text()
-    code, _, err = synthesize("in.jsonl", "-o", "made.jsonl", "-n", "9", "--resume", "--force")
-    assert code == 0, err
-    assert (
-        "Resumes from the distribution in made.jsonl.distribution: IN is not read again, and no budget is spent." in err
-    )
-    assert Path("made.jsonl.distribution/privacy.json").read_text() == name
-    assert len(rows("made.jsonl")) == 9
-
-
-def test_neither_pool_nor_description_nor_anything_beside_is_overwritten(synthesize, run):
-    assert synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5", "-q")[0] == 0
-    Path("made.jsonl.answers.jsonl").write_text("mine")
-    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-    options = (*HOW[:2], *HOW[6:])  # no labels, which a .txt cannot hold
-    command = (
-        "synthesize",
-        "--distribution",
-        "made.jsonl.distribution",
-        "--public",
-        "pool.txt",
-        "-n",
-        "3",
-        "--force",
-        "-o",
-    )
-    for code, _, err in (
-        synthesize("in.jsonl", "-o", "pool.txt", "-n", "5", "--force", options=options),
-        synthesize("in.jsonl", "-o", "made.jsonl", "-n", "5", "--resume"),
-        run(*command, "pool.txt"),
-        run(*command, "made.jsonl.distribution/privacy.jsonl"),
+def test_classify_predicts_labels_next_to_kept_columns_and_overwrites_nothing(synthesize, run):
+    pytest.importorskip("sklearn")
+    assert synthesize(*MADE, "-q", "--seed", "1")[0] == 0
+    usual = ("classify", "--distribution", "made.jsonl.distribution")
+    code, out, err = run(*usual, "in.jsonl", "-o", "out.jsonl", "--keep", "id", "--keep", "topic")
+    assert (code, out) == (0, "")
+    assert err.startswith("Wrote the predicted labels of 300 texts to out.jsonl. Treat it like IN: the guarantee")
+    rows = read_rows("out.jsonl")
+    assert [row["id"] for row in rows] == list(range(300))
+    assert all(list(row) == ["predicted_topic", "id", "topic"] for row in rows)
+    assert all(row["predicted_topic"] == row["topic"] for row in rows)
+    assert SECRET not in Path("out.jsonl").read_text() and not Path("out.jsonl.privacy.json").exists()
+    Path("gaps.jsonl").write_text('{"text": "tea"}\n{"text": null}\nbroken\n')
+    code, _, err = run(*usual, "gaps.jsonl", "-o", "gaps.csv")
+    assert (code, "row 3" in err, Path("gaps.csv").exists()) == (1, True, False)
+    Path("gaps.jsonl").write_text('{"text": "tea"}\n{"text": null}\n{"text": "law"}\n')
+    assert run(*usual, "gaps.jsonl", "-o", "found.jsonl")[0] == 0
+    assert [row["predicted_topic"] for row in read_rows("found.jsonl")] == ["drinks", None, "rules"]
+    for out, message in (
+        ("out.jsonl", "'out.jsonl' is there already: choose another name, or add --force"),
+        ("in.jsonl", "IN"),
+        ("made.jsonl", "is there already"),
+        ("made.jsonl.distribution/out.jsonl", "lies in the folder of the release"),
     ):
-        assert code == 2
-        assert "pool.txt" in err or "made.jsonl" in err
-    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
-    assert run(*command, "made.jsonl", "-q") == (0, "", "")
-    assert Path("made.jsonl.answers.jsonl").read_text() == "mine"
+        code, _, err = run(*usual, "in.jsonl", "-o", out)
+        assert (code, message in err) == (2, True), err
+    Path("labels.jsonl.privacy.json").write_text("{}")  # of other data
+    code, _, err = run(*usual, "in.jsonl", "-o", "labels.jsonl", "--force")
+    assert (code, "covers no labels" in err) == (2, True)
