@@ -52,35 +52,20 @@ PREVIEWED = 5
 
 
 class Method(Protocol):
-    """One way to release text. There is one instance of each in `dptext.methods.registry.METHODS`.
+    """One way to release text. There is one instance of each in `dptext.methods.registry.METHODS`."""
 
-    Attributes:
-        name: for people, "word replacement".
-        command: of the command line, "privatize".
-        trust: who adds the noise.
-        purposes: how well it serves each purpose of `Requirements`, from 3 to 0; None: no purpose was named.
-        mismatch: why it does not serve a purpose that has 0 there.
-        never: why it is never recommended; None: it may be.
-        holds: what a release of it holds, for messages.
-        audited: what its guarantee is audited for, as `dptext.privacy.wording.audited` calls it.
-        inputs: the public inputs in `ReleaseFiles` that its examination takes.
-        folder: the format of the folder that it releases; None: a file.
-        playground: its previews in the playground; None: it has none.
-        examination: of a release for its report (``dptext report``); None: there is no report about it.
-    """
-
-    name: ClassVar[str]
-    command: ClassVar[str]
-    trust: ClassVar[Trust]
-    purposes: ClassVar[Mapping[str | None, int]]
-    mismatch: ClassVar[Mapping[str, str]]
-    never: ClassVar[str | None] = None
-    holds: ClassVar[str]
-    audited: ClassVar[str]
-    inputs: ClassVar[frozenset[str]] = frozenset()
-    folder: ClassVar[str | None] = None
+    name: ClassVar[str]  # for people
+    command: ClassVar[str]  # of the command line
+    trust: ClassVar[Trust]  # who adds the noise
+    purposes: ClassVar[Mapping[str | None, int]]  # how well it serves each purpose, 3 to 0; None: no purpose was named
+    mismatch: ClassVar[Mapping[str, str]]  # why it does not serve a purpose that has 0 there
+    never: ClassVar[str | None] = None  # why it is never recommended
+    holds: ClassVar[str]  # the contents of its release, for messages
+    audited: ClassVar[str]  # the kind of audit, for `dptext.privacy.wording.audited`
+    inputs: ClassVar[frozenset[str]] = frozenset()  # public inputs of `ReleaseFiles` that it takes
+    folder: ClassVar[str | None] = None  # the format of the folder that it releases; None: a file
     playground: ClassVar[type[Previewer] | None] = None
-    examination: ClassVar[type[Examination] | None] = None
+    examination: ClassVar[type[Examination] | None] = None  # for ``dptext report``
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
         """Return whether a statement is of a release of this method."""

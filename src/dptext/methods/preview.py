@@ -133,14 +133,13 @@ class Previewer(ABC):
         outcomes: Sequence[tuple[str, float, float]] = (),
         topic: str = "overlap",
         points: tuple[Point, ...] | None = None,
-        sampled: bool = False,
     ) -> TextPreview:
         """Return a preview with its sentences; ``statement`` None: the text has no word that it could cover."""
 
         def paragraphs_of(topic: str) -> list[str]:
             values = {"success": success, "chance": chance, "candidates": candidates, "overlap": overlap}
             template = "methods/templates/preview.txt"
-            return paragraphs(template, topic=topic, method=self.key, sampled=sampled, percent=percent, **values)
+            return paragraphs(template, topic=topic, method=self.key, percent=percent, **values)
 
         if statement is None:
             guarantee, strength = paragraphs_of("no words")

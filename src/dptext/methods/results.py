@@ -182,12 +182,6 @@ class Corpus:
     more_labels: int = 0
     spread: Sequence[Spread] = ()
 
-    @property
-    def has_owner_numbers(self) -> bool:
-        """Return whether any number was computed from original texts."""
-        has_real_labels = any(label.real is not None for label in self.labels)
-        return has_real_labels or any(entry.real or entry.owner_only for entry in self.spread)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Relinking:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dptext.attacks import AttackScore, bayes_recovery, expected_recovery, linkage_of_scores, nearest_recovery
 from dptext.audits.mechanisms import audit
 from dptext.calibration.deniability import Floats, deniability, distributions_of, zipf_weights
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError
 from dptext.methods import preview as numbers
 from dptext.methods.attacks import (
     Attack,
@@ -29,7 +29,6 @@ from dptext.methods.checks import Audit, Check, ReleaseFiles, audit_file, check_
 from dptext.methods.examination import NO_ENCODER, RowExamination, sample_pairs
 from dptext.methods.files import Rows
 from dptext.methods.preview import OUTCOMES, REPLACEMENTS, Piece, Previewer, Share, TextPreview, outcome_table
-from dptext.noise.discrete import l2_laplace
 from dptext.privacy.guarantee import Trust, best_guesses
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -54,8 +53,6 @@ _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes 
 
 # of previews
 _CANDIDATE_WORDS = 50  # words among which the adversary chooses, at least
-_WORD_DRAWS, _MIN_DRAWS = 4000, 10  # for all words of a text together, and for each
-_CANDIDATE_DRAWS = 40  # of each candidate of the adversary
 _PAIR_DRAWS = 2000  # of each of two neighbours
 _NEIGHBOUR_WORDS, _NEIGHBOUR_CHOICES = 20, 16  # tried to find a neighbour
 
@@ -121,27 +118,23 @@ class _WordText:
 
 
 class WordPreviewer(Previewer):
-    """Word mechanisms: exact where a mechanism states its distributions, else from a fixed number of draws."""
+    """Word mechanisms, from their exact distributions."""
 
     key, title = "words", "Words become other words"
-    choices = ("TEM", "SubsetSelection", "Madlib")
+    choices = ("TEM", "SubsetSelection")
     epsilons = (0.5, 20.0, 4.0)
 
     def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> TextPreview:
-        bits = RandomBits()
         first = _WordText.split(text, self._vectors)
         second = self._neighbour(first) if neighbour is None else _WordText.split(neighbour, self._vectors)
         mechanism = word_mechanism(choice, vectors=self._vectors, epsilon=epsilon)
-        sampled = not isinstance(mechanism, ShownMechanism)
+        assert isinstance(mechanism, ShownMechanism)
         frequent = range(min(_CANDIDATE_WORDS, len(self._vectors)))
         candidates = list(dict.fromkeys([*first.rows, *frequent]))[: max(_CANDIDATE_WORDS, len(set(first.rows)))]
-        rows = {*first.rows, *second.rows, *(() if sampled else candidates)}
-        distributions = _distributions(mechanism, sorted(rows), bits)
-        if sampled:
-            success = numbers.sampled_success(_noisy_likelihoods(mechanism, candidates, _CANDIDATE_DRAWS, bits))
-        else:
-            table = np.array([distributions[row] for row in candidates])
-            success = Share(best_guesses([table], np.full(len(candidates), 1 / len(candidates))).rate)
+        rows = sorted({*first.rows, *second.rows, *candidates})
+        shares = mechanism.distributions([self._vectors.words[row] for row in rows])
+        distributions = dict(zip(rows, shares, strict=True))
+        table = np.array([distributions[row] for row in candidates])
         return self.preview(
             epsilon,
             mechanism.document_statement(len(first.rows)) if first.rows else None,
@@ -149,13 +142,12 @@ class WordPreviewer(Previewer):
                 self._piece(token, row, distributions)
                 for token, row in zip(first.tokens, first.token_rows, strict=True)
             ),
-            draws=mechanism.replacing()([text] * draws, bits)[0],
-            success=success,
+            draws=mechanism.replacing()([text] * draws, RandomBits())[0],
+            success=Share(best_guesses([table], np.full(len(candidates), 1 / len(candidates))).rate),
             chance=1 / len(candidates),
             candidates=len(candidates),
             texts=(first.text, second.text),
-            sampled=sampled,
-            **self._compare(first, second, mechanism, distributions, suggested=neighbour is None),
+            **self._compare(first, second, distributions, suggested=neighbour is None),
         )
 
     def _piece(self, token: Token, row: int, distributions: dict[int, Floats]) -> Piece:
@@ -185,13 +177,7 @@ class WordPreviewer(Previewer):
         return text
 
     def _compare(
-        self,
-        first: _WordText,
-        second: _WordText,
-        mechanism: WordMechanism,
-        distributions: dict[int, Floats],
-        *,
-        suggested: bool,
+        self, first: _WordText, second: _WordText, distributions: dict[int, Floats], *, suggested: bool
     ) -> dict[str, Any]:
         """Return the overlap of the outputs of two texts, the topic of its sentence, and some outputs."""
         if first.layout != second.layout:
@@ -201,36 +187,19 @@ class WordPreviewer(Previewer):
             is_same = suggested and first.text == second.text
             return {"overlap": Share(1.0), "topic": "no neighbour" if is_same else "overlap"}
         one, other = (distributions[row] for row in pairs[0])
-        if len(pairs) == 1 and isinstance(mechanism, ShownMechanism):
+        if len(pairs) == 1:
             result = numbers.overlap(one, other)
         else:
             bits = RandomBits()
-            ratios = [_log_ratios(mechanism, distributions, pair, bits) for pair in pairs]
+            ratios = [_log_ratios(distributions[row], distributions[other_row], bits) for row, other_row in pairs]
             result = numbers.sampled_overlap(np.sum(ratios, axis=0))
         top = numbers.largest(np.maximum(one, other), OUTCOMES)
         words = [self._vectors.words[row] for row in top]
         return {"overlap": result, "outcomes": outcome_table(words, one[top], other[top], rest="any other word")}
 
 
-def _distributions(mechanism: WordMechanism, rows: list[int], bits: RandomBits) -> dict[int, Floats]:
-    """Return the output distribution of each word: exact, or the frequencies in draws."""
-    words = mechanism.vectors.words
-    if isinstance(mechanism, ShownMechanism):
-        return dict(zip(rows, mechanism.distributions([words[row] for row in rows]), strict=True)) if rows else {}
-    draws = max(_MIN_DRAWS, _WORD_DRAWS // max(len(rows), 1))
-    outputs = mechanism.sample_rows(np.repeat(np.array(rows, dtype=np.int64), draws), bits).reshape(len(rows), draws)
-    counts = (np.bincount(drawn_rows, minlength=len(words)) for drawn_rows in outputs)
-    return {row: count / draws for row, count in zip(rows, counts, strict=True)}
-
-
-def _log_ratios(
-    mechanism: WordMechanism, distributions: dict[int, Floats], pair: tuple[int, int], bits: RandomBits
-) -> Floats:
-    """Return log likelihood ratios of outputs, of which half were drawn for each of two words."""
-    if not isinstance(mechanism, ShownMechanism):  # of noisy vectors
-        logs = _noisy_likelihoods(mechanism, list(pair), _PAIR_DRAWS, bits)
-        return np.asarray(logs[:, 0] - logs[:, 1])
-    one, other = (distributions[row] for row in pair)
+def _log_ratios(one: Floats, other: Floats, bits: RandomBits) -> Floats:
+    """Return log likelihood ratios of outputs, of which half were drawn from each of two distributions."""
     with np.errstate(divide="ignore", invalid="ignore"):
         losses = np.log(one) - np.log(other)
     outputs = [
@@ -238,13 +207,6 @@ def _log_ratios(
         for shares in (one, other)
     ]
     return np.asarray(losses[np.concatenate(outputs)])
-
-
-def _noisy_likelihoods(mechanism: WordMechanism, rows: list[int], draws: int, bits: RandomBits) -> Floats:
-    """Return (n * draws, n) log likelihoods of noisy vectors of n words for each of these words."""
-    points, scale = mechanism.vectors.matrix[rows].astype(np.float64), 1.0 / mechanism.epsilon
-    noise = l2_laplace(bits, len(rows) * draws, points.shape[1], scale)
-    return numbers.log_l2_laplace(np.repeat(points, draws, axis=0) + noise, points, scale)
 
 
 class Words(Method):
@@ -382,9 +344,8 @@ def link_words(inputs: AttackInputs) -> AttackResult:
 
 def recover_words(inputs: AttackInputs) -> AttackResult:
     """Guess the original of every private word."""
+    assert inputs.statement is not None
     before, after = inputs.read_pairs()
-    if inputs.statement is None:
-        raise ParameterError(f"{inputs.release.name} has no privacy statement, which names the mechanism")
     mechanism = mechanism_from_statement(inputs.statement, vectors=inputs.vectors)
     scores, _ = recover(before, after, mechanism, inputs.release, seed=inputs.seed, largest=None)
     if not scores:

@@ -52,9 +52,7 @@ from dptext.reports.summary import (
     judge,
     recommendation,
 )
-from dptext.text.tokens import Kind, split
 from dptext.vectors.formats import GLOVE, GLOVE_PACKAGE
-from dptext.words.replacing import PLACEHOLDERS
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -118,16 +116,10 @@ class Report(ReprMixin):
     @property
     def has_owner_numbers(self) -> bool:
         """Return whether any number was computed from original texts."""
-        measured: list[Check | Measurement] = [*self.checks, *self.utility, *self.fairness]
-        of_corpus = self.corpus is not None and self.corpus.has_owner_numbers
-        return bool(
-            self.owner_attacks
-            or self.controls
-            or of_corpus
-            or self.unchanged is not None
-            or self.kept_pieces
-            or any(entry.owner_only for entry in measured)
-        )
+        shared = self.shared()
+        lists = ("checks", "owner_attacks", "controls", "utility", "fairness", "kept_pieces")
+        is_longer = any(list(getattr(self, name)) != list(getattr(shared, name)) for name in lists)
+        return is_longer or self.unchanged is not None or self.corpus != shared.corpus
 
     def shared(self) -> Report:
         """Return the part that may be shared: everything that was computed without original texts."""
@@ -165,7 +157,7 @@ class Report(ReprMixin):
         return filled(
             "reports/templates/page.html",
             report=self,
-            samples=[(sample.before, self._tokens_after(sample)) for sample in self.samples],
+            samples=self.samples,
             attacks=[row for row, entry in rows if id(entry) in main],
             more_attacks=[row for row, entry in rows if id(entry) not in main],
             controls=[
@@ -179,14 +171,6 @@ class Report(ReprMixin):
             verdict_sign=self._sign,
             **_shared_values(self, recommendation(self)),
         )
-
-    def _tokens_after(self, sample: Sample) -> list[tuple[str, bool]]:
-        """Return the tokens of a text after the mechanism, and whether each is a new word."""
-        if is_bank_statement(self.statement):
-            return [(sample.after, False)]
-        known = {token.text.lower() for token in split(sample.before)}
-        known |= {placeholder.strip("<>") for placeholder in PLACEHOLDERS.values()}
-        return [(token.text, token.kind is Kind.WORD and token.text not in known) for token in split(sample.after)]
 
     def card(self) -> str:
         """Return a short page in Markdown to share, without the numbers that only the owner should see."""
