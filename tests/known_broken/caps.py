@@ -5,12 +5,10 @@ import math
 import numpy as np
 from scipy import special
 
-from dptext.audits import judge_exact
 from dptext.representations.privunit import PrivUnit
-from known_broken.case import SAMPLES, Case, PureDP, claim
+from known_broken.case import Case, judge_table
 
 DIMENSION, EPSILON = 64, 4.0
-CLAIM = claim(PureDP(EPSILON))
 
 
 def honest():
@@ -43,19 +41,16 @@ def sender(channel):
     return draw
 
 
-def judged(channel, sampler=None, seed=None, error=1e-6):
+def judged(channel, sampler=None, run=(None, 1e-6)):
     """The regions that the caps of x and -x make, for the two inputs x and -x."""
     mass = 0.5 * special.betainc((DIMENSION - 1) / 2, 0.5, 1 - channel.height**2)
     inside, opposite = channel.chance, (1 - channel.chance) * mass / (1 - mass)
     rest = 1 - inside - opposite
-    logs = np.log([[inside, opposite, rest], [opposite, inside, rest]])
-    coverage = "caps around x and -x"
-    draws = {"sampler": sampler, "samples": SAMPLES, "error": error, "seed": seed}
-    return judge_exact(CLAIM, logs, EPSILON, names=["x", "-x"], coverage=coverage, **draws)
+    return judge_table([[inside, opposite, rest], [opposite, inside, rest]], EPSILON, sampler, run=run)
 
 
 def _exact(channel, sampler=None):
-    return lambda seed, error: judged(channel, sampler, seed, error)
+    return lambda *run: judged(channel, sampler, run)
 
 
 CASES = [

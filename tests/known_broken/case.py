@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from dptext import ApproxDP, MetricDP, PrivacyStatement, PureDP
-from dptext.audits import judge_sample, require_refutable, sampled_loss
+from dptext.audits import judge_exact, judge_sample, require_refutable, sampled_loss
 from dptext.audits.verdict import Verdict
 from dptext.privacy.guarantee import Guarantee, Relation, Trust, Unit
 
-__all__ = ["ApproxDP", "Case", "MetricDP", "PureDP", "claim", "judge_pair"]
+__all__ = ["ApproxDP", "Case", "MetricDP", "PureDP", "claim", "judge_pair", "judge_table"]
 
 SAMPLES = 100_000
 
@@ -62,4 +64,24 @@ def judge_pair(pair, draw, score, guarantee: PureDP | ApproxDP, seed, error, sam
         error=error,
         witness=f"the two given inputs, {bound.event}",
         coverage=f"one pair of inputs, {samples:,} samples each",
+    )
+
+
+def judge_table(
+    table, allowed, sampler=None, *, run=(None, 1e-6), claimed=None, names=None, coverage="all pairs", samples=SAMPLES
+) -> Verdict:
+    """Audit (inputs, outputs) probabilities, and the sampler that is to draw from them; ``run`` is (seed, error)."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(table)
+    seed, error = run
+    return judge_exact(
+        claimed or claim(PureDP(allowed)),
+        logs,
+        allowed,
+        names=names or [f"input {row}" for row in range(len(table))],
+        coverage=coverage,
+        sampler=sampler,
+        samples=samples,
+        error=error,
+        seed=seed,
     )

@@ -5,9 +5,8 @@ import math
 import numpy as np
 
 from dptext import PersonalBudgets
-from dptext.audits.verdict import judge_exact
 from dptext.noise.discrete import RandomizedResponse
-from known_broken.case import SAMPLES, ApproxDP, Case, PureDP, claim, judge_pair
+from known_broken.case import ApproxDP, Case, judge_pair, judge_table
 
 SENT = 1.0
 BUDGETS = PersonalBudgets({"open": 1.0, "strict": 0.25}, delta=1e-5)
@@ -15,17 +14,9 @@ SHIFTS = np.array([BUDGETS.clipping_norm(level) / BUDGETS.sigma for level in BUD
 RESPONSE, THREE = RandomizedResponse(2, SENT), RandomizedResponse(3, SENT)
 
 
-def judged(table, sampler=None, seed=None, error=1e-6):
-    """Audit the distribution of the sent level given the predicted one, and the draws of the sampler."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(table)
-    names = [f"level {n}" for n in range(len(table))]
-    draws = {"sampler": sampler, "samples": SAMPLES, "error": error, "seed": seed}
-    return judge_exact(claim(PureDP(SENT)), logs, SENT, names=names, coverage="all levels", **draws)
-
-
 def _sent(table, sampler=None):
-    return lambda seed, error: judged(table, sampler, seed, error)
+    """Audit the distribution of the sent level given the predicted one, and the draws of the sampler."""
+    return lambda *run: judge_table(table, SENT, sampler, run=run)
 
 
 def sender(response):
@@ -60,8 +51,6 @@ CASES = [
     Case("a level, sent by a device", False, _sent(THREE.probabilities, sender(THREE)), "response of one in 3"),
     Case("a level, chances of two for three", True, _sent(warner(3)), "each other level is too rare"),
     Case("a level, sent without noise", True, _sent(np.eye(3)), "it is read off the texts"),
-    Case(
-        "a level and its release", False, _both(ApproxDP(BUDGETS.cap + SENT, BUDGETS.delta)), "the cap and the sending"
-    ),
+    Case("a level and its release", False, _both(ApproxDP(BUDGETS.cap + SENT, BUDGETS.delta)), "cap and sending"),
     Case("a level and its release, not counted", True, _both(ApproxDP(BUDGETS.cap, BUDGETS.delta)), "the cap alone"),
 ]

@@ -10,8 +10,8 @@ import dptext
 from dptext.noise.discrete import FINE_SCALE
 from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
 from dptext.representations.published_protocols import CODES
-from known_broken.case import SAMPLES, Case, PureDP, claim
-from known_broken.vectors_bits import bits_given_codes, judged, sender
+from known_broken.case import SAMPLES, Case, PureDP, claim, judge_table
+from known_broken.vectors_bits import bits_given_codes, sender
 
 SAFE = {"unsafe_as_published": True}
 
@@ -50,10 +50,8 @@ def sampler_of(channel):
 
 
 def _exact(name, broken, channel, epsilon, why):
-    def run(seed, error):
-        return judged(table_of(channel), epsilon, sampler_of(channel), seed, error)
-
-    return Case(name, broken, run, why)
+    table, sampler = table_of(channel), sampler_of(channel)
+    return Case(name, broken, lambda *run: judge_table(table, epsilon, sampler, run=run), why)
 
 
 SMALL = {"bits": 3, "integer_bits": 1, "scores": "public"}
@@ -136,24 +134,16 @@ PAPER = channel_of(OME, 50)
 FEW = channel_of(OME, 2, lambda_=1.5, **SMALL)
 STATED = channel_of(SUE, 50, epsilon=0.2, scores="public")
 MANY, SOME = channel_of(DPNR, 64), channel_of(DPNR, 4, epsilon=0.5)
+ONE_SCALAR = channel_of(DPNR, 64, noise="one scalar")
 
 CASES += [
     _sampled("OME, lambda 100", True, PAPER, 1.0, "true epsilon 3451", samples=SAMPLES // 4),
     _sampled("OME, six bits, sent", False, FEW, FEW.guarantee.epsilon, "its true epsilon"),
     _sampled("OME, six bits, sent, as claimed", True, FEW, FEW.finding.claimed, "the same bits"),
-    _sampled(
-        "SUE, 500 bits, as stated", False, STATED, 1.0, "claims .2, which is eps / 500 a bit", samples=SAMPLES // 4
-    ),
+    _sampled("SUE, 500 bits, as stated", False, STATED, 1.0, "claims eps / 500 a bit", samples=SAMPLES // 4),
     _sampled("DPNR, Laplace(1/eps) each", True, MANY, 1.0, "true epsilon 64", score=distance_score),
     _sampled("DPNR, four numbers, as stated", False, SOME, 2.0, "four times the claim", score=distance_score),
     _sampled("DPNR, four numbers, as claimed", True, SOME, 0.5, "true epsilon 2", score=distance_score),
-    _sampled(
-        "DPNR's code, one scalar",
-        True,
-        channel_of(DPNR, 64, noise="one scalar"),
-        1.0,
-        "subtract the minimum",
-        score=shape_score,
-    ),
+    _sampled("DPNR's code, one scalar", True, ONE_SCALAR, 1.0, "subtract the minimum", shape_score),
     _sampled("DPText, epsilon .1", True, channel_of(DPText, 64, epsilon=0.1), 0.1, "never negative", score=below_score),
 ]

@@ -47,10 +47,7 @@ CASES = [
 ]
 CASES.append(
     Case(
-        "FEDERATE's noise, sensitivity 1",
-        True,
-        _twin(BUILDS["FEDERATE's noise"], 2.0),
-        "opposite vectors of L1 norm 1 are 2 apart",
+        "FEDERATE's noise, sensitivity 1", True, _twin(BUILDS["FEDERATE's noise"], 2.0), "opposite vectors are 2 apart"
     )
 )
 
@@ -95,33 +92,12 @@ L2_LAPLACE, GAUSSIAN = L2Laplace(epsilon=3.0), Gaussian(epsilon=3.0, delta=1e-6)
 CASES += [
     Case("L2-Laplace, d=64", False, altered(L2_LAPLACE, lambda _vectors, noise: noise), "the library's"),
     Case("Gaussian, d=64", False, altered(GAUSSIAN, lambda _vectors, noise: noise), "the library's"),
-    Case(
-        "L2-Laplace, d=64, no noise", True, altered(L2_LAPLACE, lambda _vectors, noise: 0 * noise), "nothing is added"
-    ),
-    Case(
-        "L2-Laplace, d=64, half of the noise", True, altered(L2_LAPLACE, lambda _vectors, noise: noise / 2), "spends 6"
-    ),
-    Case(
-        "L2-Laplace, d=64, 0.7 of the noise",
-        True,
-        altered(L2_LAPLACE, lambda _vectors, noise: 0.7 * noise),
-        "spends 4.3",
-    ),
-    Case(
-        "Gaussian, d=64, half of the noise",
-        True,
-        altered(GAUSSIAN, lambda _vectors, noise: noise / 2),
-        "the claim stays",
-    ),
-    Case(
-        "L2-Laplace, d=64, neighbouring rows correlated",
-        True,
-        altered(L2_LAPLACE, correlated),
-        "rows share their noise",
-    ),
-    Case(
-        "L2-Laplace, d=64, no noise at the rim", True, altered(L2_LAPLACE, bare_at_the_rim), "some inputs get no noise"
-    ),
+    Case("L2-Laplace, d=64, no noise", True, altered(L2_LAPLACE, lambda _vectors, noise: 0 * noise), "no noise"),
+    Case("L2-Laplace, d=64, half of the noise", True, altered(L2_LAPLACE, lambda _, noise: noise / 2), "epsilon 6"),
+    Case("L2-Laplace, d=64, 0.7 of the noise", True, altered(L2_LAPLACE, lambda _, noise: 0.7 * noise), "spends 4.3"),
+    Case("Gaussian, d=64, half of the noise", True, altered(GAUSSIAN, lambda _, noise: noise / 2), "the claim stays"),
+    Case("L2-Laplace, d=64, neighbouring rows correlated", True, altered(L2_LAPLACE, correlated), "shared noise"),
+    Case("L2-Laplace, d=64, no noise at the rim", True, altered(L2_LAPLACE, bare_at_the_rim), "some get no noise"),
     Case(
         "L2-Laplace, d=64, a scale that is too small for its epsilon",
         True,

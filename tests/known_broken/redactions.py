@@ -3,9 +3,8 @@
 import numpy as np
 
 import dptext
-from dptext.audits import judge_exact
 from dptext.privacy.guarantee import Unit
-from known_broken.case import Case, MetricDP, PureDP, claim
+from known_broken.case import Case, MetricDP, PureDP, claim, judge_table
 
 EPSILON = 3.0
 WORDS = ("tea", "milk", "cup", "tax")
@@ -27,10 +26,8 @@ def _outputs(texts):
     return shares
 
 
-def _judged(texts, names, allowed, guarantee, unit=Unit.DOCUMENT):
-    with np.errstate(divide="ignore"):
-        logs = np.log(texts)
-    return judge_exact(claim(guarantee, unit, TEM.slack), logs, allowed, names=names, coverage="all pairs of them")
+def _judged(texts, names, allowed, guarantee):
+    return judge_table(texts, allowed, claimed=claim(guarantee, Unit.DOCUMENT, TEM.slack), names=names)
 
 
 def _allowed_losses(texts):
@@ -84,10 +81,7 @@ def _neighbour_index(looks_at_others):
 CASES = [
     Case("TEM behind a redaction", False, between_redacted, "between redacted texts"),
     Case(
-        "redaction, the bound between the original texts",
-        True,
-        between_original_texts,
-        "a word of the list is near others, and its placeholder tells it from all of them",
+        "redaction, the bound between the original texts", True, between_original_texts, "its placeholder gives it away"
     ),
     Case("redaction by a list fixed before", False, _neighbour_index(False), "each text is redacted independently"),
     Case("redaction that looks at other rows", True, _neighbour_index(True), "one text decides what another becomes"),

@@ -160,9 +160,7 @@ CASES = [
     Case("SanText, 53-bit running sum", True, santext_running_sum, "words below 2^-53 never come out"),
     Case("SanText+", False, _santext_plus("unk"), "the library's, its epsilon includes the loss from keeping a word"),
     Case("SanText+, unknown words uniform", False, _santext_plus("uniform"), "a mixture of rows loses no more"),
-    Case(
-        "SanText+, guarantee of SanText", True, santext_plus_as_metric, "a word that stays is too likely under itself"
-    ),
+    Case("SanText+, guarantee of SanText", True, santext_plus_as_metric, "words that stay are too likely"),
     Case("SanText+ as printed", True, santext_plus_sensitive_outputs, "a frequent word comes out under itself only"),
     Case("CusText", False, _custext, "the library's, for words of one group; the groups are public"),
     Case("CusText, epsilon in place of its half", True, custext_without_half, "the normalising sum changes too"),

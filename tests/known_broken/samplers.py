@@ -16,7 +16,7 @@ from dptext.representations.bits import SymmetricUnary, WeightedBits, WeightedCh
 from dptext.representations.cube import CubeChannel, Piecewise, Plan
 from dptext.representations.published import OME
 from known_broken import caps, levels, published, vectors_bits
-from known_broken.case import Case
+from known_broken.case import Case, judge_table
 
 # -- words -----------------------------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ class Truth(RandomizedResponse):
 
 def truth_sent(seed, error):
     response = Truth(3, levels.SENT)
-    return levels.judged(response.probabilities, levels.sender(response), seed, error)
+    return judge_table(response.probabilities, levels.SENT, levels.sender(response), run=(seed, error))
 
 
 def highest_budget_for_all(seed, error):
@@ -104,20 +104,20 @@ def highest_budget_for_all(seed, error):
     highest = flip_threshold(bit_budgets(epsilon / 2, vectors_bits.BITS)[-1])
     channel = WeightedChannel(WeightedBits.name, 2, [highest] * vectors_bits.BITS)
     vectors = vectors_bits.numbers_of_codes(vectors_bits.BITS, 2)
-    return vectors_bits.judged(visible, epsilon, vectors_bits.sender(channel, vectors), seed, error)
+    return judge_table(visible, epsilon, vectors_bits.sender(channel, vectors), run=(seed, error))
 
 
 def each_bit_at_epsilon(seed, error):
     visible, draws = SymmetricUnary(epsilon=1.0).channel(6), SymmetricUnary(epsilon=2.0).channel(6)
     sampler = vectors_bits.sender(draws, np.eye(6), lowest_first=True)
-    return vectors_bits.judged(vectors_bits.unary_table(visible), 1.0, sampler, seed, error)
+    return judge_table(vectors_bits.unary_table(visible), 1.0, sampler, run=(seed, error))
 
 
 def window_at_twice_epsilon(seed, error):
     plan = Plan(1, 2, 1.0)
     visible, epsilon, _ = vectors_bits.cube(Piecewise(epsilon=4.0), 2, plan)()
     channel = CubeChannel("Piecewise", 8.0, 2, plan, steps=vectors_bits.STEPS)
-    return vectors_bits.judged(visible, epsilon, vectors_bits.sent_vectors(channel)[2], seed, error)
+    return judge_table(visible, epsilon, vectors_bits.sent_vectors(channel)[2], run=(seed, error))
 
 
 def forgotten_mass(seed, error):
@@ -132,14 +132,14 @@ def forgotten_mass(seed, error):
             stay = bits.uniform(len(vectors)) < 0.1
             return np.where(stay[:, None], vectors, draws)
 
-    return caps.judged(visible, caps.sender(Sent), seed, error)
+    return caps.judged(visible, caps.sender(Sent), (seed, error))
 
 
 def bits_of_a_larger_epsilon(seed, error):
     options = {"lambda_": 1.0, **published.SMALL}
     visible, draws = (published.channel_of(OME, 2, epsilon=epsilon, **options) for epsilon in (1.0, 1.5))
     table = published.table_of(visible)
-    return vectors_bits.judged(table, visible.guarantee.epsilon, published.sampler_of(draws), seed, error)
+    return judge_table(table, visible.guarantee.epsilon, published.sampler_of(draws), run=(seed, error))
 
 
 def _case(name, run, why):

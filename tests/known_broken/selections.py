@@ -6,9 +6,8 @@ import numpy as np
 
 import dptext
 from dptext import TEM
-from dptext.audits import judge_exact
 from dptext.privacy.guarantee import Unit
-from known_broken.case import Case, MetricDP, claim
+from known_broken.case import Case, MetricDP, claim, judge_table
 
 EPSILON = 5.0
 OUTPUTS = 20_000
@@ -49,16 +48,14 @@ def _judge(distribution, seed, _error):
     vectors = _vectors()
     mechanism = TEM(vectors, epsilon=EPSILON)
     rows, far = _chosen(seed), _far(seed)
-    with np.errstate(divide="ignore"):
-        logs = np.log(distribution(far, rows, mechanism, np.random.default_rng(seed)))
+    table = distribution(far, rows, mechanism, np.random.default_rng(seed))
     between = far[:, rows]
     statement = claim(MetricDP(EPSILON, "euclidean", mechanism.threshold), Unit.WORD, mechanism.slack)
 
     def allowed(i, others):
         return EPSILON * np.minimum(between[i, others], mechanism.threshold) + mechanism.slack
 
-    coverage = f"all pairs of {len(rows):,} words, {OUTPUTS:,} outputs"
-    return judge_exact(statement, logs, allowed, names=_names(seed), coverage=coverage)
+    return judge_table(table, allowed, claimed=statement, names=_names(seed))
 
 
 def _normal(weights):
@@ -156,10 +153,9 @@ def cosine_distance(seed, _error):
     points = vectors.matrix.astype(np.float64)
     far = _cosine(points, points)
     np.fill_diagonal(far, 0.0)
-    logs = np.log(_normal(np.exp(-epsilon / 2 * far)))
     statement = claim(MetricDP(epsilon, "cosine", 2.0), Unit.WORD)
-    coverage = f"all pairs of {len(points):,} words"
-    return judge_exact(statement, logs, lambda i, js: epsilon * far[i, js], names=vectors.words, coverage=coverage)
+    table = _normal(np.exp(-epsilon / 2 * far))
+    return judge_table(table, lambda i, js: epsilon * far[i, js], claimed=statement, names=vectors.words)
 
 
 def float32_angle(seed, _error):

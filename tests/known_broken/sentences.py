@@ -5,11 +5,10 @@ from itertools import permutations
 import numpy as np
 
 import dptext
-from dptext.audits import judge_exact
 from dptext.features.features import fit_features
 from dptext.privacy.guarantee import Unit
 from dptext.representations.encoders import CallableEncoder
-from known_broken.case import Case, PureDP, claim
+from known_broken.case import Case, PureDP, claim, judge_table
 
 EPSILON = 3.0
 SIZE = 2
@@ -47,10 +46,7 @@ def _selected(sets, epsilon=EPSILON):
 
 
 def _judged(shares, names, unit=Unit.SENTENCE, **draws):
-    with np.errstate(divide="ignore"):
-        logs = np.log(shares)
-    coverage = f"all pairs of {len(shares)} inputs, {logs.shape[1]} outputs"
-    return judge_exact(claim(PureDP(EPSILON), unit), logs, EPSILON, names=names, coverage=coverage, **draws)
+    return judge_table(shares, EPSILON, claimed=claim(PureDP(EPSILON), unit), names=names, **draws)
 
 
 def _seed(bits):
@@ -67,7 +63,7 @@ def _library(seed, error):
     def sampler(inputs, bits):
         return np.array([row[text] for text in rewriter.sample([INPUTS[entry] for entry in inputs], seed=_seed(bits))])
 
-    return _judged(rewriter.distributions(INPUTS), INPUTS, sampler=sampler, samples=20_000, error=error, seed=seed)
+    return _judged(rewriter.distributions(INPUTS), INPUTS, sampler=sampler, samples=20_000, run=(seed, error))
 
 
 def _audit_sets(sets_of):
@@ -141,7 +137,7 @@ def _document(seed, error):
         taken = [DOCUMENTS[entry] for entry in inputs]
         return np.array([place[text] for text in dptext.privatize(taken, rewriter, seed=_seed(bits)).texts])
 
-    return _judged(merged, DOCUMENTS, Unit.DOCUMENT, sampler=sampler, samples=20_000, error=error, seed=seed)
+    return _judged(merged, DOCUMENTS, Unit.DOCUMENT, sampler=sampler, samples=20_000, run=(seed, error))
 
 
 def _sentences(document):
@@ -160,7 +156,7 @@ def _one_by_one(document, *, share, end):
     return np.outer(*result).ravel()
 
 
-def _documents(*, share, end):
+def _documents(share, *, end):
     def run(_seed, _error):
         return _judged(
             np.array([_one_by_one(document, share=share, end=end) for document in DOCUMENTS]), DOCUMENTS, Unit.DOCUMENT
@@ -217,9 +213,7 @@ def _released(kind):
 
 
 CASES = [
-    Case(
-        "bank, released", False, _released(dptext.BankRewriter), "each sentence of a document has its own random bits"
-    ),
+    Case("bank, released", False, _released(dptext.BankRewriter), "each sentence has its own random bits"),
     Case("bank, one coin for a document", True, _released(OneCoin), "equal sentences of a document come out equal"),
     Case("bank", False, _library, "the library's; some inputs stand in the bank, which exposes the bank and no input"),
     Case("bank, ties broken by the input", False, _audit_sets(_ties_by_the_input), "still k members, one normaliser"),
@@ -227,29 +221,19 @@ CASES = [
     Case("bank, document of two sentences", False, _document, "always two, half of the budget each; any two documents"),
     Case("bank, k chosen by the input", True, _audit_sets(_similar_texts), "the normaliser moves with the input"),
     Case("bank, ties included", True, _audit_sets(_ties_included), "how many are equal depends on the input"),
-    Case(
-        "bank, without what stands in the private file",
-        True,
-        without_the_text_itself,
-        "a public text that never comes out under one input stands in it",
-    ),
+    Case("bank, without what stands in the private file", True, without_the_text_itself, "its absence reveals it"),
     Case("bank chosen by the input", True, bank_of_its_topic, "a text that comes out says which part was chosen"),
     Case(
         "bank, a marker for missing sentences",
         True,
-        _documents(share=lambda _count: 2, end=False),
-        "the marker, or an output that is left out, comes under short documents alone",
+        _documents(lambda _count: 2, end=False),
+        "only short documents have it",
     ),
     Case(
         "bank, budget by the sentences that are there",
         True,
-        _documents(share=lambda count: max(1, count), end=True),
-        "a short document spends its whole epsilon on each, the empty ones too",
+        _documents(lambda count: max(1, count), end=True),
+        "each spends all",
     ),
-    Case(
-        "bank, sets that know of the batch",
-        True,
-        centred_by_batch,
-        "one document changes the set of another: both outputs lose",
-    ),
+    Case("bank, sets that know of the batch", True, centred_by_batch, "one document changes the set of another"),
 ]

@@ -83,23 +83,11 @@ def weights_by_similarity(seed, _error):
 
 CASES = [
     Case("subset selection", False, _subset_selection("unk"), "the library's, k of the public profile, any two words"),
-    Case(
-        "subset selection, unknown words uniform",
-        False,
-        _subset_selection("uniform"),
-        "a mixture of rows loses no more",
-    ),
-    Case(
-        "subset selection, ties broken by the input", False, ties_by_the_input, "k members for every input, in any way"
-    ),
+    Case("subset selection, unknown words uniform", False, _subset_selection("uniform"), "a mixture of rows"),
+    Case("subset selection, ties broken by the input", False, ties_by_the_input, "k members for every input"),
     Case("subset selection, approximate neighbours", False, any_members, "wrong members cost utility, not privacy"),
     Case("subset selection, k by the input", True, size_by_the_input, "the sum that divides the weights moves with k"),
     Case("subset selection, ties included", True, ties_included, "the number of members varies, and the sum with it"),
     Case("subset selection, weights rounded up", True, weights_rounded_up, "a / b is above e^epsilon"),
-    Case(
-        "subset selection, weights by similarity",
-        True,
-        weights_by_similarity,
-        "a sum for each input: more than epsilon",
-    ),
+    Case("subset selection, weights by similarity", True, weights_by_similarity, "each input has its own sum"),
 ]

@@ -43,7 +43,7 @@ def _judged(draw, score, seed, error, samples=20_000):
     return judge_pair((True, False), draw, score, ApproxDP(EPSILON, DELTA), seed, error, samples=samples)
 
 
-def _released(*, user_cells=USER_CELLS, noise=1.0):
+def _released(user_cells=USER_CELLS, *, noise=1.0):
     """The sum with and without the user, projected on the user's matrix."""
 
     def draw(comes, count, bits):
@@ -159,35 +159,14 @@ CASES = [
     Case("text distribution, no noise", True, _released(noise=1e-6), "nothing is added"),
     Case("text distribution", False, _released(), "one person comes, with documents of all labels"),
     Case("text distribution, 3 times too little noise", True, _released(noise=1 / 3), "claims 2, spends 7"),
+    Case("text distribution, bounded label by label", True, _released(LABEL_BY_LABEL), "nine rows of full length"),
     Case(
-        "text distribution, bounded label by label",
-        True,
-        _released(user_cells=LABEL_BY_LABEL),
-        "nine rows, each as long as the whole may be",
+        "text distribution, bounded document by document", True, _released(DOCUMENT_BY_DOCUMENT), "three of full length"
     ),
-    Case(
-        "text distribution, bounded document by document",
-        True,
-        _released(user_cells=DOCUMENT_BY_DOCUMENT),
-        "three documents of one person, each as long as the person may be",
-    ),
-    Case(
-        "text distribution, divided by the number of documents",
-        True,
-        _means,
-        "means over an exact private count: the grid of the noise shows the divisor",
-    ),
-    Case(
-        "text distribution, labels read from the file",
-        True,
-        _rows_that_occur,
-        "a label that only one person has is a row that is there or not",
-    ),
+    Case("text distribution, divided by the number of documents", True, _means, "the grid shows the divisor"),
+    Case("text distribution, labels read from the file", True, _rows_that_occur, "a row comes or goes"),
     Case("synthetic corpus", False, _corpus(remove=False), "chosen by the release alone"),
     Case(
-        "synthetic corpus, without what stands in the private file",
-        True,
-        _corpus(remove=True),
-        "public texts that one person wrote, too, are never chosen with them",
+        "synthetic corpus, without what stands in the private file", True, _corpus(remove=True), "their absence shows"
     ),
 ]

@@ -4,7 +4,6 @@ from itertools import combinations, product
 
 import numpy as np
 
-from dptext.audits import judge_exact, judge_sample, require_refutable, sampled_loss
 from dptext.noise.discrete import SCALE, flip_threshold
 from dptext.representations.bits import (
     OneBit,
@@ -15,7 +14,7 @@ from dptext.representations.bits import (
     bit_budgets,
 )
 from dptext.representations.cube import CubeChannel, Hybrid, Piecewise, Plan
-from known_broken.case import SAMPLES, Case, PureDP, claim
+from known_broken.case import Case, PureDP, judge_pair, judge_table
 
 # -- distributions ---------------------------------------------------------------------------------------------------
 
@@ -73,31 +72,9 @@ def cube_table(channel):
     return np.array(rows)
 
 
-def judged(table, epsilon, sampler=None, seed=None, error=1e-6):
-    """The exact audit of (inputs, outputs) probabilities, and of the sampler that is to draw from them."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(table)
-    names = [f"input {row}" for row in range(len(table))]
-    return judge_exact(
-        claim(PureDP(epsilon)),
-        logs,
-        epsilon,
-        names=names,
-        coverage="all pairs of inputs",
-        sampler=sampler,
-        samples=SAMPLES,
-        error=error,
-        seed=seed,
-    )
-
-
 def _exact(name, broken, build, why):
     """``build`` gives a table, an epsilon and, of what the library draws, the sampler."""
-
-    def run(seed, error):
-        return judged(*build(), seed=seed, error=error)
-
-    return Case(name, broken, run, why)
+    return Case(name, broken, lambda *run: judge_table(*build(), run=run), why)
 
 
 # -- samplers --------------------------------------------------------------------------------------------------------
@@ -264,29 +241,16 @@ ONES = np.ones(DIMENSION)
 
 def _sampled(name, broken, channel, epsilon, why):
     """All numbers 1 against all -1; the score adds each bit's log-likelihood ratio."""
+    chances = np.tile(np.array(channel.thresholds[::-1]) / SCALE, channel.dimension)
+    tells = np.log((1 - chances) / chances)
 
-    def run(seed, error):
-        require_refutable(epsilon, SAMPLES, error=error)
-        chances = np.tile(np.array(channel.thresholds[::-1]) / SCALE, channel.dimension)
-        tells = np.log((1 - chances) / chances)
+    def draw(sign, count, bits):
+        return channel.send(np.tile(sign * ONES, (count, 1)), bits)
 
-        def draw(sign):
-            return lambda count, bits: channel.send(np.tile(sign * ONES, (count, 1)), bits)
+    def score(sent):
+        return np.unpackbits(sent, axis=1, count=channel.bits) @ tells
 
-        def score(sent):
-            return np.unpackbits(sent, axis=1, count=channel.bits) @ tells
-
-        bound = sampled_loss(draw(1), draw(-1), samples=SAMPLES, error=error, score=score, seed=seed)
-        return judge_sample(
-            claim(PureDP(epsilon)),
-            bound,
-            allowed=epsilon,
-            error=error,
-            witness=f"the vector of ones and its opposite, {bound.event}",
-            coverage=f"one pair of vectors, {SAMPLES:,} samples each",
-        )
-
-    return Case(name, broken, run, why)
+    return Case(name, broken, lambda *run: judge_pair((1, -1), draw, score, PureDP(epsilon), *run), why)
 
 
 def _too_little_noise(epsilon):
@@ -296,74 +260,32 @@ def _too_little_noise(epsilon):
 
 
 SPENT = 4.0
+TWO_BITS = WeightedBits(epsilon=SPENT, bits=2).channel(DIMENSION)
 CASES += [
     _sampled("one bit a number, sent", False, OneBit(epsilon=SPENT).channel(DIMENSION), SPENT, "two bits"),
-    _sampled(
-        "weighted bits, sent",
-        False,
-        WeightedBits(epsilon=SPENT, bits=2).channel(DIMENSION),
-        SPENT,
-        "two numbers of two bits",
-    ),
-    _sampled(
-        "weighted bits, sent, 1.5 times too little noise", True, _too_little_noise(SPENT), SPENT, "claims 4, spends 6"
-    ),
+    _sampled("weighted bits, sent", False, TWO_BITS, SPENT, "four bits"),
+    _sampled("weighted bits, sent, 1.5 times too little noise", True, _too_little_noise(SPENT), SPENT, "spends 6"),
 ]
 
 
 def _cube_sampled(name, broken, channel, epsilon, why):
     """Two corners of the square; what tells most is in which windows the outputs lie."""
+    reach = channel.window.half / channel.window.steps
+    size = channel.dimension / channel.numbers / channel.window.gain
 
-    def run(seed, error):
-        require_refutable(epsilon, SAMPLES, error=error)
-        reach = channel.window.half / channel.window.steps
-        size = channel.dimension / channel.numbers / channel.window.gain
+    def draw(sign, count, bits):
+        return channel.sample(np.full((count, channel.dimension), sign), bits)
 
-        def draw(sign):
-            return lambda count, bits: channel.sample(np.full((count, channel.dimension), sign), bits)
+    def score(outputs):
+        places = outputs / size  # in units of the numbers
+        above, below = np.abs(places - 1) <= reach + 1e-6, np.abs(places + 1) <= reach + 1e-6
+        return ((above.astype(float) - below) * (outputs != 0)).sum(axis=1)
 
-        def score(outputs):
-            places = outputs / size  # in units of the numbers
-            above, below = np.abs(places - 1) <= reach + 1e-6, np.abs(places + 1) <= reach + 1e-6
-            return ((above.astype(float) - below) * (outputs != 0)).sum(axis=1)
-
-        bound = sampled_loss(draw(1.0), draw(-1.0), samples=SAMPLES, error=error, score=score, seed=seed)
-        return judge_sample(
-            claim(PureDP(epsilon)),
-            bound,
-            allowed=epsilon,
-            error=error,
-            witness=f"two opposite corners, {bound.event}",
-            coverage=f"one pair of vectors, {SAMPLES:,} samples each",
-        )
-
-    return Case(name, broken, run, why)
+    return Case(name, broken, lambda *run: judge_pair((1.0, -1.0), draw, score, PureDP(epsilon), *run), why)
 
 
+LARGER = Piecewise(epsilon=4.5).channel(4)
 CASES += [
     _cube_sampled("piecewise, drawn", False, Piecewise(epsilon=3.0).channel(4), 3.0, "one of four coordinates"),
-    _cube_sampled(
-        "piecewise, drawn, 1.5 times too little noise",
-        True,
-        Piecewise(epsilon=4.5).channel(4),
-        3.0,
-        "claims 3, spends 4.5",
-    ),
-]
-
-__all__ = [
-    "BITS",
-    "CASES",
-    "STEPS",
-    "bits_given_codes",
-    "code_table",
-    "cube",
-    "cube_table",
-    "judged",
-    "number_table",
-    "numbers_of_codes",
-    "sender",
-    "sent_vectors",
-    "unary_table",
-    "weighted_bits",
+    _cube_sampled("piecewise, drawn, 1.5 times too little noise", True, LARGER, 3.0, "spends 4.5"),
 ]

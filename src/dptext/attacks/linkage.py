@@ -123,13 +123,13 @@ class Similarity:
         self, start: int, true: Ids, scores: Floats, ahead: npt.NDArray[np.bool_], tied: npt.NDArray[np.bool_]
     ) -> None:
         """Compare the true candidate with those within rounding of it by differences of rows; changes the last two."""
-        own = np.arange(true.size)
-        true_scores = scores[own, true, None]
+        index = np.arange(true.size)
+        true_scores = scores[index, true, None]
         near = _NEAR * (self._lengths[start : start + true.size] * np.sqrt(self._squares) + self._squares)
-        close = np.abs(scores - true_scores) <= near + near[own, true, None]
+        close = np.abs(scores - true_scores) <= near + near[index, true, None]
         if not isinstance(self._left, np.ndarray):
             close &= (scores != 0) | (true_scores != 0)  # texts without a common word are ties
-        close[own, true] = False
+        close[index, true] = False
         rows, columns = np.nonzero(close)
         step = max(1, _ENTRIES // self._left.shape[1])
         for first in range(0, rows.size, step):
@@ -366,7 +366,7 @@ def secret_ranks(
     left_out: Sequence[int] = (),
     seed: int | None = None,
 ) -> SecretRanks:
-    """The ranks of secrets among the neighbours of their names; the arguments are those of `nearest_secrets`."""
+    """The ranks of secrets among the neighbours of their names; see `nearest_secrets` for the arguments."""
     points, name, secret = _points_and_pairs(vectors, names, secrets)
     if name.size != secret.size:
         raise ParameterError(f"secrets must be one for each of {name.size:,} names, got {secret.size:,}")

@@ -112,9 +112,9 @@ def _repeats(private: Sequence[str]) -> dict[str, Floats]:
 
 def _inputs(count: int, draws: int, closely: Sequence[int], bits: RandomBits) -> Rows:
     """The inputs of a call, in an order that nothing follows from: two of each at least."""
-    each = max(2, draws // count // (2 if closely else 1))
+    minimum = max(2, draws // count // (2 if closely else 1))
     more = draws // 2 // len(closely) if closely else 0
-    inputs = np.repeat([*range(count), *closely], [each] * count + [more] * len(closely)).astype(np.int64)
+    inputs = np.repeat([*range(count), *closely], [minimum] * count + [more] * len(closely)).astype(np.int64)
     return inputs[np.argsort(bits.uniform(inputs.size))]
 
 

@@ -48,8 +48,8 @@ def restated(
     statement: PrivacyStatement, guarantee: Guarantee, *requirements: Requirement, **changes: Any
 ) -> PrivacyStatement:
     """The statement with another guarantee, for the pairs of its condition that fulfil the requirements as well."""
-    given = changes.pop("parameters", statement.parameters)
-    parameters = {name: value for name, value in given.items() if name not in OF_THE_GUARANTEE}
+    values = changes.pop("parameters", statement.parameters)
+    parameters = {name: value for name, value in values.items() if name not in OF_THE_GUARANTEE}
     condition = statement.condition.and_(*requirements)
     return dataclasses.replace(statement, guarantee=guarantee, condition=condition, parameters=parameters, **changes)
 

@@ -31,7 +31,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.text.tokens import UNKNOWN
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors, check_shape, select_words
 
-_BLOCK = 1 << 18  # bytes that are read at once
+_BLOCK = 1 << 18  # bytes per read
 _ROWS_AT_ONCE = 1024
 _LARGEST_DIMENSION = 1_000_000
 _LONGEST_LINE, _LONGEST_HEADER, _LONGEST_WORD = 1 << 25, 64, 1 << 16
@@ -94,8 +94,8 @@ def _header(line: bytes, name: str) -> tuple[int, int]:
 
 
 def _wrong_row_count(promised: int, count: int, name: str) -> DataError:
-    held = "the file holds more" if count > promised else f"the file ends after row {count:,} (was it cut?)"
-    return DataError(f"{name}: expected {promised:,} rows, as the header says, {held}; get the file again")
+    problem = "the file holds more" if count > promised else f"the file ends after row {count:,} (was it cut?)"
+    return DataError(f"{name}: expected {promised:,} rows, as the header says, {problem}; get the file again")
 
 
 def _text_rows(file: io.BufferedReader[OpenedFile], name: str) -> RowStream:

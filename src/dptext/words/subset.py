@@ -215,8 +215,8 @@ class _Sets:
     def _squared_distances(self, rows: Rows, left: Any, start: int, stop: int) -> npt.NDArray[Any]:
         """(n, stop - start) squared distances in squared steps; a row's own is -1, before all others."""
         distance = self._table.squared(left, self._table.columns(start, stop))
-        own = np.flatnonzero((rows >= start) & (rows < stop))
-        distance[own, rows[own] - start] = -1.0
+        inside = np.flatnonzero((rows >= start) & (rows < stop))
+        distance[inside, rows[inside] - start] = -1.0
         return distance
 
     def _find_all(self, rows: Rows, slots: Rows) -> None:
