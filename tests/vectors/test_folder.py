@@ -60,7 +60,7 @@ MATRIX = np.array([[1.0, 7.25], [3.0, 4.0], [5.0, 6.0], [3.0, 5.75]], dtype=np.f
 MISSING = "saved: expected a folder that dptext.save_vectors wrote, {} is missing"
 FORMAT = "saved: expected config.json of the format 'dptext-vectors', got another; copy it again"
 VERSION = "saved: expected version 2 of the format, got another; upgrade dptext"
-CHANGED = "saved: {} is not the file that config.json announces: it was cut, changed or mixed up; get the folder again"
+CHANGED = "saved: {} is not the file that config.json announces; get the folder again"
 TENSORS, WORDS = "vectors.safetensors", "words.txt"
 
 
