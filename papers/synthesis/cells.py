@@ -83,14 +83,14 @@ class Bench:
                 cache=self.work / "pools",
                 seed=seed,
             )
-            output = voting.fit(split.documents(chosen), public=list(split.pool), n=n).made
+            output = voting.fit(split.documents(chosen), public=list(split.pool), n=n).outputs
             return tuple(output["texts"]), np.array(
                 [split.classes.index(entry) for entry in output["columns"]["label"]]
             )
         distribution = self._described(settings, split, chosen, seed)
         output = distribution.sample(
             list(split.pool), n, variety=settings["variety"], shares="released", cache=self.work / "pools", seed=seed
-        ).made
+        ).outputs
         return tuple(output["texts"]), np.array([split.classes.index(entry) for entry in output["columns"]["label"]])
 
     def _described(

@@ -65,10 +65,10 @@ def test_predictions_agree_with_releases(vectors):
         dptext.Cooccurrence(vectors, epsilon=1.0, unit="document").plan(), texts(1500, 0), people=600, epsilon=8.0
     )
     assert text.sigma == pytest.approx(0.652936)
-    assert text.least < text.half
+    assert text.min_people < text.half
     hidden, visible = (
         dptext.Cooccurrence(vectors, epsilon=8.0, unit="document", seed=2).fit(texts(count, 1)).doubts_
-        for count in (text.least // 3, 4 * text.half)
+        for count in (text.min_people // 3, 4 * text.half)
     )
     assert "noise hides the whole" in hidden[0]
     assert visible == ()

@@ -188,7 +188,7 @@ def test_what_people_voted_for_comes_out_with_their_labels(features, rounds, uni
     )
     documents = [Document(entry.text, user=entry.user, attributes={"topic": entry.label}) for entry in crowd()]
     release = synthesizer.fit(documents, public=TEXTS, n=6)
-    result = set(zip(release.made["columns"]["topic"], release.texts, strict=True))
+    result = set(zip(release.outputs["columns"]["topic"], release.texts, strict=True))
     assert result == {("one", TEXTS[n]) for n in range(3)} | {("two", TEXTS[30 + n]) for n in range(3)}
     assert release.documents == 6
     assert release.statement.guarantee == ApproxDP(8.0, 1e-6)
@@ -199,7 +199,7 @@ def test_more_texts_than_have_votes_are_their_neighbours_and_each_comes_once(fea
     release = synthesizer.fit(crowd(), public=TEXTS, n=40)
     assert len(set(release.texts)) == len(release.texts) == 40
     assert set(release.texts) <= set(TEXTS)
-    assert release.made["columns"]["label"].count("one") == 20
+    assert release.outputs["columns"]["label"].count("one") == 20
     assert sorted(synthesizer.fit(crowd(), public=TEXTS, n=60).texts) == sorted(TEXTS)
     with pytest.raises(ParameterError, match="number of public texts, 60, got 61"):
         synthesizer.fit(crowd(), public=TEXTS, n=61)

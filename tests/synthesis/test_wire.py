@@ -42,7 +42,7 @@ def recorded(server, distribution, tmp_path):
     url, kept = server.url("ok,500,ok"), tmp_path / "answers.jsonl"
     source = ChatEndpoint(url, model="tiny", answers=kept, limits=Limits(timeout=60, backoff=0))
     release = distribution.generate(source, 40, rounds=3)
-    assert len(set(release.made["texts"])) == 40
+    assert len(set(release.outputs["texts"])) == 40
     assert any("no private text" in line for line in release.statement.assumptions)
     assert any("who runs the model's server" in line for line in release.statement.exposed)
     assert release.statement.guarantee == distribution.statement.guarantee  # rounds cost nothing
@@ -68,7 +68,7 @@ def test_an_interrupted_run_repeats_no_request(server, distribution, tmp_path, c
             ChatEndpoint(first, model="tiny", answers=tmp_path / "kept", **few), 20, rounds=3, shares="uniform"
         )
     source = ChatEndpoint(second, model="tiny", answers=tmp_path / "kept", **few)
-    assert len(distribution.generate(source, 20, rounds=3, shares="uniform").made["texts"]) == 20
+    assert len(distribution.generate(source, 20, rounds=3, shares="uniform").outputs["texts"]) == 20
     assert len(server.requests(first)) == calls_before + 1
     assert len(server.requests(second)) == 12 - calls_before
 

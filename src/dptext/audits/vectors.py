@@ -103,8 +103,8 @@ def audit_vectors(
         learnt = learn_score(*(_outputs(draw, vector, few, bits) for vector in pairs[name]))
         ranking: Ranking = lambda outputs, _first, _second: learnt(outputs)  # noqa: E731
     else:
-        given = None if score is None else {"the given score": lambda outputs, _first, _second: score(outputs)}
-        name, used, ranking = _best_pair_and_ranking(draw, pairs, given, few, error_of_bound, delta, bits)
+        caller_score = None if score is None else {"the given score": lambda outputs, _first, _second: score(outputs)}
+        name, used, ranking = _best_pair_and_ranking(draw, pairs, caller_score, few, error_of_bound, delta, bits)
     pair = pairs[name]
     # draws that nothing was chosen on
     scores = [_outputs(draw, vector, 2 * samples, bits, lambda outputs: ranking(outputs, *pair)) for vector in pair]

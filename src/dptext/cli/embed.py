@@ -283,13 +283,15 @@ def _print_prediction(settings: EmbedOptions, texts: options.Inputs, output: opt
     def show() -> None:
         sentences: dict[str, Any] = {"template": "cli/templates/plan.txt"}
         print_paragraphs(topic="vectors", people=people, unit=settings.unit, simulated=unit, **sentences)
-        counts = (["never" if count is None else f"{count:,}" for count in (row.least, row.half)] for row in expected)
+        counts = (
+            ["never" if count is None else f"{count:,}" for count in (row.min_people, row.half)] for row in expected
+        )
         rows = [
             [f"{row.epsilon:g}", f"{row.sigma:.3g}", f"{row.passed:.0%}", *count]
             for row, count in zip(expected, counts, strict=True)
         ]
         print_table(("epsilon", "sigma", "share", f"{settings.unit}s until 1%", f"{settings.unit}s until 50%"), rows)
-        hidden = [row.epsilon for row in expected if row.least is None or people < row.least]
+        hidden = [row.epsilon for row in expected if row.min_people is None or people < row.min_people]
         print_paragraphs(topic="hidden", hidden=hidden, expected=expected, **sentences)
 
     output.print_result(lambda: [row.as_dict() for row in expected], show)

@@ -226,8 +226,8 @@ def _calibrate_bank(texts: BankOptions, epsilons: Sequence[float], output: optio
         )
         values = [*values, target.epsilon]
     names = [] if target is None else [field.name for field in fields(target) if field.name != "rewriter"]
-    found = {name: getattr(target, name) for name in names} or None
-    _show_bank(bank, values, texts.unit, output, {"bank": bank.parameters(), "found": found})
+    target_values = {name: getattr(target, name) for name in names} or None
+    _show_bank(bank, values, texts.unit, output, {"bank": bank.parameters(), "found": target_values})
     if target is not None and not (output.quiet or output.as_json):
         print_paragraphs("privacy/templates/calibrated_bank.txt", found=target)
 

@@ -426,7 +426,7 @@ class ExpectedVectors:
     epsilon: float
     sigma: float
     passed: float
-    least: int | None
+    min_people: int | None
     half: int | None
 
     def as_dict(self) -> dict[str, float | int | None]:
@@ -468,7 +468,7 @@ def expected_vectors(
                 epsilon=float(entry),
                 sigma=sigma,
                 passed=result.passed(people, sigma, width),
-                least=_rounded(minimum),
+                min_people=_rounded(minimum),
                 half=_rounded(half),
             )
         )

@@ -261,7 +261,7 @@ class Condition:
     @property
     def redacted(self) -> Condition:
         """Return the requirements on the redacted texts as a condition."""
-        inner = (requirement.inner for requirement in self._of_kind(AfterRedaction))
+        inner = (requirement.inner for requirement in self._select(AfterRedaction))
         return Condition(requirements=tuple(entry for entry in inner if entry is not None))
 
     @property
@@ -269,14 +269,14 @@ class Condition:
         """Return whether neighbours differ in a unit of the redacted text."""
         return AfterRedaction("unit") in self.requirements
 
-    def _of_kind(self, kind: type[_Kind]) -> list[_Kind]:
+    def _select(self, kind: type[_Kind]) -> list[_Kind]:
         """Return the requirements of a kind on the original texts."""
         return [requirement for requirement in self.requirements if isinstance(requirement, kind)]
 
     @property
     def most_texts(self) -> int | None:
         """Return the largest number of texts per person, or None."""
-        return min((requirement.maximum for requirement in self._of_kind(TextsOfOne)), default=None)
+        return min((requirement.maximum for requirement in self._select(TextsOfOne)), default=None)
 
     @property
     def for_some_only(self) -> str | None:
@@ -290,8 +290,8 @@ class Condition:
 
     def describe(self, unit: Unit, relation: Relation) -> str:
         """Describe the neighbours of a unit under a relation."""
-        expected = [requirement.words for requirement in self._of_kind(Stated)]
-        expected += [f"{requirement.words}, once redacted" for requirement in self.redacted._of_kind(Stated)]
+        expected = [requirement.words for requirement in self._select(Stated)]
+        expected += [f"{requirement.words}, once redacted" for requirement in self.redacted._select(Stated)]
         if len(expected) == len(self.requirements) > 0:
             text = expected[0] if len(expected) == 1 else f"both hold: {'; and '.join(expected)}"
         else:
@@ -307,10 +307,10 @@ class Condition:
             text = _ABOUT[unit, self.about]
         elif unit is Unit.WORD and not changed and self.has(OneGroup):
             text = f"any two words of {self._group() or self.redacted._group()}"
-        if self._of_kind(AfterRedaction) and unit in (Unit.WORD, Unit.SENTENCE) and not changed:
+        if self._select(AfterRedaction) and unit in (Unit.WORD, Unit.SENTENCE) and not changed:
             text += ", once it is redacted"
         text += self._level_text()
-        for requirement in self._of_kind(TextsOfOne):
+        for requirement in self._select(TextsOfOne):
             text += f" with equally many texts, at most {requirement.maximum:,}"
         if of_texts:
             joined = " and ".join(of_texts)
@@ -321,28 +321,28 @@ class Condition:
         return text + self._world_text()
 
     def _changed(self) -> str:
-        counts = [requirement.words for requirement in self._of_kind(WordsChanged)]
+        counts = [requirement.words for requirement in self._select(WordsChanged)]
         text = "" if not counts else "one word" if counts == [1] else f"{counts[0]} words, each in its place,"
-        if self._of_kind(AfterRedaction) and (changed := self.redacted._changed()):
+        if self._select(AfterRedaction) and (changed := self.redacted._changed()):
             text += f"{' and in ' if text else ''}{changed} once they are redacted"
         return text
 
     def _text_lines(self) -> list[str]:
-        lines = ["the same number of words and the same layout"] if self._of_kind(SameLayout) else []
-        lines += ["the same number of sentences"] if self._of_kind(SameSentenceCount) else []
+        lines = ["the same number of words and the same layout"] if self._select(SameLayout) else []
+        lines += ["the same number of sentences"] if self._select(SameSentenceCount) else []
         lines += [f"words of {self._group()} at each place"] if self._group() else []
-        if self._of_kind(AfterRedaction) and (repeated := self.redacted._text_lines()):
+        if self._select(AfterRedaction) and (repeated := self.redacted._text_lines()):
             lines.append(f"{' and '.join(repeated)} once they are redacted")
         return lines
 
     def _group(self) -> str:
-        groups = [requirement.partition for requirement in self._of_kind(OneGroup)]
+        groups = [requirement.partition for requirement in self._select(OneGroup)]
         return f"{ONE_GROUP} ({'; and of '.join(groups)})" if groups else ""
 
     def _one_more(self, unit: Unit) -> str:
         value = _ONE_MORE.get(unit, f"two collections, one of which holds one more {unit}")
         value = (_PAIRS_OF_WORDS if self.about == "pairs" else value) + self._level_text()
-        if texts := self._of_kind(TextsOfOne):
+        if texts := self._select(TextsOfOne):
             value += f", at most {texts[0].maximum:,} of them"
         of_texts = self._text_lines()
         value += f", and what is there in both differs in {self._changed()} at most" if self._changed() else ""
@@ -354,7 +354,7 @@ class Condition:
             "device": " whose device sent the level {!r}, or who declared it",
             "level": " of the level {!r}",
         }
-        return "".join(texts[requirement.known_by].format(requirement.level) for requirement in self._of_kind(OfLevel))
+        return "".join(texts[requirement.known_by].format(requirement.level) for requirement in self._select(OfLevel))
 
     def _world_text(self) -> str:
         text = "; their device sends a level with and without them" if self.has(LevelIsSent) else ""

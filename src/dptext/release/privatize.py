@@ -107,7 +107,7 @@ def privatize(
         documents=len(private),
         tally=rewriter.tally,
         people=people,
-        made=fields,
+        outputs=fields,
     )
 
 

@@ -145,8 +145,8 @@ class Release(ReprMixin):
         people: number of texts per user, if a user column was given: private. None if there was no such column, or if
             the run only published the finished output of an interrupted one.
         doubts: warnings, in sentences, that noise hides parts of the result; they follow from the release.
-        made: the output by name: `texts` (and the `columns` of their labels), a `table`, or the path `out`; empty for
-            a stream.
+        outputs: the output by name: `texts` (and the `columns` of their labels), a `table`, or the path `out`; empty
+            for a stream.
     """
 
     statement: PrivacyStatement
@@ -156,7 +156,7 @@ class Release(ReprMixin):
     tally: Tally = Tally()
     people: TextsOfPeople | None = field(default=None, repr=False)
     doubts: tuple[str, ...] = ()
-    made: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def most_texts(self) -> MostTexts | None:
@@ -203,14 +203,14 @@ class Release(ReprMixin):
         return out
 
     def _output(self, name: str) -> Any:
-        if name not in self.made:
-            present = ", ".join(self.made) or "no stored output: it was written to a stream"
+        if name not in self.outputs:
+            present = ", ".join(self.outputs) or "no stored output: it was written to a stream"
             raise AttributeError(f"this release has no {name!r}, it has {present}")
-        return self.made[name]
+        return self.outputs[name]
 
     def _repr_fields(self) -> Fields:
         yield "documents", self.documents
-        yield "made", ", ".join(self.made) or "a stream"
+        yield "outputs", ", ".join(self.outputs) or "a stream"
         yield "mechanism", self.statement.mechanism
         if strength_sentence(self.statement) in (Strength.TOO_LARGE.value, UNBOUNDED):
             yield "protects", False  # by its bound; the HTML form has the sentence

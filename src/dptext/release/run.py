@@ -281,7 +281,7 @@ def release_file(
                 resumed=resumed,
                 tally=_tally(job),
                 people=people,
-                made={"out": out},
+                outputs={"out": out},
             )
             write_rejects(rejects_path(out), job.rejects())
             charges.check(job.release_id)

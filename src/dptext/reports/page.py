@@ -232,7 +232,7 @@ def report(
         MissingExtraError: scikit-learn or scipy is not installed.
     """
     if isinstance(private, Release):
-        if "out" not in private.made:
+        if "out" not in private.outputs:
             raise ParameterError("this release is in memory: make a file with dptext.privatize_file, and give its path")
         private = private.out
     if not isinstance(private, ReportConfig):

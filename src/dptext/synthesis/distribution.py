@@ -325,7 +325,7 @@ class TextDistribution(ReprMixin):
             statement=statement,
             documents=len(texts),
             doubts=(*doubts, *filter(None, [getattr(source, "trouble", "")])),  # of sources that can fail
-            made={"texts": list(texts), "columns": columns},
+            outputs={"texts": list(texts), "columns": columns},
         )
 
     def save(self, folder: str | os.PathLike[str], *, replace: bool = False) -> None:

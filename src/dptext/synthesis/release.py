@@ -371,7 +371,7 @@ def write_corpus(release: Release, out: Path, writer: DocumentWriter) -> Release
         writer.write(_encoded(writer, texts, columns), stream)
         statement = release.statement.replace(data_sha256=stream.digest())
         write_statement(statement_path(out), statement)  # before the data: no data is ever without one
-    return replace(release, statement=statement, made={**release.made, "out": out})
+    return replace(release, statement=statement, outputs={**release.outputs, "out": out})
 
 
 def _encoded(

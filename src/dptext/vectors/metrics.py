@@ -246,10 +246,10 @@ def refute_metric(
     names = np.array(sorted(rows))
     between = np.stack([rows[row][names] for row in names.tolist()])
     scale = TOLERANCE * min(float(between.max()), limit)
-    own = np.diagonal(between)
-    worst = int(np.argmax(own))
-    if own[worst] > scale:
-        raise ParameterError(f"not a metric: row {names[worst]} has distance {own[worst]:.6g} to itself, not 0")
+    diagonal = np.diagonal(between)
+    worst = int(np.argmax(diagonal))
+    if diagonal[worst] > scale:
+        raise ParameterError(f"not a metric: row {names[worst]} has distance {diagonal[worst]:.6g} to itself, not 0")
     gap = np.abs(between - between.T)
     i, j = np.unravel_index(int(np.argmax(gap - TOLERANCE * between)), gap.shape)
     if gap[i, j] > scale + TOLERANCE * between[i, j]:
