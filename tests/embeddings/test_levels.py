@@ -14,7 +14,7 @@ from dptext import BudgetPolicy, Document
 from dptext.audits import exact_loss
 from dptext.embeddings.levels import concerns_by
 from dptext.embeddings.participation import Participation
-from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import ApproxDP, PureDP, Relation, Trust, Unit, sum_upwards
 from dptext.privacy.statement import PrivacyStatement
 
@@ -99,33 +99,6 @@ def test_declared_levels_are_kept_and_unknown_users_get_the_default():
     with pytest.raises(ParameterError, match="one of 'standard', 'strict', 'open'") as error:
         next(policy().assigned(documents, {"A": "Hugo"}))
     assert "Hugo" not in str(error.value)
-
-
-def test_undeclared_levels_are_predicted_from_attributes_or_texts():
-    documents = [
-        Document("a", user="A", attributes={"consent": "open", "age": 1.0}),
-        Document("a", user="B", attributes={"consent": None, "age": None}),
-        Document("a", user=" B", attributes={"consent": "", "age": "0.9"}),  # the same person, in a csv file
-        Document("a", user="C", attributes={"age": None}),
-        Document("a", user="A", attributes={"consent": None, "age": 1.0}),  # declared in another document
-    ]
-    result = policy().levels_of(documents, features=["age"])
-    assert result == {"B": "strict", " B": "strict"}
-    values = [(entry.attributes or {}).get("consent") for entry in policy().assigned(documents, result)]
-    assert values == ["open", "strict", "strict", None, None]
-    with pytest.raises(ParameterError, match="features="):
-        policy().levels_of(documents)
-    with pytest.raises(DataError, match="row 2: expected a number in the column 'age'"):
-        policy().levels_of([documents[0], Document("x", user="D", attributes={"age": "old"})], features=["age"])
-    with pytest.raises(DataError, match="row 1 has no user"):
-        policy().levels_of([Document("x")], features=["age"])
-
-    class Longest:
-        def predict(self, texts):
-            return [min(1.0, len(text) / 2_000_000) for text in texts]
-
-    many = [Document("x" * 700_000, user="A"), Document(None, user="B"), Document("x" * 700_000, user="A")]
-    assert policy("texts", predictor=Longest()).levels_of(many) == {"A": "standard", "B": "open"}  # the first million
 
 
 def test_a_device_draws_afresh_and_pickled_policies_share_no_draws():
@@ -262,7 +235,7 @@ def test_a_policy_for_another_release_is_refused(vectors):
     for levels in (8.0, {"strict": 1.0, "open": 8.0}, {"strict": 8.0, "standard": 3.0, "open": 1.0}):
         with pytest.raises(ParameterError, match="same levels"):
             dptext.Cooccurrence(vectors, epsilon=levels, default_level=None, level=its).plan()
-    rates = BudgetPolicy({"strict": 1.0, "open": 8.0}).participation(delta=DELTA, steps=3, noise_multiplier=2.0)
+    rates = BudgetPolicy({"strict": 1.0, "open": 8.0}).participation(delta=DELTA, steps=3, sampling_rate=1.0)
     with pytest.raises(ParameterError, match="same levels"):
         dptext.SkipGram(vectors, epsilon=rates, level=its).plan()
 

@@ -5,12 +5,9 @@ Derivation: docs/mechanisms/skip-gram.md#embeddings-levels
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -18,7 +15,7 @@ import numpy.typing as npt
 
 from dptext.display import Fields, ReprMixin
 from dptext.embeddings.participation import Participation, personal_participation
-from dptext.errors import DataError, ParameterError
+from dptext.errors import ParameterError
 from dptext.io.documents import Document, is_missing
 from dptext.noise.discrete import RandomizedResponse
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
@@ -26,13 +23,10 @@ from dptext.privacy.guarantee import ApproxDP, PureDP, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition, LevelIsSent, OfLevel, Requirement
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, release_statement
-from dptext.users.grouping import user_name
 from dptext.validation import check_choice, check_float, format_names
 
 PredictedFrom: TypeAlias = Literal["public", "texts", "device"]
 Floats = npt.NDArray[np.float64]
-
-_MAX_CHARACTERS = 1_000_000  # of a user's texts that a predictor reads
 
 
 class BudgetPolicy(ReprMixin):
@@ -78,7 +72,7 @@ class BudgetPolicy(ReprMixin):
     >>> regressor = LinearRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 0.2, 0.5, 0.8])
     >>> levels = {"strict": 1.0, "standard": 3.0, "open": 8.0}
     >>> policy = BudgetPolicy(levels, predicted_from="public", predictor=regressor, training="public")
-    >>> dict(policy.concerns)
+    >>> policy.concerns
     {'strict': 1.0, 'standard': 0.666..., 'open': 0.333...}
     >>> policy.predict([[0.0], [2.0], [3.0]])
     ('open', 'standard', 'strict')
@@ -102,16 +96,13 @@ class BudgetPolicy(ReprMixin):
         if not isinstance(attribute, str) or not attribute:
             raise ParameterError("attribute must name the attribute of documents that holds a user's level")
         _check_prediction(predicted_from, predictor, training, epsilon)
-        self.levels, self.default, self.floor = budgets.levels, budgets.default, budgets.floor
+        self.levels, self.default, self.floor = dict(budgets.levels), budgets.default, budgets.floor
         self.attribute, self.predicted_from, self.predictor = attribute, predicted_from, predictor
         self.training = training if isinstance(training, PrivacyStatement) else None
         self.response = None if epsilon is None else RandomizedResponse(len(self.levels), epsilon)
         self._by_epsilon = sorted(self.levels, key=self.levels.__getitem__, reverse=True)
-        self.concerns = MappingProxyType(self._check_concerns(concerns))
+        self.concerns = self._check_concerns(concerns)
         self.margin = check_float("margin", margin, minimum=0)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_unpickle, (self.__dict__ | {"levels": dict(self.levels), "concerns": dict(self.concerns)},))
 
     @property
     def epsilon(self) -> float:
@@ -141,51 +132,6 @@ class BudgetPolicy(ReprMixin):
         codes = np.array([names.index(name) for name in predicted], dtype=np.int64)
         return tuple(names[code] for code in self.response.draw(RandomBits(seed), codes).tolist())
 
-    def levels_of(
-        self, documents: Iterable[Document], *, features: Sequence[str] = (), seed: int | None = None
-    ) -> dict[str, str]:
-        """Return a predicted level for every user without a declared one, for `assigned`.
-
-        Args:
-            documents: the documents, read once.
-            features: numeric attributes of documents. The first document of a user with all of them counts; a user
-                without such a document gets no level. Empty: the first million characters of a user's texts.
-            seed: as in `predict`.
-
-        Raises:
-            ParameterError: the policy predicts nothing, or predicts from public features and none is named.
-            DataError: a feature is not a number, or a document has no user; the message names the row.
-        """
-        if self.predicted_from == "public" and not features:
-            raise ParameterError("predicted_from='public' needs the attributes that hold the features: features=")
-        users: dict[str, str] = {}  # the canonical name by spelling
-        declared: set[str] = set()
-        texts: dict[str, list[str]] = {}
-        lengths: dict[str, int] = {}
-        numbers: dict[str, list[float]] = {}
-        for row, document in enumerate(documents, 1):
-            attributes = document.attributes or {}
-            user = users.get(document.user or "") or user_name(document.user, row)
-            users[str(document.user)] = user
-            if not _is_empty(attributes.get(self.attribute)):
-                declared.add(user)
-            elif not features:
-                parts, text = texts.setdefault(user, []), document.text or ""
-                parts.append(text[: max(0, _MAX_CHARACTERS - lengths.get(user, 0))])
-                lengths[user] = lengths.get(user, 0) + len(text)
-            elif user not in numbers:
-                values = {name: attributes.get(name) for name in features}
-                if not any(map(_is_empty, values.values())):
-                    numbers[user] = [_parse_number(value, name, row) for name, value in values.items()]
-        inputs: dict[str, Any] = (
-            dict(numbers) if features else {user: " ".join(filter(None, parts)) for user, parts in texts.items()}
-        )
-        inputs = {user: value for user, value in inputs.items() if user not in declared}
-        if not inputs:
-            return {}
-        levels = dict(zip(inputs, self.predict(list(inputs.values()), seed=seed), strict=True))
-        return {name: levels[user] for name, user in users.items() if user in levels}
-
     def assigned(self, documents: Iterable[Document], levels: Mapping[str, str]) -> Iterator[Document]:
         """Yield the documents with the level of their user; None (the default) for users without one in ``levels``.
 
@@ -201,16 +147,13 @@ class BudgetPolicy(ReprMixin):
                 level = None if document.user is None else levels.get(document.user)
             yield replace(document, attributes={**attributes, self.attribute: level})
 
-    def participation(
-        self, *, delta: float, steps: int, sampling_rate: float | None = None, noise_multiplier: float | None = None
-    ) -> Participation:
+    def participation(self, *, delta: float, steps: int, sampling_rate: float) -> Participation:
         """Return a sampling rate per level for `SkipGram`, by `personal_participation`."""
         return personal_participation(
             self.levels,
             delta=delta,
             steps=steps,
             sampling_rate=sampling_rate,
-            noise_multiplier=noise_multiplier,
             default=self.default,
             floor=self.floor,
         )
@@ -259,13 +202,6 @@ class BudgetPolicy(ReprMixin):
         yield "predicted_from", self.predicted_from
 
 
-def _unpickle(state: dict[str, Any]) -> BudgetPolicy:
-    policy = object.__new__(BudgetPolicy)
-    policy.__dict__ |= state
-    policy.levels, policy.concerns = MappingProxyType(state["levels"]), MappingProxyType(state["concerns"])
-    return policy
-
-
 def _check_prediction(predicted_from: Any, predictor: Any, training: Any, epsilon: Any) -> None:
     if predicted_from is None:
         if (predictor, training, epsilon) != (None, None, None):
@@ -285,13 +221,6 @@ def _check_prediction(predicted_from: Any, predictor: Any, training: Any, epsilo
 
 def _is_empty(value: Any) -> bool:
     return is_missing(value) or (isinstance(value, str) and not value.strip())
-
-
-def _parse_number(value: Any, name: str, row: int) -> float:
-    with suppress(TypeError, ValueError):
-        if math.isfinite(number := float(value)):
-            return number
-    raise DataError(f"row {row}: expected a number in the column {name!r}")
 
 
 @dataclass(frozen=True)

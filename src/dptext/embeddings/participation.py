@@ -181,22 +181,17 @@ def personal_participation(
     *,
     delta: float,
     steps: int,
-    sampling_rate: float | None = None,
-    noise_multiplier: float | None = None,
+    sampling_rate: float,
     default: str | None = None,
     floor: float = DEFAULT_FLOOR,
 ) -> Participation:
-    """Return one noise for all, and for each level the largest sampling rate that satisfies its epsilon."""
-    if (sampling_rate is None) == (noise_multiplier is None):
-        raise ParameterError("either sampling_rate or noise_multiplier must be given, and not both")
+    """Return the noise of the largest epsilon, and for each level the largest sampling rate that satisfies its own."""
     budgets = PersonalBudgets(levels, delta=delta, default=default, floor=floor)
-    if noise_multiplier is None:
-        assert sampling_rate is not None
-        minimum = least_noise_multiplier(epsilon=budgets.cap, delta=delta, sampling_rate=sampling_rate, steps=steps)
-        noise_multiplier = minimum.noise_multiplier
+    least = least_noise_multiplier(epsilon=budgets.cap, delta=delta, sampling_rate=sampling_rate, steps=steps)
+    noise_multiplier = least.noise_multiplier
     rates: dict[str, float] = {}
     for level, epsilon in budgets.levels.items():
-        if sampling_rate is not None and epsilon == budgets.cap:
+        if epsilon == budgets.cap:
             rates[level] = sampling_rate
             continue
         result = greatest_sampling_rate(epsilon=epsilon, delta=delta, noise_multiplier=noise_multiplier, steps=steps)
