@@ -226,7 +226,7 @@ def test_the_snippets_of_the_card_run(folder, monkeypatch, capsys):
 def test_the_card_states_guarantee_probability_and_assumptions(model, folder):
     card = card_of(model, folder)
     for text in (
-        "a person, with everything that they wrote",
+        "a person, with all their texts in the input",
         "epsilon 8, delta 1e-06",
         "2,981 times more likely",
         "at most 1 in 1,000,000",

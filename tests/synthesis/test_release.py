@@ -1,4 +1,4 @@
-"""Synthetic files from private ones: charged once, written completely or not at all, resumable at no further cost."""
+"""Synthetic files from private ones: charged once, written completely or not at all, resumable without further loss."""
 
 import json
 import os
@@ -216,7 +216,9 @@ def test_an_interrupted_run_is_charged_once_and_resumed(step, monkeypatch):
         assert [entry.release_id for entry in charged] == [json.loads(content)["release_id"]]
         assert "--resume" in notes
         assert str(FOLDER) in notes
-        assert_refused(ParameterError, str(FOLDER), "--resume", "no further cost", "costs again", ledger=BOOK)
+        assert_refused(
+            ParameterError, str(FOLDER), "--resume", "without further privacy loss", "spends budget again", ledger=BOOK
+        )
         with monkeypatch.context() as patch:  # private texts are not read again
             patch.setattr(PrivateFiles, "read", None)
             make(ledger=BOOK, resume=True)
@@ -241,7 +243,7 @@ def test_a_replaced_release_stays_until_the_new_one_is_saved(step, monkeypatch):
         check_complete()
         return
     assert new != old.release_id
-    assert_refused(ParameterError, "--resume", "--force", "no further cost", ledger=BOOK, resume=True)
+    assert_refused(ParameterError, "--resume", "--force", "without further privacy loss", ledger=BOOK, resume=True)
     make(ledger=BOOK, resume=True, force=True)
     assert check_complete().release_id == new
     assert states() == ["released"] * 2
@@ -252,7 +254,7 @@ def test_force_charges_again_unless_it_resumes():
     make(ledger=BOOK)
     before = check_complete(), OUT.read_bytes()
     for options in ({}, {"resume": True}):
-        assert_refused(ParameterError, "is there already", "costs again", ledger=BOOK, **options)
+        assert_refused(ParameterError, "is there already", "spends budget again", ledger=BOOK, **options)
         assert (check_complete(), OUT.read_bytes()) == before
     make(ledger=BOOK, force=True)
     assert check_complete().release_id != before[0].release_id
@@ -484,7 +486,7 @@ def test_a_description_of_another_plan_is_not_resumed(monkeypatch):
         files = {"user": None} if "unit" in changes else {}
         assert_refused(
             ParameterError,
-            *("made with other arguments", part, "costs again"),
+            *("made with other arguments", part, "spends budget again"),
             changes=changes,
             files=files,
             resume=True,

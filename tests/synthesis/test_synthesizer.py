@@ -268,8 +268,8 @@ def test_doubts_state_noise_rare_labels_and_a_far_pool():
     assert ("taxes" in doubt, "'rules'" in doubt) == (True, False)
     foreign = [dptext.Document("xyzzy", user=str(user), label=LABELS[user % 2]) for user in range(100)]
     for release, part in [
-        (fitted(foreign, features="words", seed=1), "cannot be told apart"),
-        (fitted(documents(users=1), epsilon=0.1, seed=1), "told from its noise"),
+        (fitted(foreign, features="words", seed=1), "hides the differences between the labels"),
+        (fitted(documents(users=1), epsilon=0.1, seed=1), "noise hides the private texts"),
         (fitted(labels=["Drinks", "Rules"], seed=1), "spelled in another way"),
     ]:
         [doubt] = release.doubts()
@@ -284,7 +284,7 @@ def test_doubts_state_noise_rare_labels_and_a_far_pool():
     far = [f"tea cup n{n}" for n in range(100)] + [f"cocoa n{n}" for n in range(100)] + ["tax", "law tea", "court cup"]
     laws = [dptext.Document("tax law court", user=str(n)) for n in range(500)]
     release = synthesizer(labels=None, seed=1).fit(laws, public=far)
-    assert any("too few texts like the described ones" in entry for entry in release.sample(far, 150).doubts)
+    assert any("too few texts like the private ones" in entry for entry in release.sample(far, 150).doubts)
     near = [f"{one} {other} {n}" for one in WORDS for other in WORDS for n in range(5)]
     mixed = [dptext.Document(text, user=str(n)) for n, text in enumerate(near)]
     assert not any("too few texts" in entry for entry in fitted(mixed, labels=None, seed=1).sample(POOL, 20).doubts)

@@ -44,7 +44,7 @@ def recorded(server, distribution, tmp_path):
     release = distribution.generate(source, 40, rounds=3)
     assert len(set(release.outputs["texts"])) == 40
     assert any("no private text" in line for line in release.statement.assumptions)
-    assert any("who runs the model's server" in line for line in release.statement.exposed)
+    assert any("operator of the model's server" in line for line in release.statement.exposed)
     assert release.statement.guarantee == distribution.statement.guarantee  # rounds cost nothing
     received = server.requests(url)
     assert len(received) > 6

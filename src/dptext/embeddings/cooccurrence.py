@@ -53,7 +53,7 @@ _FREQUENT = 4000  # a word beyond this rank counts less, because few users have 
 # epsilon 32, .56 / .63 / .66, where the others' gain of .009 became .005.
 _NEW = 4.0
 _RANDOM_FEATURES = 100
-# with so many words of one user, and the longest window, sums of contexts stay below 2^63
+# with at most this many words per user and the longest window, sums of contexts stay below 2^63
 _MOST = {"window": 1000, "dimension": 1000, "most_words": 10_000_000}
 
 

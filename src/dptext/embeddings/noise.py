@@ -232,7 +232,7 @@ class CellNoise:
         """tables[rows] -= rate * step * round((sums[rows] + sigma Z) / step), in place: there is no table of noise."""
         step = self.step
         noise, inverse = self.sigma / step, 1.0 / step
-        # what is off in units of the grid: the noise, and three roundings of numbers that are no larger
+        # error in units of the grid: the noise, and three roundings of numbers that are no larger
         doubt = noise * _DOUBT + 2.0**-51 * (MOST * inverse + _FARTHEST * noise)
         grid = _Grid(noise, inverse, doubt, rate * step)
         result = np.empty((_DOUBTFUL, 5), dtype=np.int64)

@@ -53,7 +53,7 @@ class ContextFeatures:
 
     @classmethod
     def of(cls, rows: Floats, unknown_row: int) -> ContextFeatures:
-        """Build features from (V, k) numbers; those of the unknown word, and NaN, become 0."""
+        """Build features from (V, k) numbers; NaN and the features of the unknown word become 0."""
         matrix = np.zeros((len(rows) + 1, rows.shape[1]), dtype=np.int32)
         finite = np.where(np.isfinite(rows), rows, 0.0)
         matrix[:-1] = np.rint(np.clip(finite, -LARGEST, LARGEST) / UNIT)

@@ -32,7 +32,7 @@ def public_base(matrix: npt.NDArray[np.float32], unknown_row: int) -> Floats:
 
     Means of public vectors share one large direction, and a few components hold most of their variance though they tell
     few words apart; people's ratings of similarity agree better without (Mu and Viswanath 2018; Raunak et al. 2019).
-    It helps without any private text: **compare what is released with this, not with the vectors as they were.**
+    It helps without any private text: **compare a release with these vectors, not with the original ones.**
     """
     points = matrix.astype(np.float64)
     words = np.arange(len(points)) != unknown_row
@@ -110,7 +110,7 @@ def _back(slope: Floats) -> Floats:
 
 
 def _new_words(rows: Floats, sigma: float, news: News, base: Floats) -> Floats:
-    """Equation (new). The strength of new words is that which explains their length; their S that of the last band."""
+    """Equation (new). The strength of new words explains their norm; they have the S of the last band."""
     slope = news.slope
     spread = base.T @ base / len(base)
     rows = rows - np.outer(rows @ news.common, news.common)
@@ -172,7 +172,7 @@ def bands(words: int) -> list[slice]:
 
 
 def filtered(rows: Floats, noise: float) -> tuple[Floats, Floats]:
-    """(n, k) the best guess of the signal of rows that hold noise of this standard deviation; (k, k) its covariance.
+    """(n, k) the best estimate of the signal in rows with noise of this standard deviation; (k, k) its covariance.
 
     Equation (posterior), r_w the rows. Noise alone has sample variances up to
 
@@ -224,19 +224,19 @@ def _fitted(rows: Floats, sigma: float, public: Floats, measured: Rows) -> tuple
 
 @dataclass(frozen=True, eq=False)
 class _Along:
-    """How far rows go along what was predicted of them: the strengths of equation (model)."""
+    """Rows and their predictions, for the strengths of equation (model)."""
 
     rows: Floats
     predicted: Floats
 
     @property
     def strength(self) -> float:
-        """One for all: the least-squares factor."""
+        """The least-squares factor of all words."""
         size = float(np.vdot(self.predicted, self.predicted))
         return max(float(np.vdot(self.rows, self.predicted)) / size, _WEAKEST) if size > 0 else _WEAKEST
 
     def word_strengths(self, sigma: float) -> Floats:
-        """(n,) one a word: towards that of all, as far as the noise explains its distance from it."""
+        """(n,) the strength of each word, shrunk towards `strength` as far as noise explains the difference."""
         sizes = np.einsum("ij,ij->i", self.predicted, self.predicted)
         if not sizes.any():
             return np.full(len(sizes), _WEAKEST)
@@ -265,16 +265,13 @@ def _fit(noisy: Floats, sigma: float, public: Floats, measured: Rows, strength: 
     return fitted[:-1], fitted[-1]
 
 
-# -- before a release, and of one ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Strengths:
-    """What people say of words that public vectors do not, as variances along directions, band by band.
+    """Information about words beyond public vectors, as variances along directions, band by band.
 
     Attributes:
-        words: (bands,) how many words of each were measured.
-        variances: of each band those of n_w e_w (equation (model)) that show, for one person, the largest first.
+        words: (bands,) number of measured words per band.
+        variances: visible variances of n_w e_w (equation (model)) per band, for one person, the largest first.
     """
 
     words: tuple[int, ...]
@@ -301,11 +298,10 @@ class Strengths:
 
 
 def strengths(one: Floats, other: Floats, public: Floats, measured: Rows) -> Strengths:
-    """From the mean matrices (V, k) of two halves of the *same kind of public people*, without noise.
+    """Estimate strengths from the mean matrices (V, k) of two halves of *public people*, without noise.
 
-    What a half holds by chance is not in the other: products of the two have the signal alone for their mean. By chance
-    they have eigenvalues up to v sqrt(2 k / n), v the variance of a number that chance adds to a half; what is not
-    clearly above counts for nothing, as in `filtered`.
+    Chance differs between the halves, so the mean of their products is the signal. By chance they have eigenvalues up
+    to v sqrt(2 k / n), with the variance v of chance in a half; only clearly larger ones count, as in `filtered`.
     """
     mean, chance = (one + other) / 2, (one - other) / 2
     sigma = math.sqrt(float((chance[measured] ** 2).mean())) if measured.any() else 0.0

@@ -168,8 +168,8 @@ class ChatEndpoint:
 
     def exposed(self) -> tuple[str, ...]:
         return (
-            f"to who runs the model's server ({self._operator}): the names of the labels, hints of the release, the "
-            "instructions, and what the model wrote",
+            f"to the operator of the model's server ({self._operator}): names of the labels, hints of the release, "
+            "instructions, and texts of the model",
         )
 
     @property

@@ -120,8 +120,8 @@ class TextDistribution(ReprMixin):
         if not _is_seen(features):
             why = ", or their labels are none of these, or spelled in another way" if self.labels.columns else ""
             return (
-                f"the description cannot be told from its noise: there are too few people for this epsilon{why}; what "
-                "is made from it is chosen by chance",
+                f"noise hides the private texts: there are too few people for this epsilon{why}; texts are selected by "
+                "chance",
             )
         if not self.labels.columns:
             return ()
@@ -129,13 +129,13 @@ class TextDistribution(ReprMixin):
         further = SURE**2 * len(counts) * float(whole @ whole) / total**2
         if not _is_seen(features - np.outer(counts / total, whole), further=further):
             return (
-                "the labels cannot be told apart: there are too few people for this epsilon, or the features do not "
-                "see what their texts differ in (is the pool in another language, or from another domain?)",
+                "noise hides the differences between the labels: there are too few people for this epsilon, or the "
+                "features do not capture these differences (is the pool in another language, or from another domain?)",
             )
         if rare := [repr(name) for name, count in zip(self.labels.names, counts, strict=True) if count < SURE]:
             return (
-                f"the noisy count of {_first_names(rare)} is within its noise: hardly anybody has such a label, or its "
-                "name is spelled in another way; texts for it are chosen by chance",
+                f"the noisy count of {_first_names(rare)} is within its noise: few users have such a label, or its "
+                "name is spelled in another way; texts for it are selected by chance",
             )
         return rare_labels(self.labels.names, self.ratio.shares, "documents") if shares == "released" else ()
 
@@ -249,9 +249,9 @@ class TextDistribution(ReprMixin):
         distance = -float(weights.nearness[chosen].mean())
         if deviation > 0 and distance > deviation:
             doubts += (
-                "the pool has too few texts like the described ones: the chosen texts lie "
-                f"{distance / deviation:.1f} standard deviations from the middle of the described ones in the "
-                "direction of the pool. Choose fewer texts (-n), or a pool of the same domain",
+                "the pool has too few texts like the private ones: the selected texts are "
+                f"{distance / deviation:.1f} standard deviations away from them. Select fewer texts (-n), or use a "
+                "pool of the same domain",
             )
         return self._make_release([pool.texts[place] for place in chosen.tolist()], classes, pool, doubts)
 
@@ -312,7 +312,7 @@ class TextDistribution(ReprMixin):
     def _make_release(
         self, texts: Sequence[str], classes: npt.NDArray[np.intp], source: Source, doubts: tuple[str, ...]
     ) -> Release:
-        """Return texts with their labels; the statement is extended by that of their source."""
+        """Return texts with their labels; the statement includes their source."""
         values, text = [self.labels.values_of(code) for code in classes.tolist()], self.statement.parameters
         columns = {column: [row[column] for row in values] for column in self.labels.columns}
         statement = self.statement.replace(
@@ -396,7 +396,7 @@ class TextDistribution(ReprMixin):
             )
         if wrong := loaded._disagreements():
             raise DataError(
-                f"{source}: what was loaded and {_PRIVACY} do not agree ({', '.join(wrong)} differ): the folder was "
+                f"{source}: its files and {_PRIVACY} do not agree ({', '.join(wrong)} differ): the folder was "
                 "changed, or another version of dptext wrote it; get it again"
             )
         return loaded
@@ -436,7 +436,7 @@ class TextDistribution(ReprMixin):
         yield from (("doubt", doubt) for doubt in self.doubts())
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the released numbers of the first labels, the largest first, beside the usual size of noise alone.
+        """Plot the released numbers of the first labels, the largest first, and the usual size of noise alone.
 
         Returns the axes of matplotlib: those given, or new ones (extra ``report``).
         """

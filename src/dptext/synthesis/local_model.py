@@ -40,8 +40,8 @@ class LocalModel:
     """Local language model in a transformers folder (extra ``local-models``).
 
     Nothing is downloaded, no code of the folder is run, and weights are read from safetensors alone, never from
-    pickles. A model with a chat template is asked for one text at a time; another one continues a list of examples
-    under a line that says what they are, up to the end of the line.
+    pickles. A model with a chat template gets a request for each text; another model continues a list of examples
+    under a heading, up to the end of the line.
 
     **Guarantee.** The texts are post-processing: the model receives public text, parts of the release and its own
     texts. Assumption: it was not trained on the private texts.
@@ -202,7 +202,7 @@ class LocalModel:
         if isinstance(places, int):
             if places <= self.max_tokens:
                 raise ParameterError(
-                    f"max_tokens must leave room for a prompt: the model knows {places:,} places, "
+                    f"max_tokens must be below the {places:,} positions of the model, to allow for a prompt, "
                     f"got {self.max_tokens:,}"
                 )
             prompts = [prompt[-(places - self.max_tokens) :] for prompt in prompts]

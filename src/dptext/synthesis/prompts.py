@@ -147,9 +147,9 @@ def _digest(text: str) -> int:
 
 
 HINTS = 10
-"""Words that one prompt shows; the next one shows the next ones."""
+"""Number of hints per prompt; the next prompt has the next ones."""
 EXAMPLES = 5
-"""Texts that one prompt shows; the next one shows the next ones."""
+"""Number of examples per prompt; the next prompt has the next ones."""
 
 _SYSTEM = """\
 You write texts for a data set. Each one stands for itself and reads as if a person had written it on an ordinary day.
@@ -172,13 +172,13 @@ PROMPTS_SHA256 = hashlib.sha256(json.dumps([_SYSTEM, _PROPOSE, _VARY]).encode())
 
 
 def proposal(request: Request, count: int, *, about: str = "", turn: int = 0) -> tuple[str, str]:
-    """System and user message that ask for ``count`` new texts; another turn shows other hints and examples."""
+    """Return the system and user message for ``count`` new texts; another turn has other hints and examples."""
     examples = _as_list(turned(request.examples, turn, EXAMPLES))
     return _SYSTEM, _filled(_PROPOSE, request, turn, count=str(count), about=about, examples=examples)
 
 
 def variation(texts: Sequence[str], request: Request, *, about: str = "", turn: int = 0) -> tuple[str, str]:
-    """System and user message that ask for one new text for each of these."""
+    """Return the system and user message for one variation of each text."""
     return _SYSTEM, _filled(_VARY, request, turn, count=str(len(texts)), about=about, texts=_as_list(texts))
 
 
@@ -186,9 +186,9 @@ def model_assumptions(model: str) -> tuple[str, ...]:
     """Assumptions about a language model that writes texts, for the statement."""
     return (
         f"the model '{model}' is public: it was not trained on the private texts",
-        "the model received names of the labels, hints of the release, public instructions, and what it had written "
-        "itself; no private text",
-        "the texts were written by a language model: what they assert may be false",
+        "the model received names of the labels, hints of the release, public instructions and its own earlier texts; "
+        "no private text",
+        "the texts were written by a language model: their claims may be false",
     )
 
 

@@ -1,5 +1,5 @@
-"""Synthetic files from private ones. The release is the description, a folder beside the output and charged to the
-ledger; the texts are post-processing of that folder and of public texts."""
+"""Synthetic files from private ones. The release is a distribution, in a folder next to the output and charged to the
+ledger; the texts are post-processing of the distribution and public texts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class PrivateRows(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateFiles(TextFiles):
-    """The files whose documents are described."""
+    """Files with private documents."""
 
     user: str | None = None
     watch: tuple[Callable[[DocumentReader], None], ...] = ()
@@ -166,7 +166,7 @@ class Draw:
 
 
 def distribution_path(out: Path) -> Path:
-    """Where the description of a synthetic file stands, unless another place is named."""
+    """Return the default folder for the distribution of a synthetic file."""
     return out.with_name(out.name + _SUFFIX)
 
 
@@ -219,8 +219,8 @@ def synthesize_file(
                 charges, release_id = Charges(ledger, None), str(described.statement.release_id)
                 if not charges.is_settled_or_reserved(release_id):
                     raise ParameterError(
-                        f"the description in {str(folder)!r} was not charged to this ledger: go on without it, or "
-                        "make a new one (--force without --resume)"
+                        f"the distribution in {str(folder)!r} was not charged to this ledger: omit the ledger, or "
+                        "release a new one (--force without --resume)"
                     )
                 charges.settle(release_id)
             release = write_corpus(draw.of(described), out, writer)
@@ -234,7 +234,7 @@ def draw_file(distribution: PathLike, out: PathLike, draw: Draw, *, text: str = 
     """Write a corpus drawn from an earlier distribution, without further privacy loss."""
     out, folder = check_path("out", out), check_path("distribution", distribution)
     if _is_around(folder, out):
-        raise ParameterError(f"{str(out)!r} lies in the folder of the description: choose a place outside of it")
+        raise ParameterError(f"{str(out)!r} lies in the folder of the distribution: choose a place outside of it")
 
     def check() -> None:
         # a run that was stopped leaves a statement without texts: the same release may replace it
@@ -281,18 +281,18 @@ def check_places(
     for label, files in {"IN": inputs, **distance, "the ledger": books, "OUT": written}.items():
         if any(_is_around(folder, Path(file)) for file in files):
             raise ParameterError(
-                f"the description cannot be {str(folder)!r}, which is {label} or lies around it: choose another name "
+                f"the distribution cannot be {str(folder)!r}, which is {label} or lies around it: choose another name "
                 "(--distribution)"
             )
     FOLDER.place(folder, replace=True)
     is_there = os.path.lexists(folder)
     if is_there and not force and (os.path.lexists(out) or not resume):
         raise ParameterError(
-            f"{str(folder)!r} is there already, the description that an earlier run released: add --resume to make "
-            "texts from it at no further cost (with --force if OUT is there), or --force alone for a new description, "
-            "which costs again"
+            f"{str(folder)!r} is there already, with the distribution that an earlier run released: add --resume to "
+            "draw texts from it without further privacy loss (with --force if OUT is there), or --force alone for a new "
+            "release, which spends budget again"
         )
-    # without an output, the files beside it are of the run that is resumed
+    # without an output, the other files belong to the run that is resumed
     check(force=force, statement_file=force or (resume and is_there))
     for hidden in (sibling(out, "lock"), sibling(folder, "lock")):
         check_target(hidden, replace=True, apart_from={"IN": inputs, **distance})
@@ -307,7 +307,7 @@ def _is_around(folder: Path, file: Path) -> bool:
 
 
 def earlier(folder: Path, plan: SynthesisPlan, *, seeded: bool = False) -> TextDistribution | None:
-    """The description that an earlier run of this plan released; None where there is none."""
+    """Return the distribution that an earlier run of this plan released, if there is one."""
     if not os.path.lexists(folder):
         return None
     statement = read_statement(folder / "privacy.json")
@@ -319,9 +319,9 @@ def earlier(folder: Path, plan: SynthesisPlan, *, seeded: bool = False) -> TextD
     result = None if other else TextDistribution.load(folder, features=plan.features)
     if result is None or result.labels != plan.labels:
         raise ParameterError(
-            f"{str(folder)!r} holds a description made with other arguments ({', '.join(other) or 'labels'} changed): "
-            "give the same ones to go on with it, draw from it as it is (--distribution), or make a new one (--force "
-            "without --resume), which costs again"
+            f"{str(folder)!r} holds a distribution made with other arguments ({', '.join(other) or 'labels'} changed): "
+            "pass the same ones to resume, draw from it as it is (--distribution), or release a new one (--force "
+            "without --resume), which spends budget again"
         )
     return result
 
@@ -336,7 +336,7 @@ def described_into(
     *,
     force: bool = False,
 ) -> TextDistribution:
-    """Release a description into a folder, charged to a ledger: reserved, made, in place, settled."""
+    """Release a distribution into a folder: reserve, compute, save, settle."""
     if charges.kind is not None and synthesizer.seed is not None:
         raise ParameterError("a seed voids the guarantee, and a ledger adds up guarantees: leave one of the two out")
     place, release_id = FOLDER.place(folder, replace=force), new_release_id()
@@ -359,7 +359,7 @@ def described_into(
 
 def _note_description(error: BaseException, folder: Path) -> None:
     error.add_note(
-        f"the description is released and stands in {folder}: make texts from it at no further cost (the same command "
+        f"the distribution is released in {folder}: draw texts from it without further privacy loss (the same command "
         "with --resume, or --distribution)"
     )
 
