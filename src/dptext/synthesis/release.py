@@ -289,8 +289,8 @@ def check_places(
     if is_there and not force and (os.path.lexists(out) or not resume):
         raise ParameterError(
             f"{str(folder)!r} is there already, with the distribution that an earlier run released: add --resume to "
-            "draw texts from it without further privacy loss (with --force if OUT is there), or --force alone for a new "
-            "release, which spends budget again"
+            "draw texts from it without further privacy loss (with --force if OUT is there), or --force alone for a "
+            "new release, which spends budget again"
         )
     # without an output, the other files belong to the run that is resumed
     check(force=force, statement_file=force or (resume and is_there))
