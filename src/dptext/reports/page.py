@@ -13,45 +13,15 @@ from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extras
 from dptext.io.batches import display_name
 from dptext.io.documents import PathLike
+from dptext.methods import results
 from dptext.methods.checks import Check
 from dptext.methods.examination import ReportConfig
 from dptext.methods.files import refuse_folder
 from dptext.methods.registry import method_of, refuse_inputs
-from dptext.methods.results import (
-    Corpus,
-    Grade,
-    GroupGap,
-    KeptColumn,
-    KeptPieces,
-    Measurement,
-    Of,
-    Relinking,
-    Sample,
-    grade,
-    main_scores,
-    sign,
-)
+from dptext.privacy import wording
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import (
-    explanation_html,
-    facts_of,
-    filled,
-    is_bank_statement,
-    not_protected,
-    percent_at_most,
-    protected,
-)
 from dptext.release.release import Release, data_and_statement, read_statement
-from dptext.reports.summary import (
-    Level,
-    Recommendation,
-    answers,
-    is_ceiling,
-    is_exact,
-    is_uncompared,
-    judge,
-    recommendation,
-)
+from dptext.reports import summary
 from dptext.vectors.formats import GLOVE, GLOVE_PACKAGE
 
 
@@ -90,18 +60,18 @@ class Report(ReprMixin):
     owner_attacks: Sequence[AttackScore] = ()
     controls: Sequence[AttackScore] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
-    relinking: Sequence[Relinking] = ()
-    utility: Sequence[Measurement] = ()
-    fairness: Sequence[Measurement] = ()
-    gaps: Sequence[GroupGap] = ()
-    samples: Sequence[Sample] = ()
+    relinking: Sequence[results.Relinking] = ()
+    utility: Sequence[results.Measurement] = ()
+    fairness: Sequence[results.Measurement] = ()
+    gaps: Sequence[results.GroupGap] = ()
+    samples: Sequence[results.Sample] = ()
     stays: float | None = None
-    corpus: Corpus | None = None
+    corpus: results.Corpus | None = None
     command: str = ""
     notes: Sequence[str] = ()
-    identifying: Sequence[KeptColumn] = ()
+    identifying: Sequence[results.KeptColumn] = ()
     unchanged: tuple[int, int] | None = None
-    kept_pieces: Sequence[KeptPieces] = ()
+    kept_pieces: Sequence[results.KeptPieces] = ()
 
     @property
     def refuted(self) -> bool:
@@ -151,31 +121,34 @@ class Report(ReprMixin):
 
     def html(self) -> str:
         """Return the page."""
-        marked = [*((attack, True) for attack in self.owner_attacks), *((attack, False) for attack in self.attacks)]
-        rows = [(_row(entry, entry.attack, *judge(self, entry), is_owners), entry) for entry, is_owners in marked]
-        main = {id(score) for score in (*main_scores(self.owner_attacks), *main_scores(self.attacks))}
-        return filled(
+        attacks = [
+            (_row(score, score.attack, *summary.judge(self, score), owner_only=is_owners), score in main)
+            for scores, is_owners in ((self.owner_attacks, True), (self.attacks, False))
+            for main in [results.main_scores(scores)]
+            for score in scores
+        ]
+        return wording.filled(
             "reports/templates/page.html",
             report=self,
             samples=self.samples,
-            attacks=[row for row, entry in rows if id(entry) in main],
-            more_attacks=[row for row, entry in rows if id(entry) not in main],
+            attacks=[row for row, is_main in attacks if is_main],
+            more_attacks=[row for row, is_main in attacks if not is_main],
             controls=[
-                _row(score, score.attack, grade(score.score, score.baseline), "control", owner_only=True)
-                for score in main_scores(self.controls)
+                _row(score, score.attack, results.grade(score.score, score.baseline), "control", owner_only=True)
+                for score in results.main_scores(self.controls)
             ],
-            bank=is_bank_statement(self.statement),
+            bank=wording.is_bank_statement(self.statement),
             utility=[_row(entry, entry.name, entry.grade, "model", entry.owner_only) for entry in self.utility],
             fairness=[_row(entry, entry.name, entry.grade, "model", entry.owner_only) for entry in self.fairness],
-            explanation=explanation_html(self.statement),
+            explanation=wording.explanation_html(self.statement),
             verdict_sign=self._sign,
-            **_shared_values(self, recommendation(self)),
+            **_shared_values(self, summary.recommendation(self)),
         )
 
     def card(self) -> str:
         """Return a short page in Markdown to share, without the numbers that only the owner should see."""
         shared = self.shared()
-        return filled(
+        return wording.filled(
             "reports/templates/card.md",
             report=shared,
             has_owner_numbers=self.has_owner_numbers,
@@ -184,7 +157,7 @@ class Report(ReprMixin):
             attacks=[(attack.attack, attack) for attack in shared.attacks],
             utility=[(entry.name, entry) for entry in shared.utility],
             fairness=[(entry.name, entry) for entry in shared.fairness],
-            **_shared_values(shared, recommendation(shared, to_recipient=True)),
+            **_shared_values(shared, summary.recommendation(shared, to_recipient=True)),
         )
 
     def _repr_fields(self) -> Fields:
@@ -195,12 +168,12 @@ class Report(ReprMixin):
         yield "guarantee", str(self.statement.guarantee)
 
     def _html_fields(self) -> Fields:
-        return facts_of(self.statement)
+        return wording.facts_of(self.statement)
 
     def _sign(self, verdict: Verdict) -> bool | None:
         if self.refuted:
             return False
-        return True if verdict.refutable and (self.noise_agrees or not is_uncompared(verdict)) else None
+        return True if verdict.refutable and (self.noise_agrees or not summary.is_uncompared(verdict)) else None
 
 
 def report(
@@ -259,50 +232,52 @@ def report(
     return Report(title=title or f"Report on {display_name(data)}", command=command, **values)
 
 
-def _shared_values(report: Report, recommended: Recommendation) -> dict[str, Any]:
+def _shared_values(report: Report, recommended: summary.Recommendation) -> dict[str, Any]:
     """Return the values that page and card share."""
-    result = answers(report)
-    kept = next(entry.good for entry in result["guarantee"] if entry.topic == "held")
+    answers = summary.answers(report)
+    held = next(entry.good for entry in answers["guarantee"] if entry.topic == "held")
+    topic = recommended.attack or "membership"
     levels = {
-        "guarantee": kept if recommended.level in (Level.PROTECTS, Level.NONE, Level.TOO_LARGE) else None,
-        "attack": next(
-            (entry for entry in result["attacks"] if entry.topic == (recommended.attack or "membership")), None
-        ),
-        "utility": [entry for entry in result["utility"] if entry.topic != "groups"],
+        "guarantee": None if recommended.level is summary.Level.WEAK else held,
+        "attack": next((entry for entry in answers["attacks"] if entry.topic == topic), None),
+        "utility": [entry for entry in answers["utility"] if entry.topic != "groups"],
     }
     return {
-        "answers": result,
+        "answers": answers,
         "recommended": recommended,
         "levels": levels,
-        "protected": protected(report.statement),
-        "not_protected": not_protected(report.statement),
+        "protected": wording.protected(report.statement),
+        "not_protected": wording.not_protected(report.statement),
         "percent": _percent,
-        "percent_at_most": percent_at_most,
+        "percent_at_most": wording.percent_at_most,
     }
 
 
-def _row(result: AttackScore | Measurement, name: str, grade: Grade, of: Of, owner_only: bool) -> dict[str, Any]:
+def _row(
+    result: AttackScore | results.Measurement, name: str, grade: results.Grade, of: results.Of, owner_only: bool
+) -> dict[str, Any]:
     """Return a row of a result table."""
     visible = _percent if result.measure == "accuracy" or result.measure.startswith("share ") else _three_digits
-    is_rival = isinstance(result, Measurement) and result.is_rival
-    ceiling = of in ("attacker", "allowed") and is_ceiling(result)
-    numbers = result.score.low, result.score.value, result.score.high, result.baseline
+    is_rival = isinstance(result, results.Measurement) and result.is_rival
+    is_ceiling = of in ("attacker", "allowed") and summary.is_ceiling(result)
+    score, interval = result.score, "exact"
+    if not summary.is_exact(result):
+        interval = f"{visible(score.low)} to {visible(score.high)}"
+    numbers = [round(100 * number, 1) for number in (score.low, score.value, score.high, result.baseline)]
     return {
         "kind": next((kind for kind in _KINDS if name.startswith(kind)), ""),
         "name": name,
         "measure": result.measure,
-        "number": visible(result.score.value),
-        "interval": "exact" if is_exact(result) else f"{visible(result.score.low)} to {visible(result.score.high)}",
-        "percentages": [round(100 * number, 1) for number in numbers]
-        if 0 <= min(numbers) <= max(numbers) <= 1
-        else None,
+        "number": visible(score.value),
+        "interval": interval,
+        "percentages": numbers if 0 <= min(numbers) <= max(numbers) <= 100 else None,
         "baseline": visible(result.baseline),
         "baseline_name": result.baseline_name,
         "grade": grade,
         "of": of,
-        "is_ceiling": ceiling,
+        "is_ceiling": is_ceiling,
         "detail": result.detail,
-        "good": None if is_rival or ceiling else sign(grade, of),
+        "good": None if is_rival or is_ceiling else results.sign(grade, of),
         "owner_only": owner_only,
     }
 
