@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -225,9 +226,7 @@ def check_corpus(files: ReleaseFiles, pool: Pool | None, described: Described | 
             "pass that one as --public. Nothing was checked."
         )
 
-    def contents() -> Iterator[Check]:
-        yield from _check_texts(files, pool, described)
-
+    contents = partial(_check_texts, files, pool, described)
     audit = audit_file(files, contents, _check_people(statement), _judge_people(statement))
     if described is not None:
         differ = disagreements(statement, described.statement, of_a_release=True)  # it may contain more, not less
@@ -242,38 +241,33 @@ def check_corpus(files: ReleaseFiles, pool: Pool | None, described: Described | 
 def _check_texts(files: ReleaseFiles, pool: Pool | None, described: Described | None) -> Iterator[Check]:
     labels = None if described is None else described.labels
     columns = () if labels is None else labels.columns
-    missing = set(columns) - set(columns_of(files.data)) if columns else set[str]()
-    known = None if pool is None else {" ".join(text.split()) for text in pool.texts}
-    count = foreign = outside = 0
-    seen: set[str] = set()
+    missing = sorted(set(columns) - set(columns_of(files.data))) if columns else []
+    texts: list[str] = []
+    outside = 0
     for document in read_documents(files.parts, text=files.text, keep=() if missing else columns):
-        count += 1
-        spaced = " ".join((document.text or "").split())
-        foreign += known is not None and spaced not in known
-        seen.add(spaced)
+        texts.append(" ".join((document.text or "").split()))
         if labels is not None and not missing:
             values = document.attributes or {}
             outside += labels.code([values.get(column) for column in columns]) < 0
-    yield Check(
-        "there are as many texts as the statement says",
-        count == files.statement.parameters.get("texts"),
-        f"{count:,} texts",
-    )
-    of_pool, of_labels = "every text is one of the public pool", "every label is one of the public set"
-    if "pool_sha256" not in files.statement.parameters:
-        yield Check(of_pool, None, "a generator wrote them")
-    else:
-        yield Check("no text occurs twice", len(seen) == count, f"{count - len(seen):,} texts do")
-        if known is None:
-            yield Check(of_pool, None, "the pool was not named (--public)")
-        else:
-            yield Check(of_pool, foreign == 0, f"{foreign:,} texts are not")
+    count, repeated = len(texts), len(texts) - len(set(texts))
+    stated = count == files.statement.parameters.get("texts")
+    yield Check("there are as many texts as the statement says", stated, f"{count:,} texts")
+    of_pool: tuple[bool | None, str] = (None, "a generator wrote them")
+    if "pool_sha256" in files.statement.parameters:
+        yield Check("no text occurs twice", not repeated, f"{repeated:,} texts do")
+        of_pool = (None, "the pool was not named (--public)")
+        if pool is not None:
+            known = {" ".join(text.split()) for text in pool.texts}
+            foreign = sum(text not in known for text in texts)
+            of_pool = (not foreign, f"{foreign:,} texts are not")
+    yield Check("every text is one of the public pool", *of_pool)
+    of_labels: tuple[bool | None, str] = (not outside, f"{outside:,} texts have another")
     if labels is None:
-        yield Check(of_labels, None, "the description was not named (--distribution)")
+        of_labels = (None, "the description was not named (--distribution)")
     elif missing:
-        yield Check(of_labels, False, f"the column {min(missing)!r} is missing")
-    elif columns:
-        yield Check(of_labels, outside == 0, f"{outside:,} texts have another")
+        of_labels = (False, f"the column {missing[0]!r} is missing")
+    if labels is None or columns:
+        yield Check("every label is one of the public set", *of_labels)
 
 
 def check_description(folder: Path) -> Audit:

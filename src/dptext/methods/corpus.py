@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -378,9 +379,8 @@ class CorpusExamination(Examination):
             for name, values in vectors.items():
                 rows = order[name][:size]
                 results[name].append(compare([texts[name][row] for row in rows], values[rows], real, seed=draw))
-        detail = (
-            f"{_COMPARISONS} draws of {size:,} texts: mean ± half its 95% interval; {self._distribution.features.name}"
-        )
+        space = self._distribution.features.name
+        detail = f"{_COMPARISONS} draws of {size:,} texts: mean ± half its 95% interval; {space}"
         for label, meaning in MEASURES.items():
             if label in results["corpus"][0]:
                 runs = {name: mean_over_runs([draw[label] for draw in draws]) for name, draws in results.items()}
@@ -404,7 +404,7 @@ class CorpusExamination(Examination):
                     share=counts[code] / len(corpus),
                     released=shares[names[code]],
                     real=None if real is None else real_counts[code] / len(real),
-                    samples=[_shorten(corpus.texts[row]) for row in draws.tolist()],
+                    samples=[shorten(corpus.texts[row], _MAX_CHARACTERS, placeholder="…") for row in draws.tolist()],
                 )
             )
         return result
@@ -422,8 +422,3 @@ class _EncodedTexts:
     def units(self, texts: list[str]) -> npt.NDArray[np.int32]:
         unit: npt.NDArray[np.int32] = self._units[[self._rows[text] for text in texts]]
         return unit
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_CHARACTERS else f"{line[: _MAX_CHARACTERS - 1].rstrip()}…"
