@@ -33,15 +33,7 @@ _PART_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_]+")
 def compare(texts: Sequence[str], vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> dict[str, float]:
     """Return the `MEASURES` of a corpus by name; MAUVE only if its package is installed (extra ``evaluation``).
 
-    Args:
-        texts: n texts of the corpus.
-        vectors: (n, k) their vectors.
-        real: (m, k) vectors of real texts, by the same encoder. Use m = n.
-        seed: of the folds of the AUC and of the clusters of MAUVE.
-
-    Raises:
-        ParameterError: vectors of different lengths, or too few of them.
-        MissingExtraError: scikit-learn is not installed.
+    ``vectors`` (n, k) are those of the n texts, ``real`` (m, k) those of real texts by the same encoder; use m = n.
     """
     precision, recall = precision_recall(vectors, real)
     distance, auc = frechet_distance(vectors, real), two_sample_auc(vectors, real, seed=seed)

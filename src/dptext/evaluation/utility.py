@@ -40,12 +40,13 @@ from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import USUAL, best_dimension
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
-from dptext.validation import check_choice, check_float
+from dptext.validation import check_choice
 
 Builder: TypeAlias = Callable[[int], Any]
 """A seed -> a model with ``fit(features, targets)`` and ``predict(features)``."""
 
 SMALLEST_GROUP = 30
+_CONFIDENCE = 0.95
 
 
 # -- models trained on some rows and tested on others --------------------------------------------------------------
@@ -150,8 +151,7 @@ def predictions(
         rows: texts or vectors to train on, as in `utility`.
         targets: (rows,) classes, or numbers with ``classes=False``.
         test_rows: the same rows in another form (such as the original texts) to test on; None: the rows themselves.
-        trained_on, tested_on: names of the two forms in the result. Default of ``tested_on``: "raw" with
-            ``test_rows``, otherwise ``trained_on``.
+        trained_on, tested_on: names of the two forms in the result.
         features: `BagOfWords`, `VectorFeatures` or another object with their methods; None: a bag of words for
             texts, the vectors for vectors.
         model: ``"linear"`` (logistic or ridge regression, penalty 1), ``"mlp"`` (one hidden layer of 128, Adam, at
@@ -381,7 +381,6 @@ class Gap:
 class Fairness:
     """Scores of groups, and the gaps of all pairs, the largest first."""
 
-    measure: str
     groups: tuple[GroupScore, ...]
     gaps: tuple[Gap, ...]
 
@@ -396,7 +395,7 @@ class Fairness:
         return any(gap.is_shown for gap in self.gaps)
 
     def __str__(self) -> str:
-        lines = [f"{group.group}: {self.measure} {group.score} against {group.baseline:.3f}" for group in self.groups]
+        lines = [f"{group.group}: accuracy {group.score} against {group.baseline:.3f}" for group in self.groups]
         gap = self.largest
         return "\n".join([*lines, f"largest gap: {gap.better} above {gap.worse} by {gap.gap}"])
 
@@ -407,11 +406,9 @@ def fairness(
     groups: npt.ArrayLike,
     *,
     people: npt.ArrayLike | None = None,
-    measure: str = "accuracy",
     smallest: int = SMALLEST_GROUP,
-    confidence: float = 0.95,
 ) -> Fairness:
-    """Compare the scores of groups of people under the same predictions.
+    """Compare the accuracy for groups of people under the same predictions, with 95% intervals.
 
     Args:
         true, predicted: (rows,) labels of rows that did not train the model
@@ -419,11 +416,10 @@ def fairness(
         groups: (rows,) the group of each row's person.
         people: (rows,) the person of each row; None: one row per person.
         smallest: minimum number of people in a group. The score of fewer than about 30 reveals these people.
-        confidence: level of each group's interval, and of all gaps together.
 
     Raises:
-        ParameterError: one group only, an empty or a small one, a person in two groups, macro-F1 of a group that
-            lacks a class, unequal lengths; the message names the argument.
+        ParameterError: one group only, an empty or a small one, a person in two groups, unequal lengths; the message
+            names the argument.
 
     >>> true = ["+", "-"] * 100
     >>> predicted = ["+", "-"] * 50 + ["+", "+"] * 50
@@ -431,30 +427,25 @@ def fairness(
     >>> result.largest.better, round(result.largest.gap.value, 2), result.is_unequal
     ('x', 0.5, True)
     """
-    check_choice("measure", measure, CLASS_MEASURES)
-    confidence = check_float("confidence", confidence, above=0, below=1)
     labels, answers = codes_of_answers(true, predicted)
     codes = codes_of("groups", groups, rows=labels.size)
     owners = people_of(people, labels.size)
     names = [str(entry) for entry in np.asarray(groups)[np.unique(codes, return_index=True)[1]]]
     sizes = _group_sizes(codes, owners, smallest)
-    classes_held = np.unique(np.stack([codes, labels]), axis=1).shape[1]
-    if measure == "macro-F1" and classes_held < len(names) * np.unique(labels).size:
-        raise ParameterError("groups: macro-F1 compares groups that hold every class, and one lacks a class")
     pairs = list(combinations(range(len(names)), 2))
     scores, wide = [], []
     for group, name in enumerate(names):
         members = codes == group
         rows = labels[members], answers[members], None if people is None else owners[members]
-        result = measured(measure, rows[0], rows[1], people=rows[2], confidence=confidence)
+        result = measured("accuracy", rows[0], rows[1], people=rows[2])
         baseline: dict[str, Any] = {"baseline": result.baseline, "baseline_name": result.baseline_name}
         scores.append(GroupScore(group=name, score=result.score, **baseline, people=int(sizes[group])))
-        wide.append(class_score(measure, *rows, confidence=1 - (1 - confidence) / len(pairs)))
+        wide.append(class_score("accuracy", *rows, confidence=1 - (1 - _CONFIDENCE) / len(pairs)))
     gaps = []
     for pair in pairs:
         better, worse = sorted(pair, key=lambda group: -wide[group].value)
         gaps.append(Gap(better=names[better], worse=names[worse], gap=difference(wide[better], wide[worse])))
-    return Fairness(measure=measure, groups=tuple(scores), gaps=tuple(sorted(gaps, key=lambda gap: -gap.gap.value)))
+    return Fairness(groups=tuple(scores), gaps=tuple(sorted(gaps, key=lambda gap: -gap.gap.value)))
 
 
 def _group_sizes(codes: Rows, owners: Rows, smallest: int) -> Rows:

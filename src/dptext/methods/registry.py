@@ -77,11 +77,7 @@ def register(mechanism: MechanismClass) -> MechanismClass:
 
 
 def method_of(statement: PrivacyStatement) -> Method:
-    """Return the method that made a release.
-
-    Raises:
-        DataError: the mechanism of the statement belongs to none.
-    """
+    """Return the method that made a release; raise if the mechanism of the statement belongs to none."""
     for method in METHODS:
         if method.recognizes(statement):
             return method
@@ -98,16 +94,10 @@ def method_of_folder(folder: Path) -> Method | None:
 
 
 def open_release(path: Path, *, only_fitting: bool = False, **inputs: Any) -> tuple[Method, ReleaseFiles]:
-    """Find the statement and the method of a release: a file with its statement next to it, or a folder of a method.
+    """Find the method and statement of a release by its data, its statement or its folder.
 
-    Args:
-        path: the data, its statement, or the folder.
-        only_fitting: ignore the inputs that the method of this release does not take.
-        inputs: fields of `ReleaseFiles`; without ``text``, the text column is found by the statement.
-
-    Raises:
-        ParameterError: an input that this method does not take.
-        DataError, StorageError: no statement; one of an unknown mechanism.
+    ``inputs`` are fields of `ReleaseFiles`; ``only_fitting`` ignores those that the method does not take, which raise
+    otherwise. Without ``text``, the text column is found by the statement.
     """
     path = path if path.name else path.resolve()
     folder = path.parent if path.name == STATEMENT else path
@@ -146,11 +136,7 @@ def refuse_inputs(method: Method, data: Path, inputs: Mapping[str, Any]) -> None
 
 
 def releases_in(path: Path) -> list[Path]:
-    """Return the private files in a folder of releases; an empty list: the path is itself one release.
-
-    Raises:
-        ParameterError: a folder that holds no release.
-    """
+    """Return the private files in a folder of releases; an empty list: the path is itself one release."""
     folder = path if path.name else path.resolve()
     if not folder.is_dir() or statement_path(folder).exists() or method_of_folder(folder) is not None:
         return []
@@ -161,11 +147,7 @@ def releases_in(path: Path) -> list[Path]:
 
 
 def verify_release(path: Path) -> Verification:
-    """Compare a release with its statement: the digest of the data, or of all files of a released folder.
-
-    Raises:
-        DataError: no statement; a file of a released folder was changed.
-    """
+    """Compare a release with its statement: the digest of the data, or of all files of a released folder."""
     path = path if path.name else path.resolve()
     if path.is_dir() and not statement_path(path).exists():
         path /= STATEMENT
@@ -181,16 +163,7 @@ def verify_release(path: Path) -> Verification:
 
 
 def attack_release(name: str, path: Path, **inputs: Any) -> AttackResult:
-    """Run an attack on a release; a file without a statement can be attacked by its rows only.
-
-    Args:
-        name: of the attack, as ``dptext attack`` calls it.
-        path: the private file or the released folder.
-        inputs: fields of `AttackInputs`.
-
-    Raises:
-        ParameterError: the method of the release has no such attack, or does not take an input.
-    """
+    """Run an attack of ``dptext attack`` on a file or a folder; without a statement, only its rows can be attacked."""
     method = method_of_folder(path) if path.is_dir() else None
     place = data_and_statement(path)[1] if method is None else path / STATEMENT
     statement = read_statement(place) if place.exists() else None
