@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -367,3 +368,10 @@ def test_redaction_uses_placeholders_and_keeps_the_list_private(run, work):
     Path("out.csv").write_text(f"{SECRET}\n")  # with --force as well: it may be the only copy
     code, _, err = run(*usual, "--redact-list", "out.csv")
     assert (code, "is the redaction list" in err, Path("out.csv").read_text()) == (2, True, f"{SECRET}\n")
+
+
+def test_the_input_is_opened_once_and_few_functions_hold_a_row():
+    tool = Path(__file__).parents[2] / "tools" / "trace_row.py"
+    done = subprocess.run([sys.executable, tool], capture_output=True, text=True, check=True)
+    functions, modules, opens = map(int, re.findall(r"\d+", done.stdout.splitlines()[-1]))
+    assert functions <= 12 and modules <= 6 and opens == 1

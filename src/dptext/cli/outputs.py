@@ -98,7 +98,9 @@ def check_places(
             check_out(place.out)
             force = run.force or run.resume
             check_output(sources, place.out, force=force, ledger=charge.ledger, makes_folder=place.is_in_folder)
-        if not any(map(is_pipe, place.sources)):
+        if len(sources) == 1 and not is_pipe(sources[0]):
+            place.files.open(charge.user)  # the release continues with this reader
+        elif not any(map(is_pipe, place.sources)):
             place.files.read(charge.user).close()
     new_sources = [source for place in places if not place.is_begun(run) for source in place.sources]
     if rows.unconfirmed and new_sources:

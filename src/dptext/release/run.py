@@ -154,8 +154,18 @@ class TextFiles:
     def sources(self) -> list[PathLike]:
         return [self.paths] if isinstance(self.paths, str | os.PathLike) else list(self.paths)
 
+    @cached_property
+    def _opened(self) -> dict[str | None, DocumentReader]:
+        return {}
+
+    def open(self, further: str | None = None) -> None:
+        """Check the files and columns now; the next `read` with this further column continues with the same reader."""
+        self._opened[further] = self.read(further)
+
     def read(self, further: str | None = None) -> DocumentReader:
         """Read the rows from the beginning, with a further column if one is named."""
+        if further in self._opened:
+            return self._opened.pop(further)
         return self.documents(tuple(dict.fromkeys((*self.keep, *(() if further is None else (further,))))))
 
     def documents(self, keep: Sequence[str], *, user: str | None = None) -> DocumentReader:

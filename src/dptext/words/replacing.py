@@ -40,12 +40,13 @@ class WordReplacing:
         """One private text for each text, and its counts."""
         tokens: list[str] = []
         ends, is_cut = [], []
+        limit, drops = self._mechanism.max_words, self._mechanism.beyond == "drop"
         for text in texts:
             whole = pieces(text)
-            looked_at = self._cut(whole)
-            tokens += looked_at
+            kept = self._cut(whole, limit) if limit is not None and drops else whole
+            tokens += kept
             ends.append(len(tokens))
-            is_cut.append(len(looked_at) < len(whole))
+            is_cut.append(len(kept) < len(whole))
         codes = np.fromiter(map(self._codes.__getitem__, tokens), dtype=np.int64, count=len(tokens))
         starts = np.array([0, *ends], dtype=np.int64)
         tally = self._replace_words(tokens, codes, starts, np.array(is_cut, dtype=np.bool_), bits)
@@ -60,11 +61,8 @@ class WordReplacing:
         _logger.info("%d documents, %d tokens rewritten", len(ends), len(tokens))
         return ["".join(tokens[start:end]) for start, end in pairwise(starts.tolist())], tally
 
-    def _cut(self, tokens: list[str]) -> list[str]:
-        """Return the tokens up to the last word that the mechanism reads, if it drops later ones."""
-        limit = self._mechanism.max_words
-        if limit is None or self._mechanism.beyond != "drop":
-            return tokens
+    def _cut(self, tokens: list[str], limit: int) -> list[str]:
+        """Return the tokens up to the last word that the mechanism reads."""
         words = [place for place, token in enumerate(tokens) if self._codes[token] >= 0]
         return tokens if len(words) <= limit else tokens[: words[limit - 1] + 1]
 
