@@ -63,24 +63,23 @@ def write(page, text):
     wait_for_preview(page)
 
 
-def test_slider_changes_guarantee_shading_and_draws(page):
-    slide(page, 0)
-    guarantee, shade = page.locator("#guarantee").inner_text(), first_word(page).inner_text()
-    draws = page.locator("#draws").inner_text()
-    slide(page, 200)
-    assert page.locator("#guarantee").inner_text() != guarantee
-    assert first_word(page).inner_text() != shade
-    assert page.locator("#draws").inner_text() != draws  # 5 of its words stay with a chance of 99.9%, and 0% before
-    assert page.locator("#epsilon").input_value() == f"{PREVIEWERS['words'].epsilons[1]:g}"
-    until(page, "document.getElementById('spoken').textContent.startsWith('Epsilon 20.')")
-
-
 def first_word(page):
     return page.locator("#pieces .word").first
 
 
+def test_slider_changes_guarantee_shading_and_draws(page):
+    slide(page, 0)
+    before = [page.locator(name).inner_text() for name in ("#guarantee", "#draws")] + [first_word(page).inner_text()]
+    slide(page, 200)
+    after = [page.locator(name).inner_text() for name in ("#guarantee", "#draws")] + [first_word(page).inner_text()]
+    # 5 of the words stay with a chance of 99.9% now, and of 0% before
+    assert all(old != new for old, new in zip(before, after, strict=True))
+    assert page.locator("#epsilon").input_value() == f"{PREVIEWERS['words'].epsilons[1]:g}"
+    until(page, "document.getElementById('spoken').textContent.startsWith('Epsilon 20.')")
+
+
 @pytest.mark.parametrize("method", PREVIEWERS)
-def test_each_way_shows_all_it_has(page, picture, method):
+def test_a_method_shows_its_results_and_markup_as_text(page, picture, method):
     choose(page, method)
     for choice in PREVIEWERS[method].choices:
         if len(PREVIEWERS[method].choices) > 1:
@@ -92,9 +91,13 @@ def test_each_way_shows_all_it_has(page, picture, method):
         assert page.locator("figure[data-name=vectors] svg").is_visible() == (method == "vectors")
         assert page.locator("#problem").is_hidden()
     picture(page, f"playground-{method}")
-
-
-def test_a_second_text_of_ones_own(page):
+    dialogs = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    write(page, MARKUP)
+    page.get_by_label("Another second text").fill(MARKUP + " <b>dogs</b>")
+    until(page, "state.shown.neighbours.second.endsWith('</b>')")
+    assert MARKUP in page.locator("#first").inner_text()
+    assert (page.locator("#results :is(script, img, b)").count(), dialogs) == (0, [])
     write(page, "cats like rain")
     page.get_by_label("Another second text").fill("cats like rain")
     until(page, "state.shown.neighbours.overlap === 1")
@@ -133,31 +136,24 @@ def tab_to(page, condition):
     pytest.fail(f"Tab does not lead to {condition}")
 
 
-def test_every_control_has_a_name_of_its_own(page):
+def test_controls_have_distinct_names_that_contain_their_visible_words(page):
     choose(page, "words")
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
     roles = {"button", "checkbox", "combobox", "radio", "slider", "spinbutton", "textbox", "toolbar", "form", "image"}
-    results = [
-        (entry["role"]["value"], entry.get("name", {}).get("value", ""))
-        for entry in tree
-        if not entry.get("ignored") and entry["role"]["value"] in roles
-    ]
-    assert {role for role, _ in results} >= {"button", "combobox", "radio", "slider", "spinbutton", "textbox", "image"}
-    assert [entry for entry in results if not entry[1].strip()] == []
-    controls = [
-        entry for entry in results if entry[0] != "button" or "stays in" not in entry[1]
+    nodes = [node for node in tree if not node.get("ignored") and node["role"]["value"] in roles]
+    controls = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes]
+    assert {role for role, _ in controls} >= {"button", "combobox", "radio", "slider", "spinbutton", "textbox", "image"}
+    assert all(name.strip() for _, name in controls)
+    single = [
+        entry for entry in controls if entry[0] != "button" or "stays in" not in entry[1]
     ]  # a word may come twice
-    assert len(controls) == len(set(controls))
-    names = page.evaluate("[...document.querySelectorAll('[id]')].map(each => each.id)")
-    assert len(names) == len(set(names))
-
-
-def test_the_name_of_a_control_contains_what_it_shows(page):
-    """Rule label-content-name-mismatch of axe: voice control goes by the visible words."""
-    choose(page, "words")
+    assert len(single) == len(set(single))
+    identifiers = page.evaluate("[...document.querySelectorAll('[id]')].map(element => element.id)")
+    assert len(identifiers) == len(set(identifiers))
+    # rule label-content-name-mismatch of axe: voice control goes by the visible words
     assert page.evaluate(
         """[...document.querySelectorAll(":is(button, a, summary)[aria-label]")].filter(
-            each => !each.getAttribute("aria-label").includes(each.innerText.trim())).length"""
+            element => !element.getAttribute("aria-label").includes(element.innerText.trim())).length"""
     ) == 0  # fmt: skip
     assert page.get_by_role("button", name="Save as SVG").count() == 2
     assert ", stays in " in first_word(page).text_content()
@@ -173,77 +169,53 @@ def test_no_horizontal_scroll(open_page, address, picture, width, scheme):
         picture(page, f"playground-{method}-{width}-{scheme}")
 
 
-@pytest.mark.parametrize("method", PREVIEWERS)
-def test_markup_is_shown_as_text(page, method):
-    lines = []
-    page.on("dialog", lambda dialog: (lines.append(dialog.message), dialog.dismiss()))
-    choose(page, method)
-    write(page, MARKUP)
-    page.get_by_label("Another second text").fill(MARKUP + " <b>dogs</b>")
-    until(page, "state.shown.neighbours.second.endsWith('</b>')")
-    assert MARKUP in page.locator("#first").inner_text()
-    assert page.locator("#results :is(script, img, b)").count() == 0
-    assert lines == []
-
-
-def test_problems_are_said_and_go_away(page):
+def test_problems_are_shown_until_they_are_solved(page):
     page.get_by_label("Text", exact=True).fill("")
     page.get_by_role("alert").get_by_text("The text is empty").wait_for()
     assert page.locator("#results").is_hidden()  # they were of another text
-    write(page, "cats")
-    assert page.locator("#results").is_visible()
-    assert page.get_by_role("alert").is_hidden()
+    write(page, "\N{CAT} and \N{DOG}")
+    assert page.locator("#counted").inner_text().startswith("7 of at most")  # as the limit counts them
+    assert page.locator("#results").is_visible() and page.get_by_role("alert").is_hidden()
     page.get_by_label("Epsilon as a number").fill("1000")
     assert "from 0.5 to 20" in page.get_by_role("alert").inner_text()
     page.get_by_label("Epsilon as a number").fill("3")
     wait_for_preview(page)
     assert page.get_by_role("alert").is_hidden()
-
-
-def test_an_older_answer_leaves_the_problem_of_a_newer_epsilon(page):
+    # an older answer leaves the problem of a newer epsilon
     page.evaluate("{ const real = fetch; fetch = async (...given) => { const found = await real(...given);"
                   " await new Promise(done => setTimeout(done, 300)); return found; }; ask(); }")  # fmt: skip
     page.get_by_label("Epsilon as a number").fill("1000")
     until(page, "pending === null")
     assert "from 0.5 to 20" in page.get_by_role("alert").inner_text()
-
-
-def test_a_busy_server_is_said(page):
     page.evaluate("fetch = async () => new Response('Busy', { status: 503 })")
+    page.get_by_label("Epsilon as a number").fill("3")
     page.get_by_label("Text", exact=True).fill("cats")
     page.get_by_role("alert").get_by_text("The server answered 503").wait_for()
 
 
-def test_characters_are_counted_as_the_limit_counts_them(page):
-    write(page, "\N{CAT} and \N{DOG}")
-    assert page.locator("#counted").inner_text().startswith("7 of at most")
-
-
-def test_nothing_is_kept_and_nothing_is_in_the_address(page, address):
+def test_nothing_is_stored_and_no_text_is_in_an_address(page, address):
     write(page, "zebulon likes rain")
-    assert page.context.cookies() == []
+    assert (page.context.cookies(), page.url) == ([], address)
     assert page.evaluate("localStorage.length + sessionStorage.length") == 0
-    assert page.evaluate("indexedDB.databases().then(each => each.length)") == 0
-    assert page.url == address
-    addresses = page.evaluate("performance.getEntriesByType('resource').map(each => each.name)")
+    assert page.evaluate("indexedDB.databases().then(found => found.length)") == 0
+    addresses = page.evaluate("performance.getEntriesByType('resource').map(entry => entry.name)")
     assert addresses and not any("zebulon" in entry for entry in addresses)
 
 
-@pytest.mark.parametrize("name", ["attack", "overlap", "vectors"])
-def test_saved_pictures(page, tmp_path, name):
+def test_saved_pictures_are_the_shown_ones(page, tmp_path):
     choose(page, "vectors")
     write(page, "zebulon likes rain & <snow>")
-    for kind in ("SVG", "PNG"):
-        with page.expect_download() as download:
-            page.get_by_role("button", name=f"Save as {kind}: {name}").click()
-        assert download.value.suggested_filename == f"dptext-{name}.{kind.lower()}"
-        download.value.save_as(tmp_path / kind)
-    root = ElementTree.parse(tmp_path / "SVG").getroot()
-    assert root.tag == "{http://www.w3.org/2000/svg}svg" and len(list(root.iter())) > 8
-    content = (tmp_path / "PNG").read_bytes()
-    assert content.startswith(b"\x89PNG\r\n\x1a\n")
-    width, height = struct.unpack(">II", content[16:24])
-    assert (width, height) == (2 * int(root.get("width")), 2 * int(root.get("height")))
+    for name in ("attack", "overlap", "vectors"):
+        for kind in ("SVG", "PNG"):
+            with page.expect_download() as download:
+                page.get_by_role("button", name=f"Save as {kind}: {name}").click()
+            assert download.value.suggested_filename == f"dptext-{name}.{kind.lower()}"
+            download.value.save_as(tmp_path / kind)
+        root = ElementTree.parse(tmp_path / "SVG").getroot()
+        assert root.tag == "{http://www.w3.org/2000/svg}svg" and len(list(root.iter())) > 8
+        content = (tmp_path / "PNG").read_bytes()
+        assert content.startswith(b"\x89PNG\r\n\x1a\n")
+        assert struct.unpack(">II", content[16:24]) == tuple(2 * int(root.get(side)) for side in ("width", "height"))
 
 
 def test_another_page_cannot_use_it(browser, address):
@@ -274,22 +246,3 @@ def test_another_page_cannot_use_it(browser, address):
         answer = connection.getresponse()
         assert answer.status in (403, 404) and b"<" not in answer.read()
         connection.close()
-
-
-def test_times_are_printed(open_page, address, capsys):
-    begun = time.perf_counter()
-    page = open_page(address)
-    wait_for_preview(page)
-    first = time.perf_counter() - begun
-    steps = {}
-    for method in PREVIEWERS:
-        choose(page, method)
-        taken = []
-        for step in range(80, 100, 2):
-            before = time.perf_counter()
-            slide(page, step)
-            taken.append(time.perf_counter() - before)
-        steps[method] = sorted(taken)[len(taken) // 2]
-    with capsys.disabled():
-        print(f"\nplayground: first view {first:.2f} s; a step of the slider, median: ", end="")
-        print(", ".join(f"{method} {1000 * entry:.0f} ms" for method, entry in steps.items()))

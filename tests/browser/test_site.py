@@ -2,33 +2,25 @@
 
 import threading
 from functools import partial
-from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from browser.required import missing
+from browser.conftest import missing
 
 SITE = Path(__file__).parents[2] / "site"
 BUILT = sorted(SITE.glob("*/index.html"), key=lambda page: page.stat().st_mtime)[-1:]
 FOLDER = BUILT[0].parent if BUILT else SITE
 PAGES = sorted(str(entry.relative_to(FOLDER)) for entry in FOLDER.rglob("*.html")) if BUILT else []
 ALIKE = ("reference", "repository", "commands")
-"""Folders of generated pages: of each one page is opened, of all the links are followed."""
+"""Folders of generated pages, of which one page each is opened."""
 OPENED = [entry for entry in PAGES if not entry.startswith((*ALIKE, "404"))] + [
     next((entry for entry in PAGES if entry.startswith(f"{folder}/")), "index.html") for folder in ALIKE
 ]
 
-PICTURED = (
-    "index.html",
-    "start/words.html",
-    "start/playground.html",
-    "mechanisms/tem.html",
-    "understand/epsilon.html",
-    "papers/index.html",
-)
+PICTURED = ("index.html", "start/words.html", "start/playground.html", "mechanisms/tem.html",
+            "understand/epsilon.html", "papers/index.html")  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -75,48 +67,6 @@ def test_pages_open_from_a_server(open_page, served, picture, width, scheme, nam
     for entry in PICTURED:
         assert _fits(page, served + entry, named), entry
         picture(page, f"site-{entry.removesuffix('.html').replace('/', '-')}-{width}-{scheme}")
-
-
-def test_links_lead_to_pages_and_places():
-    result = {entry: _Read.of(FOLDER / entry) for entry in PAGES}
-    dead = []
-    for name, page in result.items():
-        for link in page.links:
-            there = urlsplit(link)
-            if there.scheme or there.netloc or name == "404.html":
-                continue
-            target = (FOLDER / name).parent / unquote(there.path) if there.path else FOLDER / name
-            if target.is_dir():
-                target /= "index.html"
-            target = target.resolve()
-            if not target.exists():
-                dead.append(f"{name}: {link}")
-            elif there.fragment and target.suffix == ".html" and target.is_relative_to(FOLDER):
-                places = result[str(target.relative_to(FOLDER))].places
-                if unquote(there.fragment) not in places and not there.fragment.startswith("__"):
-                    dead.append(f"{name}: {link}")
-    assert dead == []
-
-
-class _Read(HTMLParser):
-    """The links of a page, and the places to which others may lead."""
-
-    def __init__(self):
-        super().__init__()
-        self.links, self.places = set(), set()
-
-    @classmethod
-    def of(cls, path):
-        result = cls()
-        result.feed(path.read_text("utf-8"))
-        return result
-
-    def handle_starttag(self, tag, attributes):
-        for name, value in attributes:
-            if name in ("id", "name") and value:
-                self.places.add(value)
-            elif name in ("href", "src") and value:
-                self.links.add(value)
 
 
 def test_search_finds_a_mechanism(open_page, root):

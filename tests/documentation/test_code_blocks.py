@@ -68,6 +68,7 @@ def test_what_a_page_says_to_type_runs(page: Path, tmp_path: Path, tmp_path_fact
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", os.pathsep.join([folders_of_programs(tmp_path_factory), os.environ["PATH"]]))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))  # pages use the same public texts
     monkeypatch.setenv("COLUMNS", "100")
     if on_spark:  # in a process of its own: a session of Spark is one of its process, and tests have theirs
         _run_scripts([entry for entry in code if entry.language == "python"], tmp_path)
