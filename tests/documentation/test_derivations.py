@@ -8,13 +8,10 @@ LINK = re.compile(r"^Derivation: (docs/[\w/.-]+\.md)#([\w-]+)$", re.MULTILINE)
 
 
 def test_every_derivation_that_the_source_names_exists():
-    links = {
-        match.groups(): path
-        for path in (ROOT / "src").rglob("*.py")
-        for match in LINK.finditer(path.read_text(encoding="utf-8"))
-    }
+    sources = [(path, path.read_text(encoding="utf-8")) for path in (ROOT / "src").rglob("*.py")]
+    links = [(path, *match.groups()) for path, source in sources for match in LINK.finditer(source)]
     assert links
-    for (page, anchor), path in links.items():
+    for path, page, anchor in links:
         text = (ROOT / page).read_text(encoding="utf-8")
         assert f"{{ #{anchor} }}" in text, f"{path.relative_to(ROOT)} names {page}#{anchor}, which does not exist"
         module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)

@@ -6,9 +6,7 @@ import importlib.util
 import re
 import sys
 import tomllib
-from pathlib import Path
 
-import pytest
 from hatchling.metadata.core import ProjectMetadata
 from hatchling.plugin.manager import PluginManager
 
@@ -36,12 +34,11 @@ def script(name: str):
     return module
 
 
-@pytest.mark.parametrize("page", [pytest.param(entry, id=entry.relative_to(ROOT).as_posix()) for entry in READ])
-def test_links_lead_to_files_that_are_there(page: Path) -> None:
-    path = page.relative_to(ROOT).as_posix()
-    for link, target in script("repository").links(path, page.read_text(encoding="utf-8")):
-        if not target.startswith(GENERATED):
-            assert (ROOT / target).exists(), f"{path}: {link}"
+def test_links_lead_to_existing_files() -> None:
+    for page in READ:
+        path = page.relative_to(ROOT).as_posix()
+        for link, target in script("repository").links(path, page.read_text(encoding="utf-8")):
+            assert target.startswith(GENERATED) or (ROOT / target).exists(), f"{path}: {link}"
 
 
 def test_no_link_is_found_in_code() -> None:

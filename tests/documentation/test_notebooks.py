@@ -5,7 +5,6 @@ To write the outputs again: ``jupyter execute --inplace docs/notebooks/*.ipynb``
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from documentation.pages import DOCS, ROOT
+from documentation.pages import DOCS
+from documentation.test_links import script
 
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 VARIES = "varies"
@@ -41,19 +41,16 @@ def _read(path: Path) -> dict[str, Any]:
     return read
 
 
-def test_there_are_three():
+def test_notebooks_are_committed_with_their_outputs_and_without_paths():
     assert [path.stem for path in NOTEBOOKS] == ["private_vectors", "shared_embeddings", "words_and_synthetic_corpora"]
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_committed_with_its_outputs_and_without_paths(path: Path):
-    notebook = _read(path)
-    assert all(cell["outputs"] for cell in _code(notebook) if "print(" in "".join(cell["source"]))
-    assert [cell["execution_count"] for cell in _code(notebook)] == list(range(1, len(_code(notebook)) + 1))
-    text = "".join(map(_text, _code(notebook)))
-    assert not re.search(r"/(?:home|root|tmp|work|Users)/", text)
-    if "seed=1" in path.read_text(encoding="utf-8"):
-        assert "A seed voids the guarantee" in "".join(notebook["cells"][0]["source"])
+    for path in NOTEBOOKS:
+        notebook = _read(path)
+        cells = _code(notebook)
+        assert all(cell["outputs"] for cell in cells if "print(" in "".join(cell["source"]))
+        assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+        assert not re.search(r"/(?:home|root|tmp|work|Users)/", "".join(map(_text, cells)))
+        if "seed=1" in path.read_text(encoding="utf-8"):
+            assert "A seed voids the guarantee" in "".join(notebook["cells"][0]["source"])
 
 
 @pytest.mark.slow
@@ -74,9 +71,7 @@ def test_a_notebook_runs_and_says_what_its_outputs_say(path: Path, tmp_path: Pat
 
 
 def test_the_page_of_a_notebook_has_all_that_stands_in_it():
-    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "docs" / "scripts" / "notebooks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = script("notebooks")
     for path in NOTEBOOKS:
         notebook = _read(path)
         page, pictures = module.as_page(notebook, path.stem)
