@@ -77,7 +77,9 @@ def released_vectors(unit=Unit.USER):
 
 
 def test_the_statement_matches_the_noise_and_shows_no_private_text():
-    statement = fitted().statement
+    release = fitted()
+    statement = release.statement
+    assert set(release.features.assumptions()) <= set(statement.assumptions)
     assert (statement.unit, statement.relation, statement.trust) == (Unit.USER, Relation.ADD_REMOVE, Trust.CENTRAL)
     assert statement.guarantee == ApproxDP(2.0, 1e-6)
     sigma = statement.parameters["sigma"]

@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -266,7 +266,7 @@ def _print_prediction(settings: EmbedOptions, texts: options.Inputs, output: opt
             raise ParameterError("--plan of skip-gram needs --epsilon, and users or documents as its unit")
         plan: Any = _plan(settings, public)[0]
         signal = plan.signal(people)
-        output.print_result(signal.as_dict, lambda: typer.echo(str(signal)))
+        output.print_result(lambda: asdict(signal), lambda: typer.echo(str(signal)))
         return
     if not settings.public:
         raise ParameterError("--plan needs public texts that stand for users: --public FILE")
@@ -294,4 +294,4 @@ def _print_prediction(settings: EmbedOptions, texts: options.Inputs, output: opt
         hidden = [row.epsilon for row in expected if row.min_people is None or people < row.min_people]
         print_paragraphs(topic="hidden", hidden=hidden, expected=expected, **sentences)
 
-    output.print_result(lambda: [row.as_dict() for row in expected], show)
+    output.print_result(lambda: [asdict(row) for row in expected], show)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -246,4 +246,4 @@ def _print_plan(labels: Labels, corpus: CorpusOptions, unit: str, people: int | 
         print_table(("epsilon", "sigma", "accuracy", "agreement", f"{unit}s until labels stand out"), rows)
         print_paragraphs(topic="warnings", **sentences)
 
-    output.print_result(lambda: [row.as_dict() for row in expected], show)
+    output.print_result(lambda: [asdict(row) for row in expected], show)

@@ -6,7 +6,7 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, ClassVar
 
@@ -428,9 +428,6 @@ class ExpectedVectors:
     passed: float
     min_people: int | None
     half: int | None
-
-    def as_dict(self) -> dict[str, float | int | None]:
-        return asdict(self)
 
 
 def expected_vectors(

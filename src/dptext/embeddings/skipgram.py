@@ -278,9 +278,6 @@ class SkipGramSignal:
     noise: float
     agreeing: int
 
-    def as_dict(self) -> dict[str, float | int | str]:
-        return asdict(self)
-
     def __str__(self) -> str:
         who = f"{self.unit}s"
         return (

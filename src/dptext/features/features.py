@@ -113,9 +113,8 @@ class Block:
     def digest(self) -> bytes:
         """Return a digest of everything that determines a vector; for the encoder, of its parameters."""
         parameters = {name: repr(value) for name, value in sorted(self.encoder.parameters().items())}
-        digest = hashlib.sha256(json.dumps([self.encoder.name, parameters, _RADIUS, self.weight]).encode())
-        digest.update(self.centre.astype("<f8").tobytes())
-        return digest.digest()
+        head = json.dumps([self.encoder.name, parameters, _RADIUS, self.weight]).encode()
+        return hashlib.sha256(head + self.centre.astype("<f8").tobytes()).digest()
 
 
 def _frozen(values: npt.ArrayLike) -> Floats:

@@ -380,15 +380,10 @@ def _check_address(url: object) -> tuple[str, str, bool]:
     path, mark, query = address.raw_path.decode().partition("?")
     path = path.rstrip("/").removesuffix(_PATH) + _PATH
     address = address.copy_with(raw_path=f"{path}{mark}{query}".encode(), fragment=None)
-    return str(address), address.netloc.decode(), _is_this_machine(address.host)
-
-
-def _is_this_machine(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
+    is_local = address.host == "localhost" or address.host.endswith(".localhost")
     with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
+        is_local = ipaddress.ip_address(address.host).is_loopback
+    return str(address), address.netloc.decode(), is_local
 
 
 class _Key:

@@ -207,7 +207,9 @@ class LocalModel:
                 )
             prompts = [prompt[-(places - self.max_tokens) :] for prompt in prompts]
         width = max(map(len, prompts))
-        ends = _end_tokens(tokenizer, model)
+        ends = getattr(model.generation_config, "eos_token_id", None)
+        ends = [*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id]
+        ends = list(dict.fromkeys(token for token in ends if token is not None))
         padding = tokenizer.pad_token_id
         if padding is None:
             padding = ends[0] if ends else 0
@@ -266,12 +268,6 @@ class _EndOfLine:
         torch = extra("torch", "local-models", "LocalModel")
         written = self._tokenizer.batch_decode(tokens[:, self._width :].tolist())
         return torch.tensor(["\n" in entry.lstrip() for entry in written], device=tokens.device)
-
-
-def _end_tokens(tokenizer: Any, model: Any) -> list[int]:
-    tokens = getattr(model.generation_config, "eos_token_id", None)
-    tokens = [*(tokens if isinstance(tokens, list) else [tokens]), tokenizer.eos_token_id]
-    return list(dict.fromkeys(token for token in tokens if token is not None))
 
 
 def _check_folder(folder: PathLike) -> Path:

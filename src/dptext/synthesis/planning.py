@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,10 +49,6 @@ class Expected:
     accuracy: tuple[float, float] | None = None
     descriptions: float | None = None
     warnings: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Fields by name."""
-        return asdict(self)
 
 
 def expected_quality(
