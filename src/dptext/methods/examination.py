@@ -21,7 +21,7 @@ from dptext.io.batches import display_name
 from dptext.io.documents import find_files
 from dptext.methods.checks import Audit, Check, ReleaseFiles
 from dptext.methods.files import Rows, chosen_rows, columns_of, count_rows, read_rows
-from dptext.methods.results import GroupGap, KeptColumn, KeptPieces, Measurement, Sample
+from dptext.methods.results import GroupGap, KeptPieces, Measurement
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.mechanism import TextMechanism, mark, placeholder, unmarked
@@ -148,11 +148,9 @@ class RowExamination(Examination):
                 self.attack_texts(rows, raw, is_its_data=audit.checks[0].passed is not False)
             self._infer_attribute(rows, raw)
             self._measure_utility(rows, raw)
-        self.identifying = [
-            KeptColumn(name=column.name, reasons=column.reasons)
-            for column in identifying_columns([path for path, _ in find_files([self.data])])
-            if column.identifies and column.name not in (config.text, VECTOR)
-        ]
+        columns = identifying_columns([path for path, _ in find_files([self.data])])
+        identifying = (column for column in columns if column.identifies)
+        self.identifying = [column for column in identifying if column.name not in (config.text, VECTOR)]
 
     # -- rows -------------------------------------------------------------------------------------------------
 
@@ -391,10 +389,10 @@ def redacted_rows(before: Rows, statement: PrivacyStatement, *, keeps_marks: boo
     return replace(before, texts=texts)
 
 
-def sample_pairs(mechanism: TextMechanism | None) -> list[Sample]:
+def sample_pairs(mechanism: TextMechanism | None) -> list[tuple[str, str]]:
     """Return made-up sentences before and after a mechanism."""
     texts = () if mechanism is None else privatize(_SENTENCES, mechanism).texts
-    return [Sample(before, after or "") for before, after in zip(_SENTENCES, texts, strict=False)]
+    return [(before, after or "") for before, after in zip(_SENTENCES, texts, strict=False)]
 
 
 def _uses_originals(model: Predictions) -> bool:

@@ -133,22 +133,6 @@ class GroupGap:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptColumn:
-    """A column of the release that looks like an identifier."""
-
-    name: str
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A *public or synthetic* text before and after."""
-
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class LabelOfCorpus:
     """One label of a synthetic corpus."""
 

@@ -22,6 +22,7 @@ from dptext.privacy import wording
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import Release, data_and_statement, read_statement
 from dptext.reports import summary
+from dptext.text.identifiers import Column
 from dptext.vectors.formats import GLOVE, GLOVE_PACKAGE
 
 
@@ -64,12 +65,12 @@ class Report(ReprMixin):
     utility: Sequence[results.Measurement] = ()
     fairness: Sequence[results.Measurement] = ()
     gaps: Sequence[results.GroupGap] = ()
-    samples: Sequence[results.Sample] = ()
+    samples: Sequence[tuple[str, str]] = ()
     stays: float | None = None
     corpus: results.Corpus | None = None
     command: str = ""
     notes: Sequence[str] = ()
-    identifying: Sequence[results.KeptColumn] = ()
+    identifying: Sequence[Column] = ()
     unchanged: tuple[int, int] | None = None
     kept_pieces: Sequence[results.KeptPieces] = ()
 
