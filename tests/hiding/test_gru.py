@@ -9,11 +9,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import dptext
-from dptext.errors import ParameterError
 from dptext.hiding.autoencoder import AutoEncoder, GruBody
 from dptext.hiding.training import AutoEncoderOptions
 from dptext.representations.device import DeviceEncoder
-from dptext.representations.trained_encoders import END, GruDecoder, GruEncoder, WordTable
+from dptext.representations.trained_encoders import END, GruEncoder, WordTable
 
 torch = pytest.importorskip("torch")
 
@@ -47,12 +46,11 @@ def test_words_become_rows_and_texts_are_cut():
 
 
 def test_numpy_encoder_agrees_with_torch(trained, made_texts):
-    learnt = trained
     texts = [*made_texts.rows[:70], "", "sea"]
-    body = learnt.body(torch, texts)
+    body = trained.body(torch, texts)
     with torch.no_grad():
         raw = body.module(body.take(np.arange(len(texts)))).numpy()
-    np.testing.assert_allclose(learnt.text_encoder_.encode(texts), raw, atol=1e-5)
+    np.testing.assert_allclose(trained.text_encoder_.encode(texts), raw, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -120,17 +118,6 @@ def test_decoder_writes_words_of_the_topic(trained, made_texts):
     assert np.mean(np.array(seas) == (np.array(made_texts.task) == 0)) > 0.9
     assert all(len(text.split()) <= 10 for text in written)
     assert len(trained.decode([[np.nan] * 8, [1e300] * 8])) == 2
-
-
-def test_arrays_that_do_not_fit_are_refused(trained):
-    encoder, decoder = trained.text_encoder_, trained.decoder_
-    for name in encoder.arrays:
-        with pytest.raises(ParameterError, match="fit together"):
-            GruEncoder(encoder.table, {**encoder.arrays, name: encoder.arrays[name][:-1]})
-    for name in decoder.arrays:
-        lacking = {key: entry for key, entry in decoder.arrays.items() if key != name}
-        with pytest.raises(ParameterError, match="fit together"):
-            GruDecoder(decoder.table, lacking)
 
 
 # -- training to hide ---------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from dptext.representations.classifiers import NoisyClassifier
 from dptext.representations.networks import epsilons_of
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR, OME
-from dptext.representations.randomizer import Channel
 from dptext.representations.registry import RANDOMIZERS
 
 SAFE = {"unsafe_as_published": True}
@@ -208,59 +207,6 @@ def test_training_repeats_under_a_seed(training):
     for settings in ({}, {"public": two_signals(60, 10)}):
         one, two = (clone(server).set_params(**settings).fit(noisy, public[1]).epochs_ for _ in range(2))
         assert one == two
-
-
-class Doubled(Channel):
-    """Each number twice, with Laplace noise on both: outputs are wider than inputs."""
-
-    name, domain = "Doubled", Domain.CUBE
-
-    def __init__(self, dimension):
-        self._inner = Laplace(epsilon=90.0, domain=Domain.CUBE).channel(2 * dimension)
-        self.dimension, self.width = dimension, 2 * dimension
-        self.guarantee, self.expected_squared_error = self._inner.guarantee, 2 * self._inner.expected_squared_error
-
-    def _sample(self, vectors, bits):
-        return self._inner.sample(np.hstack([vectors, vectors]), bits)
-
-
-class DoubledWithCleanForm(Doubled):
-    """The same, with its outputs before the noise."""
-
-    def noiseless(self, vectors):
-        bounded = self.domain.bound(vectors)
-        return np.hstack([bounded, bounded])
-
-
-@pytest.mark.parametrize("kind", [Doubled, DoubledWithCleanForm])
-@pytest.mark.usefixtures("same_draws")
-def test_classifier_learns_from_noise_that_changes_the_width(kind):
-    pytest.importorskip("torch")
-    channel, (vectors, labels) = kind(10).freeze(), two_signals(600, 15)
-    noisy = channel.sample(vectors, RandomBits(16))
-    server = NoisyClassifier("mlp", channel=channel, **SGD)
-    plain, linear = clone(server).set_params(training="plain"), NoisyClassifier(channel=channel)
-    public = {"public": (vectors, labels)}
-    fits = [
-        lambda: clone(server).fit_public(vectors, labels),
-        lambda: clone(server).fit(noisy, labels),
-        lambda: clone(server).set_params(**public).fit(noisy, labels),
-        lambda: clone(linear).fit(noisy, labels),
-    ]
-    with_clean_form = [
-        lambda: clone(plain).fit_public(vectors, labels),
-        lambda: clone(linear).fit_public(vectors, labels),
-        lambda: clone(linear).set_params(**public).fit(noisy, labels),
-    ]
-    for fit in (*fits, *(with_clean_form if kind is DoubledWithCleanForm else ())):
-        fitted = fit()
-        assert fitted.n_features_in_ == 20
-        assert fitted.score(noisy, labels) > 0.6
-        with pytest.raises(ParameterError, match="Doubled transforms vectors before adding noise"):
-            fitted.device_model()
-    for fit in with_clean_form if kind is Doubled else ():
-        with pytest.raises(ParameterError, match="have no clean form"):
-            fit()
 
 
 @pytest.mark.parametrize("published", [DPNR(epsilon=8.0, **SAFE), OME(epsilon=1.0, **SAFE)], ids=["DPNR", "OME"])

@@ -11,7 +11,7 @@ import pytest
 import dptext
 from dptext import statement_for_user
 from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.io import batches, parquet
+from dptext.io import batches
 from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
 from dptext.release.release import statement_path
@@ -116,30 +116,6 @@ def test_vectors_have_the_noise_of_their_job(work, encoder, small_blocks):
     assert np.abs(vectors_of("out.parquet") - unit).max() < 0.2
     encode_file("in.jsonl", "other.parquet", strong)
     assert (vectors_of("out.parquet") != vectors_of("other.parquet")).any(axis=1).all()
-
-
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".txt", ".parquet", ".jsonl.gz"])
-def test_every_format_gives_the_same_vectors(work, encoder, suffix, small_blocks, monkeypatch):
-    from dptext.io.atomic import HashedFile
-    from dptext.io.documents import DocumentWriter
-
-    keep = [] if suffix.startswith(".txt") else ["id"]
-    results = [row["text"] for row in rows(25)]
-    writer = DocumentWriter(Path(f"in{suffix}"), keep=keep)
-    data = writer.encode(results, {"id": list(range(25))}, row=1, first=True)
-    Path("spool").write_bytes(data)
-    with open(f"in{suffix}", "wb") as stream:
-        if writer.is_assembled:
-            writer.finish(Path("spool"), [len(data)], HashedFile(stream))
-        else:
-            stream.write(data)
-    monkeypatch.setattr(parquet, "_ROWS_AT_A_TIME", 5)  # blocks of ten rows here too
-    encode_file(f"in{suffix}", "out.parquet", encoder, keep=keep, seed=4)
-    write("plain.jsonl", rows(25))
-    encode_file("plain.jsonl", "plain.parquet", encoder, seed=4)
-    assert np.array_equal(vectors_of("out.parquet"), vectors_of("plain.parquet"))
-    if keep:
-        assert [int(entry) for entry in pq.read_table("out.parquet")["id"].to_pylist()] == list(range(25))
 
 
 def test_kept_columns_of_parquet_keep_their_types_and_no_other_column_is_published(work, encoder, small_blocks):

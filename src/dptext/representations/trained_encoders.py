@@ -201,19 +201,6 @@ class EmbeddingBag(FrozenEncoder):
 
 UNKNOWN_ROW, END = 0, 1
 _RESERVED = ("<unk>", "<end>")
-_GATES = {"input_bias": "g", "state": "ug", "state_bias": "g"}
-_ENCODER = _GATES | {"embedding": "ve", "input": "eg", "out": "ud", "out_bias": "d"}
-_DECODER = _GATES | {
-    "embedding": "ve",
-    "input": "ig",
-    "begin": "du",
-    "begin_bias": "u",
-    "project": "ue",
-    "project_bias": "e",
-    "words_bias": "v",
-}
-"""The axes of each array: v words, e numbers of a word's vector, u of the state, g = 3u gates in the order r, u, n (of
-the candidate), d of a text's vector, i = e + d."""
 _TEXTS_AT_ONCE = 64
 _LARGEST_DECODED = 1e6  # beyond, gates are shut anyway
 
@@ -275,7 +262,10 @@ def padded(rows: Buckets) -> tuple[Rows, Rows]:
 
 
 class GruEncoder(FrozenEncoder):
-    """Text to vector by a trained recurrent network: the mean of all states, and a linear layer."""
+    """Text to vector by a trained recurrent network: the mean of all states, and a linear layer.
+
+    The gates of ``input``, ``state`` and their biases are in the order r, u, n (of the candidate).
+    """
 
     name = "GRU"
     is_batch_invariant = True
@@ -285,7 +275,7 @@ class GruEncoder(FrozenEncoder):
         self, table: WordTable, arrays: Mapping[str, npt.ArrayLike], provenance: Provenance | None = None
     ) -> None:
         self.table, self.provenance = table, Provenance() if provenance is None else provenance
-        self.arrays = _check_arrays(arrays, table, _ENCODER)
+        self.arrays = _freeze(arrays)
         self.dimension = int(self.arrays["out_bias"].size)
 
     def _vectors(self, texts: list[str]) -> Vectors:
@@ -346,7 +336,7 @@ class GruDecoder:
 
     def __init__(self, table: WordTable, arrays: Mapping[str, npt.ArrayLike]) -> None:
         self.table = table
-        self.arrays = _check_arrays(arrays, table, _DECODER)
+        self.arrays = _freeze(arrays)
         self.dimension = int(self.arrays["begin"].shape[0])
 
     def decode(self, vectors: npt.ArrayLike) -> list[str]:
@@ -384,20 +374,9 @@ def _step(inputs: Floats, state: Floats, weights: Floats, bias: Floats) -> Float
     return moved
 
 
-def _check_arrays(
-    arrays: Mapping[str, npt.ArrayLike], table: WordTable, axes: Mapping[str, str]
-) -> Mapping[str, Array]:
-    """Read-only copies, if each array has its axes, and equal axes have equal lengths."""
-    frozen: dict[str, Array] = {}
-    lengths = {"v": table.size}
-    fits = arrays.keys() == axes.keys()
-    for name, values in arrays.items() if fits else ():
-        array = frozen[name] = np.array(values, dtype=np.float32)
+def _freeze(arrays: Mapping[str, npt.ArrayLike]) -> Mapping[str, Array]:
+    """Read-only copies."""
+    frozen = {name: np.array(values, dtype=np.float32) for name, values in arrays.items()}
+    for array in frozen.values():
         array.flags.writeable = False
-        fits = fits and len(axes[name]) == array.ndim and bool(np.isfinite(array).all())
-        for axis, size in zip(axes[name], array.shape, strict=False):
-            fits = fits and lengths.setdefault(axis, size) == size
-    fits = fits and lengths["g"] == 3 * lengths["u"] and lengths.get("i", 0) in (0, lengths["e"] + lengths["d"])
-    if not fits:
-        raise ParameterError("the arrays of a recurrent network must be finite and fit together, and its words")
     return MappingProxyType(frozen)
