@@ -1,7 +1,6 @@
 """Encoders: means of words, n-grams, functions, sentence models, layers. What all have in common is in contracts."""
 
 import pickle
-import subprocess
 import sys
 import zlib
 
@@ -314,16 +313,3 @@ def test_device_model_returns_exactly_from_its_file(tmp_path, classes, domain):
     hidden = np.maximum(x @ LAYERS[0][0] + LAYERS[0][1], 0)
     expected = hidden @ LAYERS[1][0] + LAYERS[1][1]
     np.testing.assert_allclose(DeviceModel(classes, LAYERS).scores([x])[0], expected, rtol=1e-6)
-
-
-def test_device_model_needs_the_core_alone(tmp_path):
-    DeviceModel((0, 1), LAYERS, Domain.SPHERE).save(tmp_path / "model.json")
-    program = (
-        "import sys\n"
-        "sys.modules.update(dict.fromkeys(['sklearn', 'torch', 'scipy', 'pyarrow']))\n"
-        "from dptext.representations.layers import DeviceModel\n"
-        "print(DeviceModel.load(sys.argv[1]).predict([[1.0, 2.0]]).tolist())\n"
-    )
-    command = [sys.executable, "-c", program, str(tmp_path / "model.json")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() in ("[0]", "[1]"), done.stderr

@@ -1,5 +1,6 @@
-"""Files of private vectors: noise of the job, kept columns and ledger. Resumed runs are in contracts."""
+"""Files of private vectors: noise of the job, kept columns, users and ledger. Resumed runs are in contracts."""
 
+import datetime
 import json
 from pathlib import Path
 
@@ -14,55 +15,34 @@ from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.io import batches
 from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
-from dptext.release.release import statement_path
-from dptext.representations.device import VECTOR, encode_file, vectors_in
+from dptext.representations.bounds import Bound
+from dptext.representations.device import VECTOR, DeviceEncoder, encode_file, vectors_in
+from dptext.representations.encoders import CallableEncoder
 from dptext.representations.privunit import PrivUnit
 
-MARKER = "qsecretq"
+SECRET = "qsecretq"
 WIDTH = 8
 
 
-class StandIn:
-    """Counts of letters through PrivUnit, with the interface that `encode_file` needs."""
-
-    def __init__(self, epsilon=8.0, width=WIDTH):
-        self.randomizer, self.width = PrivUnit(epsilon=epsilon), width
-        self.statement = self.randomizer.statement(width)
-
-    def parameters(self):
-        return dict(self.statement.parameters)
-
-    def embed(self, texts):
-        counts = np.zeros((len(texts), self.width))
-        for row, text in enumerate(texts):
-            for letter in text or "":
-                counts[row, ord(letter) % self.width] += 1
-        return counts
-
-    def _encode(self, texts, bits):
-        return self.randomizer.channel(self.width).sample(self.embed(texts), bits)
+def counts(texts):
+    """Counts of letters."""
+    return [np.bincount([ord(letter) % WIDTH for letter in text], minlength=WIDTH) for text in texts]
 
 
-@pytest.fixture
-def encoder():
-    return StandIn()
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(batches, "BATCH_ROWS", 10)
+def device(epsilon=8.0, function=counts):
+    return DeviceEncoder(CallableEncoder(function), Bound(mean=np.zeros(WIDTH)), PrivUnit(epsilon=epsilon))
 
 
 @pytest.fixture
 def work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 10)
     return tmp_path
 
 
-def rows(count, start=0):
+def rows(count):
     return [
-        {"text": f"the doctor of {MARKER}{n % 7} said {n}, fine.", "id": n, "author": f"a{n % 2}"}
-        for n in range(start, start + count)
+        {"text": f"the doctor of {SECRET}{n % 7} said {n}, fine.", "id": n, "author": f"a{n % 2}"} for n in range(count)
     ]
 
 
@@ -74,154 +54,106 @@ def vectors_of(name):
     return np.array(pq.read_table(name)[VECTOR].to_pylist(), dtype=np.float32)
 
 
-def statement_of(name):
-    return dptext.PrivacyStatement.from_json(statement_path(Path(name)).read_text())
-
-
 def names():
     return sorted(path.name for path in Path().iterdir())
 
 
-# -- one run --------------------------------------------------------------------------------------------------
-
-
-def test_file_has_vectors_kept_columns_and_a_statement(work, encoder):
-    write("in.jsonl", rows(5))
-    release = encode_file("in.jsonl", "out.parquet", encoder, keep=["id"])
-    assert (release.documents, release.skipped, release.resumed) == (5, 0, 0)
+def test_file_has_vectors_kept_columns_and_a_statement(work):
+    write("in.jsonl", rows(25))
+    release = encode_file("in.jsonl", "out.parquet", device(), keep=["id"])
+    assert (release.documents, release.skipped, release.resumed) == (25, 0, 0)
     table = pq.read_table("out.parquet")
     assert table.schema.names == [VECTOR, "id"]
     assert table.schema.field(VECTOR).type == pa.list_(pa.float32(), WIDTH)
-    assert table["id"].to_pylist() == list(range(5))
-    assert vectors_of("out.parquet").shape == (5, WIDTH)
-    assert MARKER.encode() not in (work / "out.parquet").read_bytes()
-    statement = statement_of("out.parquet")
+    assert table["id"].to_pylist() == list(range(25))
+    assert SECRET.encode() not in (work / "out.parquet").read_bytes()
+    statement = dptext.PrivacyStatement.from_json(Path("out.parquet.privacy.json").read_text())
     assert statement == release.statement
     assert statement.data_sha256 == file_digest("out.parquet")
-    assert statement.guarantee == encoder.statement.guarantee
-    assert (statement.unit, statement.relation, statement.trust) == ("document", "substitution", "local")
+    assert (statement.guarantee, statement.unit, statement.trust) == (dptext.PureDP(8.0), "document", "local")
     assert "the column 'id', unchanged" in statement.exposed
-    assert not statement.seeded
     assert names() == ["in.jsonl", "out.parquet", "out.parquet.privacy.json"]
 
 
 @pytest.mark.usefixtures("same_draws")
-def test_vectors_have_the_noise_of_their_job(work, encoder, small_blocks):
-    """Blocks of ten rows, each with a stream of its own, and the same rows in memory."""
+def test_vectors_are_those_of_the_texts_with_the_noise_of_their_job(work):
+    """Blocks of ten rows have streams of their own; other parameters get other noise under one seed."""
     write("in.jsonl", rows(25))
-    strong = StandIn(epsilon=400.0)
-    encode_file("in.jsonl", "out.parquet", strong)
-    unit = strong.embed([row["text"] for row in rows(25)])
-    unit /= np.sqrt((unit**2).sum(axis=1, keepdims=True))
-    assert np.abs(vectors_of("out.parquet") - unit).max() < 0.2
-    encode_file("in.jsonl", "other.parquet", strong)
-    assert (vectors_of("out.parquet") != vectors_of("other.parquet")).any(axis=1).all()
+    strong = device(400.0)
+    for name in ("one", "two"):
+        encode_file("in.jsonl", f"{name}.parquet", strong)
+    one, two = vectors_of("one.parquet"), vectors_of("two.parquet")
+    assert np.abs(one - strong.clean([row["text"] for row in rows(25)])).max() < 0.2
+    assert (one != two).any(axis=1).all()
+    write("same.jsonl", [{"text": "tea"}] * 25)
+    seeded = []
+    for epsilon, seed in ((8.0, 1), (8.0, 1), (8.0001, 1), (8.0, 2)):
+        encode_file("same.jsonl", "same.parquet", device(epsilon), seed=seed, force=True)
+        seeded.append(vectors_of("same.parquet"))
+    assert len(np.unique(seeded[0], axis=0)) == 25
+    np.testing.assert_array_equal(seeded[0], seeded[1])
+    for other in seeded[2:]:
+        assert not np.isclose(seeded[0], other, atol=0.01).all(axis=1).any()
 
 
-def test_kept_columns_of_parquet_keep_their_types_and_no_other_column_is_published(work, encoder, small_blocks):
-    import datetime
-
+def test_kept_columns_of_parquet_keep_their_types_and_no_other_column_is_published(work):
     table = pa.table(
         {
             "when": pa.array([datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)] * 30, pa.timestamp("us", "UTC")),
             "kind": pa.array(["a", "b"] * 15).dictionary_encode(),
             "text": ["the doctor", None] * 15,
-            "dropped": [MARKER] * 30,
+            "dropped": [SECRET] * 30,
         },
-        metadata={"note": MARKER},
+        metadata={"note": SECRET},
     )
     pq.write_table(table, "in.parquet", row_group_size=7)
-    encode_file("in.parquet", "out.parquet", encoder, keep=["when", "kind"])
+    encode_file("in.parquet", "out.parquet", device(), keep=["when", "kind"])
     result = pq.read_table("out.parquet")
     assert result.schema.names == [VECTOR, "when", "kind"]
     assert result.select(["when", "kind"]).equals(table.select(["when", "kind"]).replace_schema_metadata(None))
-    assert MARKER.encode() not in (work / "out.parquet").read_bytes()
+    assert SECRET.encode() not in (work / "out.parquet").read_bytes()
 
 
-def test_missing_text_is_encoded_as_the_empty_one(work, encoder):
-    (work / "in.jsonl").write_text('{"text": null}\n{"text": ""}\n{"text": "the"}\n')
+def test_missing_text_is_encoded_as_the_empty_one(work):
     seen = []
-    encoder.embed = lambda texts: seen.extend(texts) or np.ones((len(texts), WIDTH))
+    encoder = device(function=lambda texts: seen.extend(texts) or np.ones((len(texts), WIDTH)))
+    write("in.jsonl", [{"text": None}, {"text": ""}, {"text": "the"}])
+    seen.clear()
     release = encode_file("in.jsonl", "out.parquet", encoder)
     assert seen == ["", "", "the"]
     assert pq.read_table("out.parquet")[VECTOR].null_count == 0
-    assert np.isfinite(vectors_of("out.parquet")).all()
     assert not any("null" in entry for entry in release.statement.exposed)
 
 
-def test_other_parameters_get_other_noise_under_one_seed(work):
-    """Equal noise at two budgets would give the text away."""
-    write("in.jsonl", rows(3))
-    draws = []
-    for epsilon in (8.0, 8.5):
-        encoder = StandIn(epsilon)
-        encoder._encode = lambda texts, bits: bits.normal(len(texts), WIDTH).astype(np.float32)
-        encode_file("in.jsonl", f"{epsilon}.parquet", encoder, seed=1)
-        draws.append(vectors_of(f"{epsilon}.parquet"))
-    assert not np.isclose(*draws).any()
-
-
-def test_file_does_not_show_the_ends_of_blocks(work, encoder, monkeypatch):
+def test_file_does_not_show_the_ends_of_blocks(work, monkeypatch):
     """A block ends after a number of characters; a row group that ends there would reveal the length of texts."""
     monkeypatch.setattr(batches, "BATCH_CHARACTERS", 300)
     monkeypatch.setattr("dptext.representations.device._ROW_GROUP", 16)
-    shapes = set()
     for text in ("cat", "y" * 250):
         write("in.jsonl", [{"text": text}] * 40)
-        encode_file("in.jsonl", "out.parquet", encoder, force=True)
+        encode_file("in.jsonl", "out.parquet", device(), force=True)
         file = pq.read_metadata("out.parquet")
-        shapes.add(tuple(file.row_group(n).num_rows for n in range(file.num_row_groups)))
-    assert shapes == {(16, 16, 8)}
+        assert [file.row_group(n).num_rows for n in range(file.num_row_groups)] == [16, 16, 8]
 
 
-def test_bad_arguments_are_refused_before_anything_is_read(work, encoder):
-    write("in.jsonl", rows(2))
-    for arguments, message in [
-        ({"out": "out.jsonl"}, "expected a name that ends in .parquet"),
-        ({"out": "out.parquet.gz"}, "expected a file name that ends in"),
-        ({"keep": [VECTOR]}, "a kept column cannot be named 'vector'"),
-        ({"keep": ["text"]}, "keeping it would release it unchanged"),
-        ({"out": "in.jsonl"}, "expected a name that ends in .parquet"),
+def test_bad_arguments_and_columns_leave_no_file_and_show_no_text(work):
+    for arguments, value, error, message in [
+        ({"out": "out.jsonl"}, "2", ParameterError, "expected a name that ends in .parquet"),
+        ({"out": "out.parquet.gz"}, "2", ParameterError, "expected a file name that ends in"),
+        ({"keep": [VECTOR]}, "2", ParameterError, "a kept column cannot be named 'vector'"),
+        ({"keep": ["text"]}, "2", ParameterError, "keeping it would release it unchanged"),
+        ({"keep": ["id"]}, '"a"', DataError, "convert the column, or do not keep it"),
+        ({"keep": ["id"]}, '[1, "a"]', DataError, "convert the column, or do not keep it"),
     ]:
-        with pytest.raises(ParameterError, match=message):
-            encode_file("in.jsonl", **{"out": "out.parquet", "encoder": encoder, **arguments})
-    assert names() == ["in.jsonl"]
-
-
-def test_unstorable_kept_column_is_reported_without_its_text(work, encoder):
-    for value in ['"a"', "{}", '[1, "a"]']:
-        (work / "in.jsonl").write_text(f'{{"text": "{MARKER}", "id": 1}}\n{{"text": "{MARKER}", "id": {value}}}\n')
-        with pytest.raises(DataError, match="convert the column, or do not keep it") as caught:
-            encode_file("in.jsonl", "out.parquet", encoder, keep=["id"])
-        assert MARKER not in str(caught.value)
-    assert names() == ["in.jsonl"]
-
-
-# -- ledger, users and parts --------------------------------------------------------------------------------
-
-
-def test_ledger_is_charged_for_every_text(work, encoder):
-    """Six texts of two authors at epsilon 8: 24 each. The vector of a missing text is a release like any other."""
-    write("in.jsonl", rows(6))
-    Ledger.create("small.db", epsilon=23.9)
-    with pytest.raises(RefusedError, match="2 of 2 values of 'author' would be overspent"):
-        encode_file("in.jsonl", "out.parquet", encoder, ledger="small.db", user="author")
-    Ledger.create("l.db", epsilon=48)
-    for name in ("a", "b"):
-        encode_file("in.jsonl", f"{name}.parquet", encoder, ledger="l.db", user="author")
-    assert Ledger("l.db").left("a0").left == 0.0
-    with pytest.raises(RefusedError):
-        encode_file("in.jsonl", "c.parquet", encoder, ledger="l.db", user="author")
-    Ledger.create("missing.db", epsilon=8)
-    write("null.jsonl", [{"text": None}])
-    write("empty.jsonl", [{"text": ""}])
-    encode_file("null.jsonl", "d.parquet", encoder, ledger="missing.db")
-    with pytest.raises(RefusedError, match="1 of 1"):
-        encode_file("empty.jsonl", "e.parquet", encoder, ledger="missing.db")
+        Path("in.jsonl").write_text(f'{{"text": "{SECRET}", "id": 1}}\n{{"text": "{SECRET}", "id": {value}}}\n')
+        with pytest.raises(error, match=message) as caught:
+            encode_file("in.jsonl", **{"out": "out.parquet", "encoder": device(), **arguments})
+        assert SECRET not in str(caught.value)
+        assert names() == ["in.jsonl"]
 
 
 def test_vectors_of_a_folder_of_parts_are_read(tmp_path):
-    """As Spark writes them: parts, some without rows, of lists whose type does not say their length."""
+    """As Spark writes them: parts, some without rows, of lists whose type has no length."""
     numbers = pa.list_(pa.float32())
     for name, rows in (("part-0", [[1.0, 2.0], [3.0, 4.0]]), ("part-1", []), ("part-2", [[5.0, 6.0]])):
         pq.write_table(pa.table({"vector": pa.array(rows, numbers)}), tmp_path / f"{name}.snappy.parquet")
@@ -232,27 +164,46 @@ def test_vectors_of_a_folder_of_parts_are_read(tmp_path):
         list(vectors_in(tmp_path))
 
 
-def test_guarantee_of_a_user_is_the_sum_over_the_texts(encoder):
-    statement = encoder.statement.replace(slack=1e-6, claimed_epsilon=0.5)
+# -- users and ledger ----------------------------------------------------------------------------------------------
+
+
+def test_ledger_is_charged_for_every_text(work):
+    """Six texts of two authors at epsilon 8: 24 each. The vector of a missing text is a release like any other."""
+    write("in.jsonl", rows(6))
+    Ledger.create("small.db", epsilon=23.9)
+    with pytest.raises(RefusedError, match="2 of 2 values of 'author' would be overspent"):
+        encode_file("in.jsonl", "out.parquet", device(), ledger="small.db", user="author")
+    Ledger.create("l.db", epsilon=48)
+    for name in ("a", "b"):
+        encode_file("in.jsonl", f"{name}.parquet", device(), ledger="l.db", user="author")
+    assert Ledger("l.db").left("a0").left == 0.0
+    with pytest.raises(RefusedError):
+        encode_file("in.jsonl", "c.parquet", device(), ledger="l.db", user="author")
+    Ledger.create("missing.db", epsilon=8)
+    write("null.jsonl", [{"text": None}])
+    write("empty.jsonl", [{"text": ""}])
+    encode_file("null.jsonl", "d.parquet", device(), ledger="missing.db")
+    with pytest.raises(RefusedError, match="1 of 1"):
+        encode_file("empty.jsonl", "e.parquet", device(), ledger="missing.db")
+
+
+def test_guarantee_of_a_user_is_the_sum_over_the_texts(work):
+    statement = device().statement.replace(slack=1e-6, claimed_epsilon=0.5)
     of_user = statement_for_user(statement, texts=3)
     assert (of_user.guarantee, str(of_user.unit)) == (dptext.PureDP(24.0), "user")
-    assert of_user.slack == pytest.approx(3e-6)
-    assert of_user.claimed_epsilon == 1.5
-    assert "at most 3" in of_user.neighbours
+    assert (of_user.slack, of_user.claimed_epsilon) == (pytest.approx(3e-6), 1.5)
     approximate = statement.replace(guarantee=dptext.ApproxDP(2.0, 1e-6))
     assert statement_for_user(approximate, texts=4).guarantee == dptext.ApproxDP(8.0, 4e-6)
-    for texts in (0, True, 1.5, 10**9):
-        with pytest.raises(ParameterError, match="texts must be an integer from 1 to 1,000,000"):
-            statement_for_user(statement, texts=texts)
-    with pytest.raises(ParameterError, match="expected a statement for one text"):
-        statement_for_user(of_user, texts=2)
-
-
-def test_texts_of_a_user_are_counted_with_missing_ones(work, encoder):
+    for call, message in [
+        (lambda: statement_for_user(statement, texts=1.5), "texts must be an integer from 1 to 1,000,000"),
+        (lambda: statement_for_user(of_user, texts=2), "expected a statement for one text"),
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            call()
     texts = [("ann", "a cat"), ("ann", None), ("bob", "a dog"), (None, "tax"), ("ann ", "a cat")]
     write("in.jsonl", [{"text": text, "who": who} for who, text in texts])
-    release = encode_file("in.jsonl", "out.parquet", encoder, user="who")
-    assert release.most_texts == (3, 1)
+    release = encode_file("in.jsonl", "out.parquet", device(), user="who")
+    assert release.most_texts == (3, 1)  # with missing texts
     assert release.for_user == statement_for_user(release.statement, 3)
     assert pq.read_schema("out.parquet").names == [VECTOR]
     assert "who" not in (work / "out.parquet.privacy.json").read_text()

