@@ -12,7 +12,7 @@ import dptext
 from dptext import TEM
 from dptext.noise.discrete import RandomizedResponse, flip_threshold
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.bits import SymmetricUnary, WeightedBits, WeightedChannel, bit_budgets
+from dptext.representations.bits import CodeChannel, SymmetricUnary, WeightedBits, bit_budgets
 from dptext.representations.cube import CubeChannel, Piecewise, Plan
 from dptext.representations.published import OME
 from known_broken import caps, levels, published, vectors_bits
@@ -102,7 +102,7 @@ def truth_sent(seed, error):
 def highest_budget_for_all(seed, error):
     visible, epsilon, _ = vectors_bits.weighted_bits()
     highest = flip_threshold(bit_budgets(epsilon / 2, vectors_bits.BITS)[-1])
-    channel = WeightedChannel(WeightedBits.name, 2, [highest] * vectors_bits.BITS)
+    channel = CodeChannel(WeightedBits.name, 2, [highest] * vectors_bits.BITS)
     vectors = vectors_bits.numbers_of_codes(vectors_bits.BITS, 2)
     return judge_table(visible, epsilon, vectors_bits.sender(channel, vectors), run=(seed, error))
 

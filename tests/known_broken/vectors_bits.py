@@ -6,11 +6,11 @@ import numpy as np
 
 from dptext.noise.discrete import SCALE, flip_threshold
 from dptext.representations.bits import (
+    CodeChannel,
     OneBit,
     OptimizedUnary,
     SymmetricUnary,
     WeightedBits,
-    WeightedChannel,
     bit_budgets,
 )
 from dptext.representations.cube import CubeChannel, Hybrid, Piecewise, Plan
@@ -256,7 +256,7 @@ def _sampled(name, broken, channel, epsilon, why):
 def _too_little_noise(epsilon):
     """Calibrated for 1.5 times the budget."""
     thresholds = [flip_threshold(budget) for budget in bit_budgets(1.5 * epsilon / DIMENSION, 2)]
-    return WeightedChannel("WeightedBits", DIMENSION, thresholds)
+    return CodeChannel("WeightedBits", DIMENSION, thresholds)
 
 
 SPENT = 4.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,9 +26,8 @@ from dptext.noise.discrete import (
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.representations.bounds import Domain, Floats, check_vectors
+from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import BitChannel, BitRandomizer, Private, Sent, in_blocks
-from dptext.threads import for_each_block
 from dptext.validation import check_int
 
 Codes = npt.NDArray[np.uint16]
@@ -65,9 +63,14 @@ class CodeChannel(BitChannel):
         step = 2 / ((1 << self.bits_a_number) - 1)
         return step * step / 4
 
-    @abstractmethod
     def _codes(self, numbers: Floats, bits: RandomBits) -> Codes:
-        """(m,) noisy codes of (m,) numbers between -1 and 1."""
+        """(m,) noisy codes of (m,) numbers between -1 and 1: rounded at random, each bit flipped with its chance."""
+        if self.bits_a_number == 1:  # in one comparison
+            return leaning_coins(bits, numbers, self.thresholds[0]).astype(np.uint16)
+        last = 2**self.bits_a_number - 1
+        codes = round_at_random(bits, (numbers + 1) * (last / 2)).astype(np.uint16)
+        flip_codes(codes, self.thresholds, bits)
+        return codes
 
     def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
         private = np.empty(vectors.shape, dtype=np.float32)
@@ -90,19 +93,9 @@ class CodeChannel(BitChannel):
         self._for_each_block(vectors, bits, pack)
         return sent
 
-    def _decode(self, sent: Sent) -> Private:
-        private = np.empty((len(sent), self.dimension), dtype=np.float32)
-        step = max(1, _NUMBERS_A_TASK // self.bits)
+    def _values(self, ones: Sent) -> Private:
         powers = 1 << np.arange(self.bits_a_number - 1, -1, -1, dtype=np.int64)
-
-        def read(start: int) -> None:
-            rows = sent[start : start + step]
-            ones = np.unpackbits(rows, axis=1, count=self.bits)
-            codes = ones.reshape(len(rows), self.dimension, self.bits_a_number) @ powers
-            private[start : start + step] = self._numbers[codes]
-
-        for_each_block(read, range(0, len(sent), step))
-        return private
+        return self._numbers[ones.reshape(len(ones), self.dimension, self.bits_a_number) @ powers]
 
     def _for_each_block(self, vectors: Floats, bits: RandomBits, use: Callable[[slice, Codes], None]) -> None:
         rows = max(1, _NUMBERS // self.dimension)
@@ -124,23 +117,6 @@ class CodeChannel(BitChannel):
             "bits": self.bits_a_number,
             "flip_thresholds": " ".join(map(str, reversed(self.thresholds))) + " of 2^32",
         }
-
-
-class WeightedChannel(CodeChannel):
-    """Rounded to a code at random, each bit flipped with its own chance."""
-
-    def _codes(self, numbers: Floats, bits: RandomBits) -> Codes:
-        last = 2**self.bits_a_number - 1
-        codes = round_at_random(bits, (numbers + 1) * (last / 2)).astype(np.uint16)
-        flip_codes(codes, self.thresholds, bits)
-        return codes
-
-
-class OneBitChannel(CodeChannel):
-    """Rounding and flipping in one comparison."""
-
-    def _codes(self, numbers: Floats, bits: RandomBits) -> Codes:
-        return leaning_coins(bits, numbers, self.thresholds[0]).astype(np.uint16)
 
 
 def _weights(bits: int) -> Floats:
@@ -221,9 +197,8 @@ class WeightedBits(BitRandomizer):
     def _calibrate(self, dimension: int) -> CodeChannel:
         budget = asked_less_rounding(self.epsilon) / dimension
         bits = self.bits or _best_bits(budget)
-        if bits == 1:
-            return OneBitChannel(self.name, dimension, [flip_threshold(budget)])
-        return WeightedChannel(self.name, dimension, [flip_threshold(entry) for entry in bit_budgets(budget, bits)])
+        budgets = [budget] if bits == 1 else bit_budgets(budget, bits)
+        return CodeChannel(self.name, dimension, [flip_threshold(entry) for entry in budgets])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,10 +222,9 @@ class OneBit(BitRandomizer):
     domains: ClassVar[tuple[Domain, ...]] = (Domain.CUBE,)
 
     def _calibrate(self, dimension: int) -> CodeChannel:
-        return OneBitChannel(self.name, dimension, [flip_threshold(asked_less_rounding(self.epsilon) / dimension)])
+        return CodeChannel(self.name, dimension, [flip_threshold(asked_less_rounding(self.epsilon) / dimension)])
 
 
-_STEPS_A_TASK = 64
 _BITS_AT_ONCE = 1 << 20
 
 
@@ -275,38 +249,17 @@ class UnaryChannel(BitChannel):
         self._variance_of_one, self._variance_of_zero = (entry * (1 - entry) / (p - q) ** 2 for entry in (p, q))
         self.expected_squared_error = self._variance_of_one + (dimension - 1) * self._variance_of_zero
 
-    def send(self, vectors: npt.ArrayLike, bits: RandomBits) -> Sent:
-        """See `BitChannel.send`; n one-hot copies of the vectors are never held."""
-        values = check_vectors(vectors, self.dimension)
-        true = np.empty(len(values), dtype=np.int64)
-        step = max(1, _NUMBERS // self.dimension)
-
-        def find(first: int) -> None:
-            for start in range(first, min(first + _STEPS_A_TASK * step, len(values)), step):
-                rows = slice(start, start + step)
-                true[rows] = self.domain.bound(values[rows]).argmax(axis=1)
-
-        for_each_block(find, range(0, len(values), _STEPS_A_TASK * step))
-        return self._send_true(true, bits)
-
     def _send(self, vectors: Floats, bits: RandomBits) -> Sent:
-        return self._send_true(vectors.argmax(axis=1), bits)
-
-    def _send_true(self, true: npt.NDArray[np.int64], bits: RandomBits) -> Sent:
+        true = vectors.argmax(axis=1)
         sent = packed_coins(bits, true.size, np.full(self.dimension, self.zero, dtype=np.uint32))
         rows, byte, mask = np.arange(true.size), true >> 3, (128 >> (true & 7)).astype(np.uint8)
         draws = np.where(coins(bits, true.size, self.one), mask, 0).astype(np.uint8)
         sent[rows, byte] = sent[rows, byte] & ~mask | draws
         return sent
 
-    def _decode(self, sent: Sent) -> Private:
+    def _values(self, ones: Sent) -> Private:
         values = np.array([-self._q / self._leaning, (1 - self._q) / self._leaning], dtype=np.float32)
-        private = np.empty((len(sent), self.dimension), dtype=np.float32)
-        step = max(1, _BITS_AT_ONCE // self.dimension)
-        for start in range(0, len(sent), step):
-            ones = np.unpackbits(sent[start : start + step], axis=1, count=self.dimension)
-            np.take(values, ones, out=private[start : start + step], mode="clip")
-        return private
+        return np.take(values, ones, mode="clip")
 
     def frequencies(self, sent: npt.ArrayLike) -> Floats:
         """(k,) unbiased shares of the k things among those who sent these (n, bytes) uint8; some may be below 0."""
@@ -329,7 +282,7 @@ class UnaryChannel(BitChannel):
 
 
 class UnaryRandomizer(BitRandomizer):
-    """What both have in common: the estimate of frequencies."""
+    """A unary encoding, with its estimate of frequencies."""
 
     domains: ClassVar[tuple[Domain, ...]] = (Domain.ONE_HOT,)
 

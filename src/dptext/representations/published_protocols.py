@@ -21,7 +21,7 @@ from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Finding, Parameter, PrivacyStatement
 from dptext.representations.bounds import Domain, Floats, check_vectors
-from dptext.representations.randomizer import BitChannel, BitRandomizer, Channel, Private, Randomizer, Sent, in_blocks
+from dptext.representations.randomizer import BitChannel, BitRandomizer, Channel, Randomizer, Sent, in_blocks
 from dptext.validation import check_choice, check_float, check_int
 
 Bits = npt.NDArray[np.bool_]
@@ -349,12 +349,8 @@ class FlippedBits(BitChannel, PublishedChannel):
         in_blocks(fill, len(vectors), bits, rows=rows, blocks=max(1, _BITS_PER_TASK // (rows * self.bits)))
         return sent
 
-    def _decode(self, sent: Sent) -> Private:
-        private = np.empty((len(sent), self.bits), dtype=np.float32)
-        step = max(1, _BITS_PER_TASK // self.bits)
-        for start in range(0, len(sent), step):
-            private[start : start + step] = np.unpackbits(sent[start : start + step], axis=1, count=self.bits)
-        return private
+    def _values(self, ones: Sent) -> Sent:
+        return ones
 
     def parameters(self) -> dict[str, Parameter]:
         even, odd = self._chances

@@ -26,6 +26,7 @@ Private = npt.NDArray[np.float32]
 Sent = npt.NDArray[np.uint8]
 
 MOST_DIMENSIONS = 2**20
+_BITS_AT_ONCE = 1 << 20
 
 REAL_ARITHMETIC = (
     "noise in double precision, rounded to a public grid before it is sent, is treated as real-valued noise"
@@ -239,7 +240,19 @@ class BitChannel(Channel):
     def _send(self, vectors: Floats, bits: RandomBits) -> Sent: ...
 
     @abstractmethod
-    def _decode(self, sent: Sent) -> Private: ...
+    def _values(self, ones: Sent) -> npt.NDArray[Any]:
+        """(n, k) outputs of (n, bits) zeros and ones."""
+
+    def _decode(self, sent: Sent) -> Private:
+        private = np.empty((len(sent), self.width), dtype=np.float32)
+        step = max(1, _BITS_AT_ONCE // self.bits)
+
+        def decode_block(start: int) -> None:
+            rows = slice(start, start + step)
+            private[rows] = self._values(np.unpackbits(sent[rows], axis=1, count=self.bits))
+
+        for_each_block(decode_block, range(0, len(sent), step))
+        return private
 
     def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
         return self._decode(self._send(vectors, bits))
