@@ -112,6 +112,7 @@ def test_guarantee_is_that_of_the_noise_for_a_public_encoder():
     assert statement.parameters["base_encoder"] == "lengths"
     declared = [entry for entry in statement.assumptions if "'made-up words' (64 texts" in entry]
     assert declared and "declared public" in declared[0]
+    assert {*LENGTHS.assumptions(), *dptext.PrivUnit(epsilon=6.0).statement(2).assumptions} <= {*statement.assumptions}
     assert statement.replace(release_id=None) == trained.release_.statement
     assert trained.transform(["a"]).tolist() != trained.transform(["a"]).tolist()
     assert trained.statement_.release_id != statement.release_id  # each call is a release of its own
