@@ -1,4 +1,4 @@
-"""The playground in a browser: what it shows, with which keys it works, and that nothing typed in does anything."""
+"""The playground in a browser: results, keyboard, names of controls, typed markup, storage and other origins."""
 
 import http.client
 import struct

@@ -74,7 +74,7 @@ def test_search_finds_a_mechanism(open_page, root):
     links = page.locator(".md-search-result__link")
     field = page.locator("input.md-search__input")
     field.click()
-    for _ in range(20):  # what is typed before the index is read finds nothing
+    for _ in range(20):  # words that are typed before the index is read find nothing
         field.fill("")
         field.press_sequentially("TEM")
         page.wait_for_timeout(500)

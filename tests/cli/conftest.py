@@ -34,7 +34,7 @@ def work(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(capsys):
-    """Run a command and return its exit code and what it printed."""
+    """Run a command and return its exit code and its output."""
 
     def call(*arguments):
         code = main([str(argument) for argument in arguments])

@@ -111,8 +111,8 @@ def test_skip_gram_states_its_training_and_its_unit(embed):
     assert ("60" in err, names("shared")) == (False, FILES)
     statement = statement_of("shared")
     assert json.loads(out)["statement"] == json.loads(statement.to_json()) and 7.9 < statement.epsilon <= 8
-    stated = [statement.parameters[name] for name in ("steps", "pairs", "window", "public_users")]
-    assert stated == [5, 500, 5, 50]
+    parameters = [statement.parameters[name] for name in ("steps", "pairs", "window", "public_users")]
+    assert parameters == [5, 500, 5, 50]
     assert not any(SECRET.encode() in Path("shared", name).read_bytes() for name in FILES)
     code, _, err = embed("-o", "pairs", *SKIP_GRAM, "--unit", "pair")
     assert "unit      pair of neighbouring words (no guarantee for a text or a person);" in err

@@ -116,5 +116,5 @@ def test_the_console_lines_of_the_documentation_are_true(ledger, monkeypatch):
         value = shlex.split(feed)[-1].replace("\\n", "\n") if feed else ""
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(value.encode())))
         code, out, err = ledger(*shlex.split(arguments)[2:])
-        shown, expected = (re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", plain(text)) for text in (out + err, output))
-        assert (code, shown) == (0, expected)
+        printed, expected = (re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", plain(text)) for text in (out + err, output))
+        assert (code, printed) == (0, expected)

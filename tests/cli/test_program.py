@@ -45,10 +45,10 @@ COMMANDS = {name: (member, context) for name, member, context in commands_of(typ
 def test_commands_share_their_options_panels_and_help():
     count, texts = 0, {}
     for name, (member, context) in COMMANDS.items():
-        own = [option for option in member.params if option.param_type_name == "option"]
+        options_of_command = [option for option in member.params if option.param_type_name == "option"]
         every = [option for option in member.get_params(context) if option.param_type_name == "option"]
-        count += len(own)
-        assert all(option.help for option in own)
+        count += len(options_of_command)
+        assert all(option.help for option in options_of_command)
         assert {"--json", "--quiet", "--verbose", "--help"} <= {flag for option in every for flag in option.opts}
         assert {option.rich_help_panel for option in every} <= set(options.PANELS)
         assert member.help.count(f"Example: dptext {name}") == 1

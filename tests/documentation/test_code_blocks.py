@@ -1,9 +1,8 @@
 """Every code block of the documentation runs, or says why it cannot.
 
-``pycon`` blocks are doctests, which pytest collects from the pages (docs/conftest.py gives them a folder). Here: the
-commands and the scripts of a page, in their order, in one folder; what has to be parsed; what may stand in a fence; and
-that a page quotes what its commands say: each line of a ``text`` block right after commands, or after a sentence that
-names a command of ``dptext``. ``...`` stands for what was left out.
+``pycon`` blocks are doctests, which pytest collects from the pages (docs/conftest.py gives them a folder). The tests
+here run the commands and scripts of a page in their order, in one folder. They compare the lines of a ``text`` block
+with the output of the commands if it follows commands, or a sentence that names a command; ``...`` stands for any text.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ PARSED = {"json": json.loads, "toml": tomllib.loads}
 SHOWN = {"text"}
 
 NOT_RUN = 12
-"""So many blocks may stand unrun in all pages: each needs what no test machine has, and says so before it."""
+"""Maximum number of blocks that do not run. The sentence before each says why no test machine can run it."""
 
 
 def _name(page: Path) -> str:

@@ -1,4 +1,4 @@
-"""The pictures show the mechanisms' own numbers, the pages say what is in them, and no mechanism lacks a page."""
+"""The pictures show the numbers of the mechanisms, their alternative texts agree, and every mechanism has a page."""
 
 import importlib.util
 import io

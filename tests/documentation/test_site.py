@@ -79,7 +79,7 @@ def site(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def pages(site) -> list[Html]:
-    # the page for what is not found is for a server, and has its addresses
+    # the page for missing addresses is for a server
     return [read(path) for path in sorted(site.rglob("*.html")) if path.name != "404.html"]
 
 
