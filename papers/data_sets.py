@@ -1,118 +1,302 @@
-"""The papers' data sets, read from a folder that the caller names. Nothing is downloaded.
+"""The papers' data sets, read from a folder with the layout of their publishers. Nothing is downloaded.
 
-The folder is laid out as the data's publishers lay it out: ``sentiment_labelled/imdb_labelled.txt`` and so on
-(https://archive.ics.uci.edu/dataset/331/sentiment+labelled+sentences), ``snips/{train,valid,test}/{seq.in,label}`` and
-``mrpc/msr_paraphrase_{train,test}.txt``.
+The folder holds, for the experiments that need them,
+
+* ``sentiment_labelled/imdb_labelled.txt`` and so on: Sentiment Labelled Sentences (Kotzias et al. 2015),
+* ``snips/{train,valid,test}/{seq.in,label}`` (Coucke et al. 2018),
+* ``mrpc/msr_paraphrase_{train,test}.txt`` (Dolan and Brockett 2005),
+* ``yelp_sentences/style_sentiment.{dev,test}.{0,1}.gz`` (Li, Jia, He and Liang 2018),
+* ``ag_news/test.csv`` and ``ag_news/train.csv`` (Zhang, Zhao and LeCun 2015). Instead of the latter, two public samples
+  of it: ``alps_train_subset_10k_desc_only.tsv.gz`` (descriptions without their titles) and
+  ``chimera_hf_train_sample_{train,validation}.parquet``,
+* one of `IMDB_ARCHIVES`: the 50,000 IMDb reviews (Maas et al. 2011), or any tar with members
+  ``aclImdb/{train,test}/{pos,neg}/*.txt``,
+* one of `WIKITEXT` and of `TEXT8`.
+
+`papers.blogs` reads the Blog Authorship Corpus.
 """
 
 from __future__ import annotations
 
+import csv
 import gzip
-from collections.abc import Sequence
+import html
+import lzma
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, StorageError
+from dptext import Document
+from dptext.errors import DataError, StorageError, extra
+from dptext.text.tokens import Kind, fold, kind_of, pieces
 
-SENTIMENT = {
-    "IMDb": "imdb_labelled.txt",
-    "Amazon": "amazon_cells_labelled.txt",
-    "Yelp": "yelp_labelled.txt",
-}
+SENTIMENT = {"IMDb": "imdb_labelled.txt", "Amazon": "amazon_cells_labelled.txt", "Yelp": "yelp_labelled.txt"}
+AG_NEWS_CLASSES = ("World", "Sports", "Business", "Sci/Tech")
+IMDB_ARCHIVES = ("imdb_acl/aclImdb_labelled_50k.tar.xz", "aclImdb_v1.tar.gz")
+WIKITEXT = ("wikitext2/wiki.train.tokens.variant.xz", "wikitext2/wiki.train.tokens", "wiki.train.tokens")
+TEXT8 = ("text8", "text8.zip", "text8.gz")
+HUB_NAMES = {"AG News": "fancyzhx/ag_news", "Yelp": "fancyzhx/yelp_polarity", "IMDb": "stanfordnlp/imdb"}
+_REVIEW = re.compile(r"aclImdb/(train|test)/(pos|neg)/\w+\.txt")
+_BREAK = re.compile(r"<br\s*/?>")
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledTexts:
-    """Texts and a label each."""
+    """Texts with one label each."""
 
     texts: tuple[str, ...]
     labels: npt.NDArray[np.intp]
 
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, int]]) -> LabelledTexts:
+        texts, labels = zip(*rows, strict=True)
+        return cls(tuple(texts), np.array(labels, dtype=np.intp))
+
+    def take(self, rows: Iterable[int]) -> LabelledTexts:
+        places = list(rows)
+        return LabelledTexts(tuple(self.texts[row] for row in places), self.labels[places])
+
+
+TrainAndTest = tuple[LabelledTexts, LabelledTexts]
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A set with a training part and a test part of its own. Texts of two sentences are pairs."""
+    """A set with its own training and test part; ``others`` are the second sentences of pairs, of both parts."""
 
     train: LabelledTexts
     test: LabelledTexts
-    others: tuple[LabelledTexts, LabelledTexts] | None = None  # the second sentences of train and test
+    others: TrainAndTest | None = None
 
 
-def data_folder(given: str | None) -> Path:
-    """The folder named by ``--data``, or ``../shared/data`` beside the repository when it is there."""
-    folder = Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
-    if not folder.is_dir():
-        raise StorageError(f"no folder {str(folder)!r}: name the folder that holds sentiment_labelled/ with --data")
-    return folder
+@dataclass(frozen=True)
+class Review:
+    """A review; its line breaks, tags in the archive, are spaces."""
+
+    text: str
+    positive: bool
+    train: bool
+
+
+# -- sentences -------------------------------------------------------------------------------------------------
 
 
 def sentiment_labelled(folder: Path) -> dict[str, LabelledTexts]:
-    """The three Sentiment Labelled Sentences sets (Kotzias et al. 2015): 1,000 sentences each, half positive."""
-    return {name: _tab_separated(folder / "sentiment_labelled" / file) for name, file in SENTIMENT.items()}
+    """Return the three sets of Sentiment Labelled Sentences: 1,000 sentences each, half of them positive."""
+    sets = {}
+    for name, file in SENTIMENT.items():
+        rows = [line.rpartition("\t") for line in _lines(folder / "sentiment_labelled" / file) if line.strip()]
+        if any(label.strip() not in ("0", "1") for _, _, label in rows):
+            raise DataError(f"{file}: expected a sentence, a tab and 0 or 1 on each line")
+        sets[name] = LabelledTexts.of((text.strip(), int(label)) for text, _, label in rows)
+    return sets
 
 
 def snips(folder: Path) -> Parts:
-    """Seven intents of SNIPS (Coucke et al. 2018): 13,784 questions to train on (train and valid), 700 to test on."""
+    """Return seven intents of SNIPS: 13,784 training questions (train and valid) and 700 test questions."""
     parts = {}
     for name in ("train", "valid", "test"):
-        texts, labels = (_lines(folder / "snips" / name / entry) for entry in ("seq.in", "label"))
+        texts, labels = (_lines(folder / "snips" / name / file) for file in ("seq.in", "label"))
         parts[name] = [text for text in texts if text.strip()], [label for label in labels if label.strip()]
         if len(parts[name][0]) != len(parts[name][1]):
             raise DataError(f"snips/{name}: expected as many lines in seq.in as in label")
     intents = sorted({label for _, labels in parts.values() for label in labels})
-    train, test = [
-        LabelledTexts(
-            tuple(text for name in names for text in parts[name][0]),
-            np.array([intents.index(label) for name in names for label in parts[name][1]]),
+    train, test = (
+        LabelledTexts.of(
+            (text, intents.index(label)) for name in names for text, label in zip(*parts[name], strict=True)
         )
         for names in (("train", "valid"), ("test",))
-    ]
+    )
     return Parts(train, test)
 
 
 def mrpc(folder: Path) -> Parts:
-    """Microsoft's paraphrases (Dolan and Brockett 2005): 4,076 pairs of sentences to train on, 1,725 to test on."""
-    result = []
+    """Return Microsoft's paraphrases: 4,076 training pairs of sentences and 1,725 test pairs."""
+    sides: list[list[LabelledTexts]] = [[], []]
     for name in ("train", "test"):
         rows = [line.rstrip("\r").split("\t") for line in _lines(folder / "mrpc" / f"msr_paraphrase_{name}.txt")]
         rows = [row for row in rows if row[0] in ("0", "1")]  # neither a header nor an empty end
         if any(len(row) != 5 for row in rows):
-            raise DataError(f"msr_paraphrase_{name}.txt: expected five columns, tab between, on each line")
-        labels = np.array([int(row[0]) for row in rows])
-        result.append([LabelledTexts(tuple(row[place] for row in rows), labels) for place in (3, 4)])
-    (train, train_others), (test, test_others) = result
-    return Parts(train, test, (train_others, test_others))
+            raise DataError(f"msr_paraphrase_{name}.txt: expected five columns separated by tabs on each line")
+        for side, column in zip(sides, (3, 4), strict=True):
+            side.append(LabelledTexts.of((row[column], int(row[0])) for row in rows))
+    return Parts(*sides[0], (sides[1][0], sides[1][1]))
 
 
 def yelp(folder: Path, parts: Sequence[str] = ("test", "dev")) -> LabelledTexts:
-    """Sentences of restaurant reviews (Li, Jia, He and Liang 2018), each once, negative (0) or positive (1)."""
+    """Return distinct sentences of restaurant reviews, negative (0) or positive (1)."""
     result: dict[str, int] = {}
     for part in parts:
         for label in (0, 1):
-            path = folder / "yelp_sentences" / f"style_sentiment.{part}.{label}.gz"
-            try:
-                lines = gzip.decompress(path.read_bytes()).decode("utf-8").split("\n")
-            except OSError as error:
-                raise StorageError.of("read", path, error) from None
-            for line in lines:
+            for line in _lines(folder / "yelp_sentences" / f"style_sentiment.{part}.{label}.gz"):
                 if text := " ".join(line.split()):
                     result.setdefault(text, label)
-    return LabelledTexts(tuple(result), np.array(list(result.values())))
+    return LabelledTexts.of(result.items())
 
 
 def _lines(path: Path) -> list[str]:
+    text = _text(path).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return text.split("\n")  # not splitlines: a sentence may hold U+0085
+
+
+def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig").split("\n")  # not splitlines: a sentence may hold U+0085
+        content = path.read_bytes()
     except OSError as error:
         raise StorageError.of("read", path, error) from None
+    return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
 
 
-def _tab_separated(path: Path) -> LabelledTexts:
-    lines = _lines(path)
-    rows = [line.rpartition("\t") for line in lines if line.strip()]
-    if any(label.strip() not in ("0", "1") for _, _, label in rows):
-        raise DataError(f"{path.name}: expected a sentence, a tab and 0 or 1 on each line")
-    return LabelledTexts(tuple(text.strip() for text, _, _ in rows), np.array([int(label) for _, _, label in rows]))
+# -- training and test parts -------------------------------------------------------------------------------------
+
+
+def from_hub(name: str) -> TrainAndTest:
+    """Return the whole of a set of `HUB_NAMES` from the Hugging Face hub (``pip install datasets``)."""
+    dataset = extra("datasets", "dev", "a data set of the hub").load_dataset(HUB_NAMES[name])
+    train, test = (
+        LabelledTexts(tuple(dataset[split]["text"]), np.array(dataset[split]["label"], dtype=np.intp))
+        for split in ("train", "test")
+    )
+    return train, test
+
+
+def yelp_polarity(train: Path) -> TrainAndTest:
+    """Return Yelp's reviews with a polarity (Zhang, Zhao and LeCun 2015) from ``train.csv`` and ``test.csv`` beside it.
+
+    Each row has a class (1: negative, 2: positive) and a review, without a header.
+    """
+    parts = []
+    for path in (train, train.with_name("test.csv")):
+        rows = list(csv.reader(_text(path).splitlines(keepends=True)))
+        if not rows or any(len(row) != 2 or row[0] not in ("1", "2") for row in rows):
+            raise DataError(f"{path.name}: expected a class, 1 or 2, and a review in each row, and no header")
+        parts.append(LabelledTexts.of((text.replace("\\n", " "), int(label) - 1) for label, text in rows))
+    return parts[0], parts[1]
+
+
+def ag_news(data: Path, train: Path | None = None) -> TrainAndTest:
+    """Return the training and test rows of AG's news topics, without training rows that are also test rows.
+
+    Args:
+        data: folder that holds ``ag_news``.
+        train: a file with class, title and description; None: the files in the folder.
+    """
+    folder = data / "ag_news"
+    test = list(_ag_news_rows(folder / "test.csv"))
+    tested = [f"{title} {description}" for _, title, description in test]
+    if train is None and (folder / "train.csv").exists():
+        train = folder / "train.csv"
+    if train is not None:
+        rows = [(f"{title} {text}", label) for label, title, text in _ag_news_rows(train)]
+    else:
+        rows = list(_ag_news_samples(folder))
+    kept = without_overlap(rows, [*tested, *(description for _, _, description in test)])
+    return LabelledTexts.of(kept), LabelledTexts.of(zip(tested, (label for label, _, _ in test), strict=True))
+
+
+def without_overlap(train: Iterable[tuple[str, int]], tested: Iterable[str]) -> list[tuple[str, int]]:
+    """Return the rows whose sequence of words is not that in any test text."""
+
+    def words(text: str) -> str:
+        return " ".join(fold(piece) for piece in pieces(text) if kind_of(piece) is Kind.WORD)
+
+    known = set(map(words, tested))
+    return [row for row in train if words(row[0]) not in known]
+
+
+def _ag_news_rows(path: Path) -> Iterator[tuple[int, str, str]]:
+    for row in csv.reader(_text(path).splitlines(keepends=True)):
+        if len(row) != 3 or row[0] not in ("1", "2", "3", "4"):
+            raise DataError(f"{path.name}: expected a class from 1 to 4, a title and a description in each row")
+        yield int(row[0]) - 1, row[1], row[2]
+
+
+def _ag_news_samples(folder: Path) -> Iterator[tuple[str, int]]:
+    import pyarrow.parquet as pq
+
+    for line in _text(folder / "alps_train_subset_10k_desc_only.tsv.gz").split("\n"):
+        if line.strip():
+            text, _, name = line.rpartition("\t")
+            yield text, AG_NEWS_CLASSES.index(name.strip())
+    for part in ("train", "validation"):
+        table = pq.read_table(folder / f"chimera_hf_train_sample_{part}.parquet", columns=["text", "label"])
+        yield from zip(table["text"].to_pylist(), table["label"].to_pylist(), strict=True)
+
+
+# -- reviews and long texts ----------------------------------------------------------------------------------------
+
+
+def imdb_reviews(data: Path) -> Iterator[Review]:
+    """Yield all labelled reviews in the order of the archive; train and test part are about different films."""
+    archive = _first(data, IMDB_ARCHIVES, "aclImdb_v1.tar.gz from https://ai.stanford.edu/~amaas/data/sentiment/")
+    with tarfile.open(archive) as file:
+        for member in file:
+            match = _REVIEW.fullmatch(member.name)
+            content = file.extractfile(member) if match else None
+            if match and content is not None:
+                text = html.unescape(_BREAK.sub(" ", content.read().decode("utf-8")))
+                yield Review(text, match[2] == "pos", match[1] == "train")
+
+
+def imdb_users(data: Path) -> Iterator[Document]:
+    """Yield the IMDb reviews as documents of made-up users, one review per user (the archive names no authors)."""
+    for place, review in enumerate(imdb_reviews(data)):
+        yield Document(review.text, user=str(place))
+
+
+def wikitext_users(data: Path) -> Iterator[Document]:
+    """Yield the paragraphs of WikiText-2 (Merity et al. 2017) without headings, as documents of made-up users."""
+    path = _first(data, WIKITEXT, "WikiText-2 from the Hugging Face hub (Salesforce/wikitext)")
+    open_text = partial(lzma.open, mode="rt") if path.suffix == ".xz" else open
+    with open_text(path, encoding="utf-8") as lines:
+        for place, line in enumerate(lines):
+            text = line.strip().replace("<unk>", " ")
+            if text and text[0] not in '="':
+                yield Document(text, user=str(place))
+
+
+def text8_users(data: Path) -> Iterator[Document]:
+    """Yield text8, the first 10^8 characters of a cleaned Wikipedia (Mahoney 2011), with 1,000 words per made-up user.
+
+    ``data`` is the file, its zip or gzip, a beginning of it, or the folder that holds it.
+    """
+    path = data if data.is_file() else _first(data, TEXT8, "text8.zip from http://mattmahoney.net/dc/textdata.html")
+    words = _words(path)
+    user = 0
+    while piece := list(islice(words, 1000)):
+        yield Document(" ".join(piece), user=str(user))
+        user += 1
+
+
+def _words(path: Path) -> Iterator[str]:
+    """Yield words without holding the file; a word may lie across two blocks."""
+    rest = ""
+    for block in _blocks(path):
+        *whole, rest = (rest + block).split(" ")
+        yield from filter(None, whole)
+    yield from filter(None, rest.split())
+
+
+def _blocks(path: Path, size: int = 1 << 20) -> Iterator[str]:
+    if path.suffix != ".zip":
+        with gzip.open(path, "rt", encoding="ascii") if path.suffix == ".gz" else path.open(encoding="ascii") as stream:
+            yield from iter(lambda: stream.read(size), "")
+        return
+    with zipfile.ZipFile(path) as archive, archive.open("text8") as stream:
+        yield from (block.decode("ascii") for block in iter(lambda: stream.read(size), b""))
+
+
+def _first(data: Path, names: tuple[str, ...], source: str) -> Path:
+    """Return the first of these files in a folder."""
+    result = next((data / name for name in names if (data / name).exists()), None)
+    if result is None:
+        raise DataError(f"expected one of {', '.join(names)} in {str(data)!r}: get {source} and name its folder")
+    return result

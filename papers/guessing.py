@@ -1,24 +1,23 @@
-"""Mechanisms side by side at equal *measured* indistinguishability, not at equal epsilon.
+"""Mechanisms compared at equal *measured* indistinguishability instead of equal epsilon.
 
-Two mechanisms with the same epsilon keep the same promise and hide words very differently: the promise is an upper
-bound, and one of them may stay far below it. What is compared here is what an attacker gets. They know the mechanism,
-the vocabulary and how frequent words are; they see the output x and name the input they hold most likely. Their rate of
-success is G of `dptext.privacy.guarantee`, with pi the public frequencies (1 / rank where none are given). No
-attacker of one word does better, G means the same whatever the metric, and it has a floor that nothing can hide: the
-guess without any output. It is an average over words, so it is no guarantee for each of them: the promise is.
+Two mechanisms with the same epsilon have the same guarantee and may hide words very differently: the guarantee is an
+upper bound, and one of them may stay far below it. Here the attack success is compared. The attacker knows the
+mechanism, the vocabulary and the word frequencies, sees the output x and names the most likely input. The success is G
+of `dptext.privacy.guarantee`, with pi the public frequencies (1 / rank by default). No attacker of single words does
+better, G has the same meaning in every metric, and its floor is the guess without any output. It is an average over
+words, so it is no guarantee for each of them.
 
-**From draws.** Words are drawn in proportion to pi (one at random in each of n equal steps of the frequencies), and an
-output of each. An attacker who learns their guesses on one half and is tried on the other cannot beat G in
-expectation; the largest cells of the joint histogram of all draws sum to at least G in expectation, since a maximum is
-convex. Each is within sqrt(ln(2 / error) / 2n) of its expectation (Hoeffding; McDiarmid: one draw moves the second by
-1 / n). Between them lies G, with probability 1 - error; the middle is named as its estimate. Draws say little where
-outputs are many: n should be many times the vocabulary.
+**From draws.** Words are drawn in proportion to pi (one at random in each of n equal steps of the frequencies), with an
+output each. An attacker who learns guesses on one half and is tested on the other cannot beat G in expectation; the
+largest cells of the joint histogram of all draws sum to at least G in expectation, since a maximum is convex. Each is
+within sqrt(ln(2 / error) / 2n) of its expectation (Hoeffding; McDiarmid: one draw moves the second by 1 / n). G is
+between them with probability 1 - error. Draws say little for many outputs: n should be many times the vocabulary.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,23 +38,21 @@ from dptext.calibration.reidentification import DIGITS, UnreachableError, crossi
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import best_guesses, rounded_down
 from dptext.privacy.randomness import RandomBits
-from dptext.validation import check_int
 from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism
 
-GUESS_TARGETS = (0.25, 0.5, 0.75)
 _ERROR = 0.05
 
 
 @dataclass(frozen=True)
 class Guess:
-    """How often the best attacker names the input.
+    """Success of the best attacker.
 
     Attributes:
         rate: G, exactly or the middle of ``low`` and ``high``.
-        low, high: G lies between them with probability at least 95%.
-        blind: what they get without the output.
-        draws: how many draws it took; None: exact.
+        low, high: bounds of G with probability at least 95%.
+        blind: success without the output.
+        draws: number of draws; None if the result is exact.
     """
 
     rate: float
@@ -67,15 +64,14 @@ class Guess:
 
 @dataclass(frozen=True)
 class Compared:
-    """A mechanism at the epsilon at which the best attacker has a given success.
+    """A mechanism at the epsilon with a given attack success.
 
     Attributes:
         mechanism: its name.
         epsilon: four digits, rounded towards more privacy.
-        guess: what the attacker gets there.
+        guess: the attack success there.
         keep: how often a word of running text stays.
-        distance: mean distance between word and output, in the metric that epsilon counts.
-        keep_error, distance_error: half the width of 95% intervals (normal approximation); 0 where exact.
+        distance: mean distance between word and output, in the metric of epsilon.
     """
 
     mechanism: str
@@ -83,23 +79,15 @@ class Compared:
     guess: Guess
     keep: float
     distance: float
-    keep_error: float = 0.0
-    distance_error: float = 0.0
 
 
 def guess_rate(
     mechanism: WordMechanism, *, weights: npt.ArrayLike | None = None, draws: int = 200_000, seed: int | None = None
 ) -> Guess:
-    """The success of the best attacker who guesses a word from its output.
+    """Return the success of the best attacker who guesses a word from its output.
 
-    Exact for mechanisms with ``distributions``; the work grows with the square of the vocabulary, so use a small one
-    (``limit=1000``). From draws for the others.
-
-    Args:
-        mechanism: a word mechanism.
-        weights: (V,) public frequencies; None: 1 / rank.
-        draws: draws in all.
-        seed: of the draws.
+    It is exact for mechanisms with ``distributions`` (the work grows with the square of the vocabulary, so use
+    ``limit=1000``), and comes from draws for others. ``weights`` are (V,) public frequencies; None: 1 / rank.
 
     >>> from dptext import TEM, load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -111,104 +99,84 @@ def guess_rate(
     distributions = distributions_of(mechanism)
     blind = float(prior.max())
     if distributions is not None:
-        rate = best_guesses(_blocks(mechanism, distributions), prior).rate
+        words, size = mechanism.vectors.words, batch_for(len(prior))
+        blocks = (distributions(list(words[start : start + size])) for start in range(0, len(words), size))
+        rate = best_guesses(blocks, prior).rate
         return Guess(rate, rate, rate, blind, None)
-    draws = check_int("draws", draws, minimum=100)
     half = draws // 2
     bits = RandomBits(seed)
-    inputs = np.concatenate([_in_proportion(prior, half, bits) for _ in range(2)])
+    inputs = np.concatenate([_sample(prior, half, bits) for _ in range(2)])
     outputs = mechanism.sample_rows(inputs, bits)
-    named = _guesses(inputs[:half], outputs[:half], prior.size)
-    hits = float((named[outputs[half:]] == inputs[half:]).mean())
-    cells = _largest_cells(inputs, outputs, prior.size)
-    low = hits - math.sqrt(math.log(2 / _ERROR) / (2 * half))
-    high = cells + math.sqrt(math.log(2 / _ERROR) / (4 * half))
-    low, high = max(low, blind), min(high, 1.0)
+    guesses = _guesses(inputs[:half], outputs[:half], prior.size)
+    hits = float((guesses[outputs[half:]] == inputs[half:]).mean())
+    low = max(hits - math.sqrt(math.log(2 / _ERROR) / (2 * half)), blind)
+    high = min(_largest_cells(inputs, outputs, prior.size) + math.sqrt(math.log(2 / _ERROR) / (4 * half)), 1.0)
     return Guess((low + high) / 2, low, high, blind, 2 * half)
 
 
 def compare(
     vectors: WordVectors,
-    mechanisms: Mapping[str, Callable[..., WordMechanism]] | Sequence[str] = ("tem", "madlib"),
+    mechanisms: Sequence[str | Callable[..., WordMechanism]] = ("tem", "madlib"),
     *,
-    targets: Sequence[float] = GUESS_TARGETS,
+    targets: Sequence[float] = (0.25, 0.5, 0.75),
     weights: npt.ArrayLike | None = None,
     draws: int = 200_000,
     seed: int | None = None,
 ) -> list[Compared]:
-    """Mechanisms at the epsilons at which the best attacker has the same success, and what they are good for there.
+    """Return mechanisms at the epsilons with equal attack success, and their utility there.
 
     Args:
-        vectors: public word vectors of a few thousand words at most; the mechanisms are built on these.
+        vectors: public word vectors of a few thousand words at most.
         mechanisms: names, or builders (vectors, epsilon=...).
-        targets: rates of success, each above the blind guess.
+        targets: attack success, above that of the blind guess.
         weights, draws, seed: see `guess_rate`.
-
-    Raises:
-        ParameterError: a target that is not above the blind guess and below 1, or out of a mechanism's reach.
     """
     prior = check_weights(weights, len(vectors))
-    for target in targets:
-        if not prior.max() < target < 1:
-            raise ParameterError(
-                f"a rate of success must lie between the blind guess, {prior.max():.3g}, and 1, got {target:g}"
-            )
-    builders = list(mechanisms.values()) if isinstance(mechanisms, Mapping) else list(mechanisms)
-    seed = fresh_seed() if seed is None else seed
-    return [
-        _at(Family(vectors, builder), target, prior, draws=draws, seed=seed)
-        for target in targets
-        for builder in builders
-    ]
+    if any(not prior.max() < target < 1 for target in targets):
+        raise ParameterError(f"targets must be between the blind guess, {prior.max():.3g}, and 1, got {targets}")
+    options: dict[str, Any] = {"draws": draws, "seed": fresh_seed() if seed is None else seed}
+    families = [Family(vectors, mechanism) for mechanism in mechanisms]
+    return [_at_success(family, target, prior, **options) for target in targets for family in families]
 
 
-def _at(family: Family, target: float, prior: Floats, *, draws: int, seed: int) -> Compared:
+def _at_success(family: Family, target: float, prior: Floats, *, draws: int, seed: int) -> Compared:
     start = family.start()
-    exact = distributions_of(family(start)) is not None
+    is_exact = distributions_of(family(start)) is not None
 
-    def excess(epsilon: float) -> float:
-        return log_odds(guess_rate(family(epsilon), weights=prior, draws=draws, seed=seed).rate) - log_odds(target)
+    def guess_at(epsilon: float) -> Guess:
+        return guess_rate(family(epsilon), weights=prior, draws=draws, seed=seed)
 
     try:
-        tolerance = EXACT_TOLERANCE if exact else SAMPLED_TOLERANCE
+        tolerance = EXACT_TOLERANCE if is_exact else SAMPLED_TOLERANCE
+        excess = lambda epsilon: log_odds(guess_at(epsilon).rate) - log_odds(target)  # noqa: E731
         epsilon = rounded_down(crossing(excess, start=start, tolerance=tolerance), DIGITS)
-    except UnreachableError as end:
-        there = guess_rate(family(end.epsilon), weights=prior, draws=draws, seed=seed).rate
+    except UnreachableError as error:
         raise ParameterError(
-            f"no epsilon of {family.name} lets the best attacker guess {target:g}: at {end.epsilon:.3g} they guess "
-            f"{there:.3g}"
+            f"no epsilon of {family.name} gives the success {target:g}: at {error.epsilon:.3g} it is "
+            f"{guess_at(error.epsilon).rate:.3g}"
         ) from None
-    mechanism = family(epsilon)
-    guess = guess_rate(mechanism, weights=prior, draws=draws, seed=seed)
-    if exact:
+    mechanism, guess = family(epsilon), guess_at(epsilon)
+    if is_exact:
         result = deniability(mechanism, weights=prior, rows=prior.size)
         return Compared(family.name, epsilon, guess, result.mean("keep"), result.mean("distance"))
-    (keep, keep_error), (distance, distance_error) = _sampled_utility(mechanism, prior, draws, seed)
-    return Compared(family.name, epsilon, guess, keep, distance, keep_error, distance_error)
+    return Compared(family.name, epsilon, guess, *_sampled_utility(mechanism, prior, draws, seed))
 
 
-def _sampled_utility(mechanism: WordMechanism, prior: Floats, draws: int, seed: int) -> list[tuple[float, float]]:
-    """(mean, error) of staying and of the distance moved, from words drawn as they occur."""
+def _sampled_utility(mechanism: WordMechanism, prior: Floats, draws: int, seed: int) -> tuple[float, float]:
+    """Return the keep rate and the mean distance of words that are drawn by frequency."""
     bits = RandomBits(seed)
-    inputs = _in_proportion(prior, draws, bits)
+    inputs = _sample(prior, draws, bits)
     outputs = mechanism.sample_rows(inputs, bits)
     order = np.argsort(inputs, kind="stable")
     rows, starts = np.unique(inputs[order], return_index=True)
-    moved, table = np.empty(draws), mechanism.distance_table()
+    distances, table = np.empty(draws), mechanism.distance_table()
     for row, places in zip(rows, np.split(order, starts[1:]), strict=True):
-        moved[places] = distances_from(table, np.array([row]))[0, outputs[places]]
-    stays = (inputs == outputs).astype(np.float64)
-    return [(float(stay.mean()), 1.96 * float(stay.std()) / math.sqrt(draws)) for stay in (stays, moved)]
+        distances[places] = distances_from(table, np.array([row]))[0, outputs[places]]
+    return float((inputs == outputs).mean()), float(distances.mean())
 
 
-def _blocks(mechanism: WordMechanism, distributions: Callable[[list[str]], Floats]) -> Iterator[Floats]:
-    words = mechanism.vectors.words
-    at_a_time = batch_for(len(words))
-    for start in range(0, len(words), at_a_time):
-        yield distributions(list(words[start : start + at_a_time]))
-
-
-def _in_proportion(prior: Floats, draws: int, bits: RandomBits) -> Rows:
+def _sample(prior: Floats, draws: int, bits: RandomBits) -> Rows:
+    """Draw words in proportion to their frequency."""
     edges = np.cumsum(prior)
     steps = (np.arange(draws) + bits.uniform(draws)) / draws * edges[-1]
     inputs: Rows = np.searchsorted(edges, np.minimum(steps, edges[-1]), side="left")
@@ -216,22 +184,22 @@ def _in_proportion(prior: Floats, draws: int, bits: RandomBits) -> Rows:
 
 
 def _joint(inputs: Rows, outputs: Rows, size: int) -> tuple[Rows, Rows, Any]:
-    """(input, output, count) of the pairs that occurred, so that a small vocabulary squared need not fit."""
+    """Return (inputs, outputs, counts) of the pairs that occurred."""
     pairs, counts = np.unique(inputs * size + outputs, return_counts=True)
     return pairs // size, pairs % size, counts
 
 
 def _guesses(inputs: Rows, outputs: Rows, size: int) -> Rows:
-    """(V,) the input that most often gave each output; an output never seen stands for itself."""
-    values, out, counts = _joint(inputs, outputs, size)
-    order = np.argsort(counts, kind="stable")  # the largest last, so that it stays
-    named = np.arange(size)
-    named[out[order]] = values[order]
-    return named
+    """Return the (V,) most frequent input of each output; the output itself if it did not occur."""
+    sources, results, counts = _joint(inputs, outputs, size)
+    order = np.argsort(counts, kind="stable")  # the largest is last and stays
+    guesses = np.arange(size)
+    guesses[results[order]] = sources[order]
+    return guesses
 
 
 def _largest_cells(inputs: Rows, outputs: Rows, size: int) -> float:
-    _, out, counts = _joint(inputs, outputs, size)
+    _, results, counts = _joint(inputs, outputs, size)
     largest = np.zeros(size)
-    np.maximum.at(largest, out, counts)
+    np.maximum.at(largest, results, counts)
     return float(largest.sum() / inputs.size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,44 @@ import numpy.typing as npt
 from papers.sweeps import Row, read_sweep
 
 from dptext.errors import DataError, extra
+from dptext.evaluation.utility import Fairness
 from dptext.intervals import Estimate, mean_over_runs
 
 
 def parse_options(
-    parser: argparse.ArgumentParser, arguments: Sequence[str] | None, folder: Path, *, part: str = ""
+    description: str,
+    folder: Path,
+    arguments: Sequence[str] | None,
+    *,
+    part: str = "",
+    parts: Sequence[str] = (),
+    **more: Mapping[str, Any],
 ) -> argparse.Namespace:
-    """Parse arguments; add ``out`` and ``readme`` (None for ``--quick`` and for a chosen ``--out``).
+    """Parse the options of all experiments, and further ones by their names; create the folder ``out``.
 
-    ``part`` is added to the name of ``out`` where one folder has several experiments.
+    The result also has ``readme``: None for ``--quick`` and for a chosen ``--out``.
+
+    Args:
+        description: for ``--help``.
+        folder: of the experiment; it has README.md and the results.
+        arguments: None: those of the command line.
+        part: added to the name of ``out`` where one folder has several experiments.
+        parts: choices of ``--parts``; empty: no such option.
+        more: keywords of `argparse.ArgumentParser.add_argument` by the name of the option.
     """
-    parser.add_argument("--out", type=Path, default=None)
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the data sets")
+    parser.add_argument("--quick", action="store_true", help="a small version that checks whether everything runs")
+    parser.add_argument("--report", action="store_true", help="only tables and figures, from the existing rows")
+    parser.add_argument("--out", type=Path, help="folder of the results")
+    if parts:
+        parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
+    for name, keywords in more.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", **keywords)
     options = parser.parse_args(arguments)
     options.readme = folder / "README.md" if options.out is None and not options.quick else None
     options.out = options.out or folder / "-".join(filter(None, ("quick" if options.quick else "results", part)))
+    options.out.mkdir(parents=True, exist_ok=True)
     return options
 
 
@@ -37,6 +62,30 @@ def torch_device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+# -- numbers of a row ------------------------------------------------------------------------------------------
+
+
+def estimate_numbers(name: str, estimate: Estimate, blind: float | None = None) -> dict[str, float]:
+    """Return an estimate, its interval and the score of a blind guess as numbers of a row."""
+    result = {name: estimate.value, f"{name} low": estimate.low, f"{name} high": estimate.high}
+    return result if blind is None else result | {f"{name} blind": blind}
+
+
+def group_numbers(attribute: str, fairness: Fairness) -> dict[str, float]:
+    """Return the accuracy of the task in each group and the gap of each pair, the later group minus the earlier."""
+    numbers: dict[str, float] = {}
+    for group in fairness.groups:
+        numbers |= estimate_numbers(f"{attribute} {group.group}", group.score, group.baseline)
+    gaps = {(entry.better, entry.worse): entry.gap for entry in fairness.gaps}
+    for first, second in combinations([group.group for group in fairness.groups], 2):
+        gap = gaps.get((second, first))
+        if gap is None:
+            other = gaps[first, second]
+            gap = Estimate(0.0 - other.value, 0.0 - other.high, 0.0 - other.low, other.count, other.of)
+        numbers |= estimate_numbers(f"{attribute} gap {second} less {first}", gap)
+    return numbers
 
 
 # -- rows ------------------------------------------------------------------------------------------------------
@@ -107,7 +156,7 @@ def stored(numbers: Mapping[str, float], name: str) -> Estimate:
     return Estimate(numbers[name], low, high, 0, "")
 
 
-def by_settings(rows: Iterable[Row]) -> Iterator[tuple[Mapping[str, Any], list[Row]]]:
+def group_by_settings(rows: Iterable[Row]) -> Iterator[tuple[Mapping[str, Any], list[Row]]]:
     """Yield each setting with the rows of all its seeds."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
@@ -155,10 +204,14 @@ def seeds_of(runs: Sequence[Row]) -> str:
     return "" if len(runs) >= 5 else " (one seed)" if len(runs) == 1 else f" ({len(runs)} seeds)"
 
 
+def stored_interval(numbers: Mapping[str, float], name: str) -> str:
+    return interval(stored(numbers, name))
+
+
 def above(numbers: Mapping[str, float], name: str, chance: float | None = None) -> str:
     """Return a stored number with its interval, in bold if the interval is above chance."""
     chance = numbers[f"{name} blind"] if chance is None else chance
-    text = interval(stored(numbers, name))
+    text = stored_interval(numbers, name)
     return f"**{text}**" if numbers[f"{name} low"] > chance else text
 
 
@@ -184,6 +237,13 @@ def join_sections(sections: Iterable[str]) -> str:
 def duration(cells: int, seconds: float) -> str:
     time = f"{seconds / 3600:.1f} hours" if seconds >= 3600 * 3 else f"{seconds / 60:.0f} minutes"
     return f"{cells:,} cells took {time} of a core that was shared with other work."
+
+
+def write_tables(path: Path, sections: Iterable[str], *, readme: Path | None, start: str, end: str) -> None:
+    """Write sections to a file, and between two marks of a README."""
+    text = join_sections(sections)
+    path.write_text(text, encoding="utf-8")
+    write_between(readme, start, end, text)
 
 
 def write_between(readme: Path | None, start: str, end: str, text: str) -> None:

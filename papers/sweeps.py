@@ -21,13 +21,10 @@ import hashlib
 import inspect
 import json
 import math
-import multiprocessing
 import os
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -40,25 +37,27 @@ from threadpoolctl import threadpool_limits
 
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.io.atomic import lock
-from dptext.processes import begin_worker
 from dptext.validation import check_float
 
-Setting: TypeAlias = str | int | float | bool | None
-Settings: TypeAlias = Mapping[str, Setting]
+Settings: TypeAlias = Mapping[str, str | int | float | bool | None]
 Measure: TypeAlias = Callable[[Mapping[str, Any], int], Mapping[str, float]]
 
 _FORMAT = 1
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
 class Row:
-    """The numbers of one setting and seed, and the seconds that they took."""
+    """The numbers of one setting and seed, and their running time in seconds."""
 
     settings: Settings
     seed: int
     numbers: Mapping[str, float]
     seconds: float
+
+    @property
+    def key(self) -> str:
+        return _key(self.settings, self.seed)
 
 
 @dataclass(frozen=True)
@@ -86,30 +85,30 @@ def sweep(
     path: Path,
     name: str,
     constants: Mapping[str, Any] | None = None,
-    packages: Sequence[str] = (),
-    processes: int = 1,
 ) -> Sweep:
     """Measure every setting with every seed that the file lacks, and return all these rows in their order.
 
     Args:
-        measure: (settings, seed) -> finite numbers by name; with several processes, a function of a module.
+        measure: (settings, seed) -> finite numbers by name.
         settings: distinct, with the same names; values are text, finite numbers, truth values or None.
         seeds: distinct integers.
         path: of the file (``.jsonl``).
         name: of the experiment.
         constants: everything else that determines the numbers.
-        packages: further packages whose versions must stay the same ("scikit-learn").
-        processes: number of cells at a time.
     """
-    cells = [(plain_values("settings", setting), int(seed)) for setting in settings for seed in _as_list(seeds)]
+    seeds = list(seeds)
+    if any(isinstance(seed, bool) or not isinstance(seed, int | np.integer) for seed in seeds):
+        raise ParameterError("seeds must be integers")
+    cells = [(_plain("settings", setting), int(seed)) for setting in settings for seed in seeds]
     if len({_key(*cell) for cell in cells}) < len(cells) or len({frozenset(setting) for setting, _ in cells}) != 1:
         raise ParameterError("settings and seeds must be distinct, not empty, and all settings have the same names")
-    with SweepFile(path, describe(measure, name, constants or {}, packages)) as file:
-        missing = [cell for cell in cells if _key(*cell) not in file.rows]
-        for done, row in enumerate(_measure_all(measure, missing, processes), len(cells) - len(missing) + 1):
-            file.add(row)
-            shown = ", ".join(f"{key} {value}" for key, value in row.settings.items() if value is not None)
-            print(f"{done} of {len(cells)}: {shown}, seed {row.seed}, {row.seconds:.0f} s", flush=True)
+    with _SweepFile(path, _describe(measure, name, constants or {})) as file:
+        for place, cell in enumerate(cells, 1):
+            if _key(*cell) not in file.rows:
+                row = _measure(measure, *cell)
+                file.add(row)
+                values = ", ".join(f"{key} {value}" for key, value in row.settings.items() if value is not None)
+                print(f"{place} of {len(cells)}: {values}, seed {row.seed}, {row.seconds:.0f} s", flush=True)
         return Sweep(tuple(file.rows[_key(*cell)] for cell in cells), file.experiment)
 
 
@@ -124,37 +123,7 @@ def read_sweep(path: Path) -> Sweep:
     return Sweep(tuple(_parse(lines, path).values()), _header(lines[0], path))
 
 
-# -- cells -----------------------------------------------------------------------------------------------------
-
-
-def _measure_all(measure: Measure, cells: Sequence[tuple[Any, int]], processes: int) -> Iterator[Row]:
-    if processes == 1 or len(cells) < 2:
-        yield from (_measure(measure, *cell) for cell in cells)
-        return
-    spawn = multiprocessing.get_context("spawn")  # a forked process would share locks that threads of this one hold
-    pool = ProcessPoolExecutor(min(processes, len(cells)), mp_context=spawn, initializer=_begin_worker)
-    try:
-        for future in as_completed([pool.submit(_measure, measure, *cell) for cell in cells]):
-            yield future.result()
-    except BrokenProcessPool:
-        raise StorageError(
-            "a worker process died; finished rows are kept. Use fewer processes if memory ran out. A script with "
-            "several processes needs the line: if __name__ == '__main__':"
-        ) from None
-    except BaseException:  # a cell may take hours, too long to wait for
-        for process in list((getattr(pool, "_processes", None) or {}).values()):
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _begin_worker() -> None:
-    begin_worker(1)
-    os.environ.update(dict.fromkeys(_THREADS, "1"))  # for libraries that are loaded from now on
-
-
-def _measure(measure: Measure, settings: dict[str, Setting], seed: int) -> Row:
+def _measure(measure: Measure, settings: Settings, seed: int) -> Row:
     start = time.perf_counter()
     with threadpool_limits(limits=1):
         numbers = measure(dict(settings), seed)
@@ -164,14 +133,7 @@ def _measure(measure: Measure, settings: dict[str, Setting], seed: int) -> Row:
     return Row(settings, seed, checked, round(time.perf_counter() - start, 3))
 
 
-def _as_list(seeds: Iterable[Any]) -> list[Any]:
-    values = list(seeds)
-    if any(isinstance(seed, bool) or not isinstance(seed, int | np.integer) for seed in values):
-        raise ParameterError("seeds must be integers")
-    return values
-
-
-def plain_values(name: str, settings: Mapping[str, Any]) -> dict[str, Setting]:
+def _plain(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings or constants as JSON values; raise `ParameterError` for any other value."""
     plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in settings.items()}
     for key, value in plain.items():
@@ -188,7 +150,7 @@ def _key(settings: Settings, seed: int) -> str:
 # -- the file --------------------------------------------------------------------------------------------------
 
 
-def describe(measure: Measure, name: str, constants: Mapping[str, Any], packages: Sequence[str]) -> dict[str, Any]:
+def _describe(measure: Measure, name: str, constants: Mapping[str, Any]) -> dict[str, Any]:
     """Return the header of an experiment: name, constants, function, digest of its code, versions."""
     function: Any = measure
     while isinstance(function, partial):
@@ -196,22 +158,21 @@ def describe(measure: Measure, name: str, constants: Mapping[str, Any], packages
     function = getattr(function, "__func__", function)
     source = ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function))))  # without comments and layout
     software = {}
-    for package in ("dptext", *packages):
+    for package in ("dptext", "numpy", "scikit-learn", "torch"):
         try:
             software[package] = version(package)
-        except PackageNotFoundError:
-            if package != "dptext":  # which may run from its source
-                raise ParameterError(f"packages: {package!r} is not installed") from None
+        except PackageNotFoundError:  # dptext may run from its source
+            continue
     return {
         "experiment": name,
-        "constants": plain_values("constants", constants),
+        "constants": _plain("constants", constants),
         "function": function.__qualname__,
         "code": hashlib.sha256(source.encode()).hexdigest(),
         "software": software,
     }
 
 
-class SweepFile:
+class _SweepFile:
     """The rows of one experiment, open for more; a context manager.
 
     Raises `RefusedError` for the file of another experiment, `DataError` for a damaged line, and `StorageError` if the
@@ -247,7 +208,7 @@ class SweepFile:
         """Append a row and force it to the disk."""
         fields = {"settings": dict(row.settings), "seed": row.seed, "seconds": row.seconds}
         self._append({"of": self._digest, **fields, "numbers": dict(row.numbers)})
-        self.rows[_key(row.settings, row.seed)] = row
+        self.rows[row.key] = row
 
     def _append(self, entry: Mapping[str, Any]) -> None:
         try:
@@ -273,11 +234,11 @@ def _parse(lines: Sequence[bytes], path: Path) -> dict[str, Row]:
             numbers = {name: float(value) for name, value in entry["numbers"].items()}
             row = Row(dict(entry["settings"]), int(entry["seed"]), numbers, float(entry["seconds"]))
             is_foreign = entry["of"] != digest
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        except _DAMAGED:
             raise DataError(f"{path.name}: line {number} is damaged: delete it to measure its cell again") from None
         if is_foreign:
             raise DataError(f"{path.name}: line {number} is a row of another experiment: delete it")
-        rows[_key(row.settings, row.seed)] = row
+        rows[row.key] = row
     return rows
 
 
@@ -287,18 +248,21 @@ def _header(line: bytes, path: Path) -> dict[str, Any]:
         digest = entry.pop("digest")
         if entry.pop("sweep") == _FORMAT and _digest(entry) == digest:
             return {**entry, "digest": digest}
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+    except _DAMAGED:
         pass
     raise _not_a_sweep(path)
 
 
 def _differences(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+    """Return the names of the entries of two headers that differ."""
     names = []
-    for key in dict.fromkeys((*current, *stored.keys() - {"digest"})):
-        one, other = stored.get(key), current.get(key)
-        if isinstance(one, dict) and isinstance(other, dict):
-            names += [f"{key}.{name}" for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name)]
-        elif one != other:
+    for key, value in current.items():
+        other = stored.get(key)
+        if isinstance(value, dict) and isinstance(other, dict):
+            names += [
+                f"{key}.{name}" for name in sorted(value.keys() | other.keys()) if value.get(name) != other.get(name)
+            ]
+        elif value != other:
             names.append(key)
     return names
 
@@ -309,7 +273,7 @@ def _digest(experiment: Mapping[str, Any]) -> str:
 
 def _complete_lines(data: bytes, path: Path) -> list[bytes]:
     lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
-    if not lines and not data.startswith(b'{"sweep": '[: len(data)]):  # a file of something else stays unchanged
+    if not lines and not data.startswith(b'{"sweep": '[: len(data)]):  # any other file stays unchanged
         raise _not_a_sweep(path)
     return lines
 

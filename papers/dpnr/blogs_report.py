@@ -3,22 +3,50 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from papers.blogs_posts import TASKS
-from papers.dpnr.blogs_cells import AS_SENT, DPNR, NARROW, NONE, OURS, PUBLISHED, SCALAR, true_epsilon_of
-from papers.dpnr.blogs_figure import draw
-from papers.dpnr.blogs_printed import ACCURACY, FAIRNESS, RATIOS, printed_accuracy
-from papers.reports import above, duration, interval, join_sections, require_rows, signed, stored, table, write_between
+from papers.blogs import INDUSTRY, TASKS
+from papers.dpnr.printed import ACCURACY, FAIRNESS, RATIOS, printed_accuracy
+from papers.dpnr.servers import true_epsilon
+from papers.reports import (
+    above,
+    duration,
+    error_bars,
+    join_sections,
+    new_figure,
+    require_rows,
+    save_figure,
+    signed,
+    stored,
+    stored_interval,
+    table,
+    write_between,
+)
 from papers.sweeps import Row
 
 from papers import reports
 
 START, END = "<!-- blogs: written by papers.dpnr.blogs -->", "<!-- end of the blogs -->"
+NONE, NARROW = "no noise", "no noise, 16 axes"
+DPNR, SCALAR, AS_SENT = "DPNR", "DPNR, one scalar", "DPNR, one scalar, as sent"
+PUBLISHED = (DPNR, SCALAR, AS_SENT)
+PROVED = ("PrivUnit", "L2Laplace", "Gaussian")
+AXES = 16
 _ATTRIBUTES = ("gender", "age")
 _ATTACKERS = {"mlp": "MLP", "linear": "linear", "all posts": "all posts"}
-_ORDER = (NONE, NARROW, DPNR, SCALAR, AS_SENT, *OURS)
+_ORDER = (NONE, NARROW, DPNR, SCALAR, AS_SENT, *PROVED)
 _HEAD = ("", "words masked", "claimed epsilon", "true epsilon of a post")
+
+
+def width_of(mechanism: str, width: int) -> int:
+    """Return the dimension of a mechanism's input for vectors of a width."""
+    return width if mechanism in (NONE, *PUBLISHED) else min(AXES, width)
+
+
+def noise_of(mechanism: str) -> str:
+    return SCALAR if mechanism == AS_SENT else mechanism
 
 
 class Rows(reports.Rows):
@@ -32,7 +60,14 @@ class Rows(reports.Rows):
         return next(iter(self.select(mechanism=mechanism, epsilon=epsilon, mu=mu)), None)
 
     def true_epsilon(self, row: Row) -> float:
-        return true_epsilon_of(row.settings["mechanism"], row.settings["epsilon"], int(self.constants["width"]))
+        """Return the proved epsilon for any two posts; masked words do not reduce it."""
+        mechanism, epsilon = str(row.settings["mechanism"]), row.settings["epsilon"]
+        if epsilon is None:
+            return math.inf
+        return true_epsilon(noise_of(mechanism), float(epsilon), width_of(mechanism, int(self.constants["width"])))
+
+    def without_masks(self, mechanism: str) -> list[Row]:
+        return [row for row in self.rows if row.settings["mechanism"] == mechanism and not row.settings["mu"]]
 
     @property
     def attributes(self) -> list[str]:
@@ -101,7 +136,11 @@ def main_table(task: str, rows: Rows) -> str:
         gaps = [f"{printed[attribute][1] / 100:+.3f}" for attribute in attributes]
         lines.append([_printed_label(name), *[""] * (len(head) - 1 - len(gaps)), *gaps])
     for row in rows.rows:
-        line = [*_mechanism(rows, row), _spell(row, "task accuracy"), *([_printed(task, row)] if is_printed else [])]
+        line = [
+            *_mechanism(rows, row),
+            stored_interval(row.numbers, "task accuracy"),
+            *([_printed(task, row)] if is_printed else []),
+        ]
         line += [above(row.numbers, f"{attribute} mlp") for attribute in attributes]
         line += [f"{1 - row.numbers[f'{attribute} mlp']:.3f}" for attribute in attributes]
         lines.append([*line, *(signed(row.numbers, rows.widest_gap(attribute)) for attribute in attributes)])
@@ -121,7 +160,14 @@ def _accuracy_table(task: str, rows: Rows) -> str:
     lines = [[*line, f"{numbers['task macro-F1 blind']:.3f}"]]
     for row in rows.rows:
         printed = [_printed(task, row)] if is_printed else []
-        lines.append([*_mechanism(rows, row), _spell(row, "task accuracy"), *printed, _spell(row, "task macro-F1")])
+        lines.append(
+            [
+                *_mechanism(rows, row),
+                stored_interval(row.numbers, "task accuracy"),
+                *printed,
+                stored_interval(row.numbers, "task macro-F1"),
+            ]
+        )
     head = [*_HEAD, "accuracy", *(["printed"] if is_printed else []), "macro-F1"]
     return f"**Task** (logistic regression on received vectors):\n\n{table(head, lines)}"
 
@@ -224,5 +270,100 @@ def _place(row: Row) -> tuple[int, float, float]:
     return _ORDER.index(row.settings["mechanism"]), row.settings["mu"], row.settings["epsilon"] or 0.0
 
 
-def _spell(row: Row, name: str) -> str:
-    return interval(stored(row.numbers, name))
+# -- the figure ------------------------------------------------------------------------------------------------
+
+_STYLES: dict[str, dict[str, Any]] = {
+    DPNR: {"color": "0.55", "linestyle": "--", "marker": "v", "markersize": 6},
+    PROVED[0]: {"color": "black", "linestyle": "-", "marker": "o", "markersize": 5},
+    PROVED[1]: {"color": "black", "linestyle": "-", "marker": "s", "markersize": 5, "markerfacecolor": "white"},
+    PROVED[2]: {"color": "black", "linestyle": ":", "marker": "D", "markersize": 4.5, "markerfacecolor": "0.8"},
+}
+_OFFSETS = {DPNR: (7, -8), PROVED[0]: (7, -1), PROVED[1]: (5, -11), PROVED[2]: (-6, 4)}  # of the text at a point
+_MEASURES = {INDUSTRY: "macro-F1"}  # more than half are students: accuracy shows little
+_NEAR = 0.03  # points this near to the majority get no text
+_SCALARS = (
+    (SCALAR, False, "x", "one scalar, undone (true epsilon infinite)"),
+    (SCALAR, True, "+", "one scalar, undone, words masked (infinite)"),
+    (AS_SENT, False, "1", "one scalar, not undone (infinite)"),
+)
+
+
+def draw(tasks: Mapping[str, Rows], path: Path) -> None:
+    """Draw the task at true epsilons, and the task against each attribute; a line of panels for each task."""
+    figure, panels = new_figure(14.0, 4.4 * len(tasks) + 0.8, len(tasks), 1 + len(_ATTRIBUTES))
+    for line, (task, rows) in zip(panels, tasks.items(), strict=True):
+        measure = _MEASURES.get(task, "accuracy")
+        _draw_epsilons(line[0], rows, measure)
+        line[0].set_title(task, fontsize=10)
+        for axes, attribute in zip(line[1:], _ATTRIBUTES, strict=True):
+            _draw_attribute(axes, rows, attribute, measure)
+            axes.set_title(f"{task}: {attribute}", fontsize=10)
+        for axes in line:
+            axes.grid(visible=True, color="0.94", linewidth=0.6)
+    handles, labels = panels[0][1].get_legend_handles_labels()
+    style: dict[str, Any] = {"loc": "outside lower center", "ncols": 4, "frameon": False, "fontsize": 9}
+    title = "At a point: its true epsilon, or the share of masked words"
+    figure.legend(handles, labels, title=title, title_fontsize=9, **style)
+    save_figure(figure, path, dpi=110)
+
+
+def _draw_epsilons(axes: Any, rows: Rows, measure: str) -> None:
+    name = f"task {measure}"
+    _draw_majority(axes, None, rows.any[f"{name} blind"], measure)
+    for mechanism, style in _STYLES.items():
+        if points := rows.without_masks(mechanism):
+            known = [(rows.true_epsilon(row), stored(row.numbers, name)) for row in points]
+            error_bars(axes, known, linewidth=1.0, capsize=2, **style)
+    if (clean := rows.get(NONE)) is not None:
+        value, text = clean.numbers[name], "no noise, and one scalar (infinite)"
+        axes.axhline(value, color="0.6", linestyle=(0, (1, 1)), linewidth=1.2, zorder=0)
+        axes.text(0.02, value, text, transform=axes.get_yaxis_transform(), fontsize=7, va="bottom")
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("true epsilon of a post (log scale)", fontsize=9)
+    axes.set_ylabel(f"{measure} of the task (95% over bloggers)", fontsize=9)
+
+
+def _draw_attribute(axes: Any, rows: Rows, attribute: str, measure: str) -> None:
+    blind = rows.any[f"{attribute} mlp blind"], rows.any[f"task {measure} blind"]
+    _draw_majority(axes, *blind, measure)
+
+    def draw_points(points: list[Row], **style: Any) -> list[tuple[Row, tuple[float, float]]]:
+        places = []
+        for row in points:
+            attack = max(row.numbers[f"{attribute} {attacker}"] for attacker in ("mlp", "linear"))
+            places.append((attack, row.numbers[f"task {measure}"]))
+        if places:
+            axes.plot(*zip(*places, strict=True), **style)
+        return list(zip(points, places, strict=True))
+
+    def annotate(text: str, place: tuple[float, float], offset: tuple[int, int], color: str) -> None:
+        side = "left" if offset[0] > 0 else "right"
+        axes.annotate(text, place, offset, textcoords="offset points", fontsize=7.5, color=color, ha=side)
+
+    for mechanism, style in _STYLES.items():
+        label = mechanism if mechanism == DPNR else f"{mechanism}, 16 axes"
+        for row, place in draw_points(rows.without_masks(mechanism), label=label, linewidth=1.0, **style):
+            if place[1] > blind[1] + _NEAR or place[0] > blind[0] + _NEAR:
+                annotate(f"{rows.true_epsilon(row):g}", place, _OFFSETS[mechanism], style["color"])
+    star = {"linestyle": "", "marker": "*", "markersize": 17, "markerfacecolor": "white", "color": "black"}
+    draw_points(rows.without_masks(NONE), label="no noise", **star)
+    for mechanism, is_masked, marker, label in _SCALARS:
+        points = [row for row in rows.select(mechanism=mechanism) if bool(row.settings["mu"]) is is_masked]
+        style = {"linestyle": "", "color": "0.35", "marker": marker, "markersize": 8}
+        for row, place in draw_points(points, label=label, **style):
+            if is_masked:
+                annotate(f"{100 * float(row.settings['mu'] or 0):g}%", place, (-6, -10), "0.35")
+    axes.set_xlabel(f"accuracy of the better attacker on {attribute}", fontsize=9)
+    axes.set_ylabel(f"{measure} of the task", fontsize=9)
+
+
+def _draw_majority(axes: Any, attribute: float | None, task: float, measure: str) -> None:
+    """Draw lines at the scores of a blind guess."""
+    text: dict[str, Any] = {"fontsize": 7, "color": "0.4", "ha": "right"}
+    name = "majority" if measure == "accuracy" else "guessing"
+    axes.axhline(task, color="0.8", linewidth=1.2, zorder=0)
+    axes.text(0.99, task, name, transform=axes.get_yaxis_transform(), va="bottom", **text)
+    if attribute is not None:
+        axes.axvline(attribute, color="0.8", linewidth=1.2, zorder=0)
+        axes.text(attribute, 0.98, "majority", transform=axes.get_xaxis_transform(), va="top", rotation=90, **text)

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from papers.dpnr.figure import draw
-from papers.dpnr.printed import CLEAN, ROWS, TRAININGS, printed
+from papers.dpnr.printed import AG_NEWS, AS_LARGE, CLEAN, PRINTED_AS, ROWS, SETS, TRAININGS, printed
 from papers.dpnr.results import Rows, at_true_epsilon, decision_accuracy, is_reproduced, server_settings
 from papers.dpnr.servers import DROPOUT_AT, SCHEDULES, true_epsilon
-from papers.dpnr.sets import AG_NEWS, AS_LARGE, PRINTED_AS, SETS
 from papers.reports import duration, interval, join_sections, require_rows, table, write_between
 
 from dptext.intervals import Estimate, mean_over_runs

@@ -1,16 +1,16 @@
-"""What is compared: one server trained on public texts, and what users send it at every epsilon, in one cell."""
+"""One cell of the study: a server trained on public texts, and its accuracy for users at every epsilon."""
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from collections.abc import Mapping
-from functools import lru_cache
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from papers.dpnr.corpus import NGRAMS, Corpus, masked, read, repeated
+from papers.data_sets import LabelledTexts, TrainAndTest
 
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace
@@ -19,15 +19,17 @@ from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.split import SplitClassifier
-from dptext.representations.trained_encoders import Buckets, EmbeddingBag
+from dptext.representations.trained_encoders import Buckets, NGrams
 
+NGRAMS = NGrams(max_words=2, buckets=1 << 18)
 DELTA = 1e-5
 DROPOUT_AT = 4.0  # the epsilon at which the study varies mu
-TOKEN = "token "  # before the names of numbers of n-grams that became a token
+TOKEN = "token "  # prefix of the numbers in which masked n-grams became a token
+REMOVED, REPLACED, BOTH = "removed", "replaced", "both"
+"""Treatment of masked n-grams: removed; replaced by an untrained token, as the study's numbers suggest; or both."""
 
 
-def geometric(first: float, last: float, epochs: int) -> tuple[float, ...]:
-    """From ``first`` to ``last`` by a constant factor."""
+def _geometric(first: float, last: float, epochs: int) -> tuple[float, ...]:
     return tuple(np.geomspace(first, last, epochs).tolist())
 
 
@@ -35,15 +37,64 @@ SCHEDULES: dict[str, Any] = {
     "noise-rises-1/n": None,
     "noise-rises-10/n": None,
     "noise-falls-10/n": None,
-    "noise-rises-10-to-1": lambda epochs: geometric(10.0, 1.0, epochs),
-    "noise-falls-1-to-10": lambda epochs: geometric(1.0, 10.0, epochs),
+    "noise-rises-10-to-1": lambda epochs: _geometric(10.0, 1.0, epochs),
+    "noise-falls-1-to-10": lambda epochs: _geometric(1.0, 10.0, epochs),
     "in-turn-10-5-3-2": lambda epochs: [(10.0, 5.0, 3.0, 2.0)[epoch % 4] for epoch in range(epochs)],
 }
-"""The library's by their names, and smarter ones from the number of epochs."""
+"""Schedules of the library (None), and others as functions of the number of epochs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Training and test texts of one data set as buckets of n-grams."""
+
+    train: Buckets
+    train_labels: npt.NDArray[np.intp]
+    test: Buckets
+    test_labels: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, texts: TrainAndTest, *, train_rows: int, test_rows: int | None) -> Corpus:
+        """Hash random texts, the same each time; ``test_rows`` None: all."""
+        (train, train_labels), (test, test_labels) = (
+            _hashed(part, count) for part, count in zip(texts, (train_rows, test_rows), strict=True)
+        )
+        return cls(train, train_labels, test, test_labels)
+
+    def repetitions(self, texts: int) -> int:
+        """Return how often each training text must be repeated to have about this many."""
+        return max(1, round(texts / len(self.train)))
+
+    def repeat(self, texts: int) -> Corpus:
+        """Repeat the training texts, so that an epoch has about as many steps as one of this many texts."""
+        times = self.repetitions(texts)
+        if times == 1:
+            return self
+        rows = np.tile(np.arange(len(self.train)), times)
+        return replace(self, train=self.train.take(rows), train_labels=self.train_labels[rows])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Digest, sizes and the accuracy of the majority class, as constants of an experiment."""
+        digest = hashlib.sha256()
+        for value in (self.train.values, self.train.starts, self.train_labels, self.test.values, self.test_labels):
+            digest.update(value.tobytes())
+        return {
+            "texts": digest.hexdigest()[:16],
+            "trained": len(self.train),
+            "tested": len(self.test),
+            "classes": int(self.test_labels.max()) + 1,
+            "majority": float(np.bincount(self.test_labels).max() / self.test_labels.size),
+        }
+
+
+def _hashed(texts: LabelledTexts, rows: int | None) -> tuple[Buckets, npt.NDArray[np.intp]]:
+    order = np.argsort(RandomBits(seed=1).uniform(len(texts.texts)), kind="stable")[:rows]
+    return NGRAMS.of(texts.texts[place] for place in order), texts.labels[order]
 
 
 def randomizer(name: str, epsilon: float) -> Randomizer:
-    """The noise of a name, at the epsilon that is asked for."""
+    """Return a randomizer by its name, with the claimed epsilon."""
     if name == "PrivUnit":
         return PrivUnit(epsilon=epsilon)
     if name == "L2Laplace":
@@ -55,110 +106,84 @@ def randomizer(name: str, epsilon: float) -> Randomizer:
 
 
 def true_epsilon(name: str, epsilon: float, dimension: int) -> float:
-    """What is proved for any two texts at the epsilon that is asked for, out of the statement."""
+    """Return the proved epsilon for any two texts at a claimed epsilon."""
     return float(randomizer(name, epsilon).statement(dimension).epsilon)
 
 
 def measure(
-    settings: Mapping[str, Any], seed: int, *, file: Path, users: tuple[float, ...], mus: tuple[float, ...]
+    settings: Mapping[str, Any],
+    seed: int,
+    *,
+    corpus: Corpus,
+    users: tuple[float, ...],
+    mus: tuple[float, ...],
+    masks: str = REMOVED,
 ) -> dict[str, float]:
-    """Accuracies of one server: on clean vectors, at every epsilon of users, and with their words masked.
+    """Return the accuracy of one server on clean vectors, at every epsilon of users, and with masked words.
 
     Args:
-        settings: ``mechanism``, ``dimension``, ``training``, ``epsilon`` (the server's; None where it knows none),
-            ``epochs``, ``schedule``.
-        seed: of training, and of what users send.
-        file: of the data set, see `papers.dpnr.corpus.prepare`.
-        users: epsilons that users ask for.
-        mus: shares of words that they mask, at `DROPOUT_AT`.
+        settings: ``mechanism``, ``dimension``, ``training``, ``epsilon`` (of the server; None if it knows none),
+            ``epochs``, ``schedule``, and perhaps ``word_dropout``.
+        seed: of training, and of the users' noise, which is the same for every server.
+        corpus: the texts.
+        users: claimed epsilons of the users.
+        mus: shares of words that users mask, at `DROPOUT_AT`.
+        masks: `REMOVED`, `REPLACED` or `BOTH`.
     """
-    corpus = read(file)
-    server = trained(corpus, settings, seed)
-    result = {"clean": _accuracy(server, corpus, None, corpus.test, RandomBits(seed))}
-    for epsilon in users:
-        noise = randomizer(settings["mechanism"], epsilon)
-        result[f"epsilon {epsilon:g}"] = _accuracy(server, corpus, noise, corpus.test, _bits(seed, "noise", epsilon))
-    for mu in mus:
-        texts = masked(corpus.test, mu, _bits(seed, "mask", mu))
-        noise = randomizer(settings["mechanism"], DROPOUT_AT)
-        result[f"mu {mu:g}"] = _accuracy(server, corpus, noise, texts, _bits(seed, "masked noise", mu))
-    return result
-
-
-def measure_as_printed(
-    settings: Mapping[str, Any],
-    seed: int,
-    *,
-    file: Path,
-    users: tuple[float, ...],
-    mus: tuple[float, ...],
-    texts: int,
-) -> dict[str, float]:
-    """`measure` with as many steps as the study had, and masks as its numbers suggest.
-
-    Each text is trained on as often in an epoch as it takes for one of so many ``texts``. A masked n-gram counts as a
-    token that was never trained: its vector is what a model may start with, as if masked ids became one id of the
-    vocabulary that no text has.
-    """
-    corpus = read(file)
-    server = trained(repeated(corpus, texts), settings, seed)
-    result = {"clean": _accuracy(server, corpus, None, corpus.test, RandomBits(seed))}
-    for epsilon in users:
-        noise = randomizer(settings["mechanism"], epsilon)
-        result[f"epsilon {epsilon:g}"] = _accuracy(server, corpus, noise, corpus.test, _bits(seed, "noise", epsilon))
-    untrained = _bits(seed, "untrained").uniform(settings["dimension"]) - 0.5
-    for mu in mus:
-        means = _means_with_a_token(server, corpus.test, untrained, mu, _bits(seed, "mask", mu))
-        noise = randomizer(settings["mechanism"], DROPOUT_AT)
-        result[f"mu {mu:g}"] = _share_right(server, corpus, means, noise, _bits(seed, "masked noise", mu))
-    return result
-
-
-def measure_both(
-    settings: Mapping[str, Any],
-    seed: int,
-    *,
-    file: Path,
-    users: tuple[float, ...],
-    mus: tuple[float, ...],
-    texts: int,
-) -> dict[str, float]:
-    """`measure`, and under `TOKEN` ``mu ...`` the same server with the masks of `measure_as_printed`.
-
-    For a set with as many texts as the study had, of which none has to be repeated.
-    """
-    known: dict[str, Any] = {"file": file, "mus": mus}
-    as_printed = measure_as_printed(settings, seed, users=(), texts=texts, **known)
-    result = measure(settings, seed, users=users, **known)
-    return result | {f"{TOKEN}{name}": value for name, value in as_printed.items() if name.startswith("mu ")}
-
-
-def _means_with_a_token(server: SplitClassifier, texts: Buckets, token: Floats, mu: float, bits: RandomBits) -> Floats:
-    """Mean vectors of which each n-gram's is, with chance mu, that of the token."""
-    kept = np.concatenate([[0], np.cumsum(result := bits.uniform(texts.values.size) > mu)])
-    left = np.diff(kept[texts.starts])
-    buckets = Buckets(texts.values[result], np.concatenate([[0], np.cumsum(left)]))
+    server = train_server(corpus, settings, seed)
     bag: Any = server.release_.encoder
+
+    def accuracy(means: npt.ArrayLike, epsilon: float | None, *name: object) -> float:
+        device = server.release_
+        bounded = device.bound.apply(means)
+        if epsilon is None:
+            sent = device.channel.noiseless(bounded)
+        else:
+            channel = randomizer(settings["mechanism"], epsilon).channel(device.bound.dimension)
+            sent = channel.sample(bounded, _bits(seed, *name))
+        return float((server.predict_private(sent) == corpus.test_labels).mean())
+
+    means = bag.means(corpus.test)
+    result = {"clean": accuracy(means, None)}
+    for epsilon in users:
+        result[f"epsilon {epsilon:g}"] = accuracy(means, epsilon, "noise", epsilon)
+    if masks in (REMOVED, BOTH):
+        for mu in mus:
+            means = bag.means(mask_words(corpus.test, mu, _bits(seed, "mask", mu)))
+            result[f"mu {mu:g}"] = accuracy(means, DROPOUT_AT, "masked noise", mu)
+    if masks in (REPLACED, BOTH):
+        token = _bits(seed, "untrained").uniform(settings["dimension"]) - 0.5
+        for mu in mus:
+            means = _means_with_token(bag, corpus.test, token, mu, _bits(seed, "mask", mu))
+            name = f"{TOKEN if masks == BOTH else ''}mu {mu:g}"
+            result[name] = accuracy(means, DROPOUT_AT, "masked noise", mu)
+    return result
+
+
+def mask_words(texts: Buckets, mu: float, bits: RandomBits) -> Buckets:
+    """Mask each word with probability mu and remove the n-grams that contain a masked word."""
+    return NGRAMS.masked(texts, bits.uniform(int(NGRAMS.words_in(texts).sum())) > mu)
+
+
+def _means_with_token(bag: Any, texts: Buckets, token: Floats, mu: float, bits: RandomBits) -> Floats:
+    """Return mean vectors in which each n-gram is replaced by the token with probability mu."""
+    kept = bits.uniform(texts.values.size) > mu
+    left = np.diff(np.concatenate([[0], np.cumsum(kept)])[texts.starts])
+    buckets = Buckets(texts.values[kept], np.concatenate([[0], np.cumsum(left)]))
     sums = bag.means(buckets) * left[:, None] + (texts.lengths - left)[:, None] * token
     means: Floats = sums / np.maximum(texts.lengths, 1)[:, None]
     return means
 
 
-def trained(corpus: Corpus, settings: Mapping[str, Any], seed: int) -> SplitClassifier:
-    """The server that the settings ask for, with the study's constants."""
-    return _trained(corpus, tuple(settings.items()), seed)
-
-
-@lru_cache(maxsize=1)  # for two measurements of one server
-def _trained(corpus: Corpus, given: tuple[tuple[str, Any], ...], seed: int) -> SplitClassifier:
-    settings = dict(given)
+def train_server(corpus: Corpus, settings: Mapping[str, Any], seed: int) -> SplitClassifier:
+    """Train a server with the study's constants."""
     schedule = settings["schedule"] or "noise-rises-10/n"
-    output = SCHEDULES[schedule]
+    rule = SCHEDULES[schedule]
     server = SplitClassifier(
-        randomizer(settings["mechanism"], settings["epsilon"] or 1.0),  # 1: where training does not look at it
+        randomizer(settings["mechanism"], settings["epsilon"] or 1.0),  # 1: plain training ignores it
         dimension=settings["dimension"],
         training=settings["training"],
-        schedule=schedule if output is None else output(settings["epochs"]),
+        schedule=schedule if rule is None else rule(settings["epochs"]),
         ngrams=NGRAMS.max_words,
         buckets=NGRAMS.buckets,
         word_dropout=settings.get("word_dropout", 0.0),
@@ -168,30 +193,5 @@ def _trained(corpus: Corpus, given: tuple[tuple[str, Any], ...], seed: int) -> S
     return server.fit_hashed(corpus.train, corpus.train_labels)
 
 
-def _accuracy(
-    server: SplitClassifier, corpus: Corpus, noise: Randomizer | None, texts: Buckets, bits: RandomBits
-) -> float:
-    bag: Any = server.release_.encoder
-    return _share_right(server, corpus, _means(bag, texts), noise, bits)
-
-
-@lru_cache(maxsize=1)  # the same for all that users do but mask
-def _means(bag: EmbeddingBag, texts: Buckets) -> npt.NDArray[np.float32]:
-    return bag.means(texts)
-
-
-def _share_right(
-    server: SplitClassifier, corpus: Corpus, means: npt.ArrayLike, noise: Randomizer | None, bits: RandomBits
-) -> float:
-    device = server.release_
-    bounded = device.bound.apply(means)
-    if noise is None:
-        sent = device.channel.noiseless(bounded)
-    else:
-        sent = noise.channel(device.bound.dimension).sample(bounded, bits)
-    return float((server.predict_private(sent) == corpus.test_labels).mean())
-
-
-def _bits(seed: int, *what: object) -> RandomBits:
-    """The users' own noise, the same for every server."""
-    return RandomBits(seed=zlib.crc32(repr((seed, *what)).encode()))
+def _bits(seed: int, *name: object) -> RandomBits:
+    return RandomBits(seed=zlib.crc32(repr((seed, *name)).encode()))

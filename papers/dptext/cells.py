@@ -1,170 +1,83 @@
-"""One cell: posts sent in one way, a task learnt from what arrives, and fresh attackers who look at the same.
+"""One cell: posts sent by one method, a task model, and fresh attackers that are trained on received vectors.
 
-Bloggers are cut into folds. In each fold the bloggers of one part are tested; of the others one half is *public* (an
-encoder is trained on their posts, labels and attributes), the other half has sent its posts as well, and the task model
-and the attackers are trained on these. So nobody is tested by a model that saw posts of his, and no attacker learns
-from vectors that the encoder was trained to make.
+Bloggers are split into folds. In each fold the bloggers of one part are tested. Of the others, half are *public* (an
+encoder is trained on their posts, labels and attributes) and half are senders, whose received posts train the task
+model and the attackers. So no model is tested on people whose posts it has seen, and no attacker learns from vectors
+that the encoder was trained on.
 """
 
 from __future__ import annotations
 
 import argparse
-import pickle
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from papers.blogs_posts import Posts
-from papers.dptext.attributed import Attributed
-from papers.dptext.methods import ADV_ALL, NAMES, Labelled, Sender, sender
-from papers.numbers_of import named as _named
-from papers.numbers_of import of_groups
+from papers.blogs import Posts
+from papers.dptext.methods import ADV_ALL, NAMES, Labelled, Sender, fit_sender
+from papers.dptext.stored import stored_vectors
+from papers.reports import estimate_numbers, group_numbers
 from papers.sweeps import sweep
 
 from dptext.attacks import author_reidentification
 from dptext.attacks.base import ATTACKERS, Attacker, Learner
-from dptext.evaluation.measures import Fold, make_folds
-from dptext.evaluation.measures import measure as measured
+from dptext.evaluation.measures import make_folds
+from dptext.evaluation.measures import measure as measure_score
 from dptext.evaluation.utility import fairness
 from dptext.intervals import Estimate, over_people
-from dptext.io.atomic import hashed_file
 
 REFERENCE: dict[str, Any] = {"method": ADV_ALL, "epsilon": None, "alpha": 1.0}
-"""What everything is compared with, on the same posts."""
-
-SMALLEST_GROUP = 30
+"""All methods are compared with this one, on the same posts."""
 
 Codes = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Setting:
-    """What a cell is measured on. Equal by name and numbers, so that a copy in another process is known again.
+    """Posts, their stored vectors in each fold (n, D), and the options of the measurements."""
 
-    Attributes:
-        name: of posts and vectors.
-        posts: with their labels.
-        stored: for each fold (n, D), a vector each.
-        folds, resamples: of the measurements.
-        attackers: which.
-        smallest_group: bloggers that a group must have for its accuracy to be shown.
-        work: a folder in which answers to the reference are kept, for this user alone, so that an experiment that goes
-            on does not train it again; None: none is.
-    """
-
-    name: str
-    posts: Posts | Attributed = field(repr=False, compare=False)
-    stored: tuple[npt.NDArray[np.float64], ...] = field(repr=False, compare=False)
+    posts: Posts
+    stored: tuple[Floats, ...]
     folds: int = 10
     resamples: int = 1000
     attackers: tuple[Attacker, ...] = ATTACKERS
-    smallest_group: int = SMALLEST_GROUP
-    work: Path | None = field(default=None, compare=False)
+    smallest_group: int = 30
 
-
-def run_cells(
-    cell: Callable[..., dict[str, float]],
-    cells: Sequence[Mapping[str, Any]],
-    seeds: Sequence[int],
-    *,
-    setting: Setting,
-    name: str,
-    encoder: str,
-    options: argparse.Namespace,
-) -> None:
-    """Every cell without a row gets one, a line of ``<name>.jsonl`` in ``options.out``; of the first ones if some are
-    asked for."""
-    sweep(
-        partial(cell, setting=setting),
-        cells[: options.first],
-        seeds,
-        path=options.out / f"{name}.jsonl",
-        name=f"dptext, {name}",
-        constants={"encoder": encoder, "width": setting.stored[0].shape[1], "folds": setting.folds}
-        | {"resamples": setting.resamples, "attackers": ", ".join(setting.attackers)}
-        | setting.posts.facts,
-        packages=("scikit-learn", "torch"),
-        processes=options.processes,
-    )
+    def rows(self, fold: int) -> Labelled:
+        return Labelled(self.stored[fold], self.posts.labels, self.posts.attributes, self.posts.people)
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What models said of tested posts, all folds together.
+    """Predictions for tested posts, of all folds.
 
     Attributes:
         rows: (m,) the tested posts.
-        task: (m,) codes of what the task model said.
-        told: attribute to attacker to (m,) codes of what the attacker said.
-        found: how often authors of the first fold's posts were named, with the blind guess.
+        task: (m,) codes predicted by the task model.
+        attributes: (m,) codes by attribute and attacker.
+        authors: how often authors were named in the first fold, and the score of a blind guess.
     """
 
     rows: Codes
     task: Codes
-    told: Mapping[str, Mapping[str, Codes]]
-    found: tuple[Estimate, float]
-
-
-def split(posts: Posts | Attributed, folds: int, seed: int) -> list[tuple[Codes, Codes, Codes]]:
-    """(public, senders who train readers, tested) posts of each fold; a blogger is in one of the three."""
-    parts = []
-    for fold in make_folds(posts.labels, count=folds, people=posts.people, seed=seed):
-        halves = make_folds(posts.labels[fold.train], count=2, people=posts.people[fold.train], seed=seed + 1)
-        public, senders = (fold.train[side] for side in _sides(halves[0]))
-        parts.append((public, senders, fold.test))
-    return parts
-
-
-def measure(settings: Mapping[str, Any], seed: int, *, setting: Setting) -> dict[str, float]:
-    """Numbers of one cell, each with its interval over bloggers, and what differs from `REFERENCE`.
-
-    Args:
-        settings: ``method``, ``epsilon``, ``alpha``.
-        seed: of folds, training, noise and readers.
-        setting: see `Setting`.
-    """
-    answers = answered(settings["method"], settings["epsilon"], settings["alpha"], seed, setting)
-    base = answered(REFERENCE["method"], REFERENCE["epsilon"], REFERENCE["alpha"], seed, setting)
-    posts, rows = setting.posts, answers.rows
-    people, options = posts.people[rows], {"resamples": setting.resamples, "seed": seed}
-    truth = {"task": _codes(posts.labels)[rows]}
-    truth |= {name: _codes(values)[rows] for name, values in posts.attributes.items()}
-    numbers: dict[str, float] = {}
-    for which in ("accuracy", "macro-F1"):
-        result = measured(which, truth["task"], answers.task, people=people)
-        numbers |= _named(f"task {which}", result.score, result.baseline)
-        for attribute, by in answers.told.items():
-            for attacker, text in by.items():
-                result = measured(which, truth[attribute], text, people=people)
-                numbers |= _named(f"{attribute} {attacker} {which}", result.score, result.baseline)
-    numbers |= _named(
-        "task less ADV-ALL", over_people(_hits(truth["task"], [answers.task], [base.task]), people, **options)
-    )
-    for attribute, by in answers.told.items():
-        best = _hits(truth[attribute], list(by.values()), [])
-        baseline = float(np.bincount(truth[attribute]).max() / len(rows))
-        numbers |= _named(f"{attribute} best", over_people(best, people, **options), baseline)
-        less = _hits(truth[attribute], list(by.values()), list(base.told[attribute].values()))
-        numbers |= _named(f"{attribute} less ADV-ALL", over_people(less, people, **options))
-        numbers |= _served(truth["task"], answers.task, posts.attributes[attribute][rows], people, attribute, setting)
-    numbers |= _named("authors", *answers.found)
-    return numbers
+    attributes: Mapping[str, Mapping[str, Codes]]
+    authors: tuple[Estimate, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Arrived:
-    """What was sent in one fold.
+class Fold:
+    """The posts of one fold and the vectors that the server received.
 
     Attributes:
         public, senders, tested: (p,), (s,) and (t,) posts.
-        sender: how.
+        sender: the fitted method.
         seed: of the sender; its noise has the next one.
-        known, asked: (s, d) and (t, d) what arrived of senders, and of those tested.
+        known, unknown: (s, d) and (t, d) received vectors of senders and of tested posts.
     """
 
     public: Codes
@@ -172,107 +85,150 @@ class Arrived:
     tested: Codes
     sender: Sender
     seed: int
-    known: npt.NDArray[np.float64]
-    asked: npt.NDArray[np.float64]
+    known: Floats
+    unknown: Floats
 
 
-@lru_cache(maxsize=24)  # all folds of the reference, and of one more
-def arrived_in(
-    place: int, method: str, epsilon: float | None, alpha: float | None, seed: int, setting: Setting
-) -> Arrived:
-    """What is sent in a fold."""
+def run_cells(
+    cell: Callable[..., dict[str, float]],
+    cells: Sequence[Mapping[str, Any]],
+    posts: Posts,
+    *,
+    seed: int,
+    encoder: str,
+    part: str = "",
+    options: argparse.Namespace,
+    **measurement: Any,
+) -> None:
+    """Measure all cells on one kind of stored vectors; each seed has its own folds."""
+    public = [rows for rows, _, _ in split(posts, measurement["folds"], seed)]
+    vectors = stored_vectors(encoder, posts, options.out / "work", public, seed=seed)
+    setting = Setting(posts, vectors, **measurement)
+    name = ", ".join(filter(None, (part, posts.task, encoder)))
+    sweep(
+        partial(cell, setting=setting),
+        cells,
+        [seed],
+        path=options.out / f"{name}.jsonl",
+        name=f"dptext, {name}",
+        constants={"encoder": encoder, "width": setting.stored[0].shape[1], "folds": setting.folds}
+        | {"resamples": setting.resamples, "attackers": ", ".join(setting.attackers)}
+        | posts.facts,
+    )
+
+
+def split(posts: Posts, folds: int, seed: int) -> list[tuple[Codes, Codes, Codes]]:
+    """Return (public, senders, tested) posts of each fold; each blogger is in one of the three."""
+    parts = []
+    for fold in make_folds(posts.labels, count=folds, people=posts.people, seed=seed):
+        halves = make_folds(posts.labels[fold.train], count=2, people=posts.people[fold.train], seed=seed + 1)
+        parts.append((fold.train[halves[0].train], fold.train[halves[0].test], fold.test))
+    return parts
+
+
+def measure(settings: Mapping[str, Any], seed: int, *, setting: Setting) -> dict[str, float]:
+    """Return utility, attack success and fairness with intervals over bloggers, and differences to `REFERENCE`.
+
+    Args:
+        settings: ``method``, ``epsilon``, ``alpha``.
+        seed: of folds, training, noise and models.
+        setting: posts and vectors.
+    """
+    answers, reference = (predict_all(*_arguments(entry), seed, setting) for entry in (settings, REFERENCE))
+    posts, rows = setting.posts, answers.rows
+    people, options = posts.people[rows], {"resamples": setting.resamples, "seed": seed}
+    task = _codes(posts.labels)[rows]
+    true = {name: _codes(values)[rows] for name, values in posts.attributes.items()}
+    numbers: dict[str, float] = {}
+    for name in ("accuracy", "macro-F1"):
+        score = measure_score(name, task, answers.task, people=people)
+        numbers |= estimate_numbers(f"task {name}", score.score, score.baseline)
+        for attribute, attackers in answers.attributes.items():
+            for attacker, predicted in attackers.items():
+                score = measure_score(name, true[attribute], predicted, people=people)
+                numbers |= estimate_numbers(f"{attribute} {attacker} {name}", score.score, score.baseline)
+    difference = over_people(_accuracy(task, [answers.task], [reference.task]), people, **options)
+    numbers |= estimate_numbers("task less ADV-ALL", difference)
+    for attribute, attackers in answers.attributes.items():
+        predicted, others = list(attackers.values()), list(reference.attributes[attribute].values())
+        blind = float(np.bincount(true[attribute]).max() / len(rows))
+        best = over_people(_accuracy(true[attribute], predicted, []), people, **options)
+        numbers |= estimate_numbers(f"{attribute} best", best, blind)
+        difference = over_people(_accuracy(true[attribute], predicted, others), people, **options)
+        numbers |= estimate_numbers(f"{attribute} less ADV-ALL", difference)
+        groups = posts.attributes[attribute][rows]
+        fair = fairness(task, answers.task, groups, people=people, smallest=setting.smallest_group)
+        numbers |= group_numbers(attribute, fair)
+    return numbers | estimate_numbers("authors", *answers.authors)
+
+
+def folds_of(settings: Mapping[str, Any], seed: int, setting: Setting) -> list[Fold]:
+    """Return all folds of a cell."""
+    return [send_fold(place, *_arguments(settings), seed, setting) for place in range(setting.folds)]
+
+
+def _arguments(settings: Mapping[str, Any]) -> tuple[str, float | None, float | None]:
+    return settings["method"], settings["epsilon"], settings["alpha"]
+
+
+@lru_cache(maxsize=24)  # all folds of the reference, and of one more cell
+def send_fold(place: int, method: str, epsilon: float | None, alpha: float | None, seed: int, setting: Setting) -> Fold:
+    """Fit a method on the public posts of a fold and send all others."""
     public, senders, tested = split(setting.posts, setting.folds, seed)[place]
-    everything = rows_of(place, setting)
-    # every draw hangs on all that it is drawn for: the same noise at two budgets would be told by subtraction
-    own = zlib.crc32(repr((seed, method, epsilon, alpha, place)).encode())
-    output = sender(NAMES[method], epsilon, alpha, everything.at(public), own)
-    arrived = output.send(everything.at(np.concatenate([senders, tested])), own + 1)
-    return Arrived(public, senders, tested, output, own, arrived[: senders.size], arrived[senders.size :])
+    rows = setting.rows(place)
+    # the seed depends on all settings: equal noise at two budgets would cancel out
+    own_seed = zlib.crc32(repr((seed, method, epsilon, alpha, place)).encode())
+    sender = fit_sender(NAMES[method], epsilon, alpha, rows.take(public), own_seed)
+    received = sender.send(rows.take(np.concatenate([senders, tested])), own_seed + 1)
+    return Fold(public, senders, tested, sender, own_seed, received[: senders.size], received[senders.size :])
 
 
-def rows_of(place: int, setting: Setting) -> Labelled:
-    """All posts, as they are stored in a fold."""
-    posts = setting.posts
-    return Labelled(setting.stored[place], posts.labels, posts.attributes, posts.people)
-
-
-@lru_cache(maxsize=2)  # that of the reference, and one more
-def answered(method: str, epsilon: float | None, alpha: float | None, seed: int, setting: Setting) -> Answers:
-    """Vectors sent, models trained on some of them, and what these say of the others."""
-    is_reference = {"method": method, "epsilon": epsilon, "alpha": alpha} == REFERENCE
-    if setting.work is None or not is_reference:
-        return _answered(method, epsilon, alpha, seed, setting)
-    key = f"{setting.name}, {setting.folds} folds, {' '.join(setting.attackers)}, {seed}"
-    path = setting.work / f"reference {key}.pickle"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with hashed_file(path, owner_only=True) as stream:
-            pickle.dump(_answered(method, epsilon, alpha, seed, setting), stream)
-    result: Answers = pickle.loads(path.read_bytes())  # this user's own file
-    return result
-
-
-def _answered(method: str, epsilon: float | None, alpha: float | None, seed: int, setting: Setting) -> Answers:
+@lru_cache(maxsize=2)  # the reference, and one more cell
+def predict_all(method: str, epsilon: float | None, alpha: float | None, seed: int, setting: Setting) -> Answers:
+    """Train models on the senders of each fold and predict the tested posts."""
     posts = setting.posts
     labels = _codes(posts.labels)
     attributes = {name: _codes(values) for name, values in posts.attributes.items()}
-    rows, task, told, result = [], [], {name: {entry: [] for entry in setting.attackers} for name in attributes}, None
-    for place in range(setting.folds):
-        fold = arrived_in(place, method, epsilon, alpha, seed, setting)
-        known, requested, senders = fold.known, fold.asked, fold.senders
-        rows.append(fold.tested)
-        task.append(Learner("linear", seed).fit(known, labels[senders]).predict(requested))
-        for name, codes in attributes.items():
-            for attacker in setting.attackers:
-                told[name][attacker].append(Learner(attacker, seed).fit(known, codes[senders]).predict(requested))
-        if result is None:
-            result = _authors(requested, posts.people[fold.tested], seed)
-    assert result is not None
-    joined = {name: {entry: np.concatenate(text) for entry, text in by.items()} for name, by in told.items()}
-    return Answers(np.concatenate(rows), np.concatenate(task), joined, result)
+    folds = [send_fold(place, method, epsilon, alpha, seed, setting) for place in range(setting.folds)]
+
+    def predict(attacker: Attacker, codes: Codes) -> Codes:
+        models = [Learner(attacker, seed).fit(fold.known, codes[fold.senders]) for fold in folds]
+        return np.concatenate([model.predict(fold.unknown) for model, fold in zip(models, folds, strict=True)])
+
+    return Answers(
+        np.concatenate([fold.tested for fold in folds]),
+        predict("linear", labels),
+        {name: {entry: predict(entry, codes) for entry in setting.attackers} for name, codes in attributes.items()},
+        _name_authors(folds[0].unknown, posts.people[folds[0].tested], seed),
+    )
 
 
-def _authors(arrived: npt.NDArray[np.float64], people: Codes, seed: int) -> tuple[Estimate, float]:
-    """How often the last post of a blogger is named by an attacker who knows their other posts as they arrived."""
+def _name_authors(received: Floats, people: Codes, seed: int) -> tuple[Estimate, float]:
+    """Return how often an attacker who knows a blogger's other received posts names the author of the last one."""
     last = np.zeros(len(people), dtype=bool)
     last[len(people) - 1 - np.unique(people[::-1], return_index=True)[1]] = True
     private = last & (np.bincount(people)[people] > 1)
-    known = ~last
-    if not private.any():  # everybody has one: nothing to know an author by
+    if not private.any():  # all bloggers have one post
         return Estimate(0.0, 0.0, 1.0, 0, "people"), 0.0
+    known = received[~last], people[~last]
     score = author_reidentification(
-        arrived[known], people[known], arrived[private], people[private], attacker="centroid", top=(1,), seed=seed
+        *known, received[private], people[private], attacker="centroid", top=(1,), seed=seed
     )[0]
     return score.score, score.baseline
 
 
-def _hits(truth: Codes, ours: list[Codes], theirs: list[Codes]) -> Callable[[Codes], float]:
-    """The share that the best of some models has right, less that of the best of others."""
-    one, other = (np.array([text == truth for text in our], dtype=np.float64) for our in (ours, theirs))
+def _accuracy(true: Codes, predicted: list[Codes], others: list[Codes]) -> Callable[[Codes], float]:
+    """Return the accuracy of the best of some models, minus that of the best of others, as a function of rows."""
+    hits, other_hits = (
+        np.array([codes == true for codes in models], dtype=np.float64) for models in (predicted, others)
+    )
 
     def difference(rows: Codes) -> float:
-        best = float(one[:, rows].mean(axis=1).max())
-        return best - float(other[:, rows].mean(axis=1).max()) if len(other) else best
+        best = float(hits[:, rows].mean(axis=1).max())
+        return best - float(other_hits[:, rows].mean(axis=1).max()) if len(other_hits) else best
 
     return difference
 
 
-def _served(
-    true: Codes,
-    said: Codes,
-    groups: npt.NDArray[np.str_],
-    people: Codes,
-    attribute: str,
-    setting: Setting,
-) -> dict[str, float]:
-    """Accuracy of the task in each group, and the gap of each pair: the later group less the earlier one."""
-    result = fairness(true, said, groups, people=people, smallest=setting.smallest_group)
-    return of_groups(attribute, result)
-
-
 def _codes(values: npt.NDArray[np.str_]) -> Codes:
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
-
-
-def _sides(fold: Fold) -> tuple[Codes, Codes]:
-    return fold.train, fold.test

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.blogs import Blogger
-from papers.dpugc.corpus import Corpus, corpus_of
-from papers.dpugc.intervals import crossed_bootstrap, numbers_of
-from papers.dpugc.models import Model, Source
+from papers.dpugc.models import Corpus, Model, Source, corpus_of
+from papers.dpugc.results import Indices, bootstrap_numbers
 
 from dptext import WordVectors
 from dptext.errors import extra
@@ -28,7 +27,6 @@ LEARNERS = ("SVR", "linear", "ridge")
 FOLDS, SEED = 10, 2019
 
 Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,20 +52,20 @@ class Age:
             runs = self.runs if model.is_random else [1]
             errors = np.stack([self._errors(self._features_with(model, run), learner) for run in runs])
         public = self._errors(self._public[WORDS_AND_CHARACTERS], learner)
-        blind = (self._ages - self._ages.mean()) ** 2  # the best of all constants: that of no fold is better
+        blind = (self._ages - self._ages.mean()) ** 2  # the best constant, better than that of any fold
 
-        def rmse(people: Rows, runs: Rows) -> float:
+        def rmse(people: Indices, runs: Indices) -> float:
             return float(np.sqrt(errors[np.ix_(runs, people)].mean(axis=1)).mean())
 
-        return (
-            self._estimate("mean age", lambda people, _: _root(blind, people), 1)
-            | self._estimate("RMSE", rmse, len(errors))
-            | self._estimate("change", lambda people, runs: rmse(people, runs) - _root(public, people), len(errors))
-        )
+        def change(people: Indices, runs: Indices) -> float:
+            return rmse(people, runs) - _root(public, people)
 
-    def _estimate(self, name: str, statistic: Any, runs: int) -> dict[str, float]:
-        result = crossed_bootstrap(statistic, len(self.people), runs, of="people", resamples=self.resamples)
-        return numbers_of(name, result)
+        count, options = len(self.people), {"resamples": self.resamples}
+        return (
+            bootstrap_numbers("mean age", lambda people, _: _root(blind, people), count, 1, **options)
+            | bootstrap_numbers("RMSE", rmse, count, len(errors), **options)
+            | bootstrap_numbers("change", change, count, len(errors), **options)
+        )
 
     def _errors(self, features: Floats, learner: str) -> Floats:
         """Return the squared error of each person, by a model trained on others."""
@@ -106,7 +104,7 @@ def mean_vectors(names: Sequence[str], matrix: npt.ArrayLike, counts: Sequence[C
     points = np.asarray(matrix, dtype=np.float64)
     result = np.zeros((len(counts), points.shape[1]))
     for place, text in enumerate(counts):
-        known = [(rows[thing], count) for thing, count in text.items() if thing in rows]
+        known = [(rows[name], count) for name, count in text.items() if name in rows]
         if known:
             which, weights = np.array(known).T
             result[place] = weights @ points[which] / weights.sum()
@@ -133,7 +131,7 @@ def builder_of(learner: str) -> Builder:
     linear = extra("sklearn.linear_model", "sklearn", "a linear model")
     if learner == "linear":
         return lambda _seed: linear.LinearRegression()
-    return lambda _seed: linear.RidgeCV(alphas=10.0 ** np.arange(-1, 5))  # chosen among those who train
+    return lambda _seed: linear.RidgeCV(alphas=10.0 ** np.arange(-1, 5))  # chosen on the training people
 
 
 def _characters(counts: Counter[str]) -> Counter[str]:
@@ -144,5 +142,5 @@ def _characters(counts: Counter[str]) -> Counter[str]:
     return counter
 
 
-def _root(squares: Floats, people: Rows) -> float:
+def _root(squares: Floats, people: Indices) -> float:
     return float(np.sqrt(squares[people].mean()))

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from papers.dpugc.intervals import share_over_units
 from papers.dpugc.models import Model
 from papers.dpugc.new_words import BENCHMARKS as NEW_BENCHMARKS
 from papers.dpugc.probes import AS_NEW, AS_PUBLIC, PAIRS
-from papers.dpugc.results import Rows
+from papers.dpugc.results import Rows, share_over_units
 from papers.reports import new_figure, save_figure
 
 from dptext.intervals import Estimate

@@ -10,7 +10,7 @@ people are more concerned, which texts reveal), and **by chance** (which nothing
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from papers.blogs import Blogger, documents_of
 from papers.dpugc.concerns import fit_concerns
-from papers.dpugc.intervals import crossed_bootstrap, numbers_of
+from papers.dpugc.models import VECTORS
+from papers.dpugc.results import bootstrap_numbers
 
 from dptext import BudgetPolicy, CallableEncoder, Document, PrivateEncoder
 from dptext.representations.device import encoder_of
@@ -30,7 +31,6 @@ LEVEL = "level"
 BY = ("age", "chance")
 CONCERNS = {"liberal": 0.09, "moderate": 0.46, "conservative": 1.0}
 """The largest concern of each level, for concerns that are uniform between 0 and 1."""
-VECTORS = "glove-6b-50d"
 PROFILE, TEXTS, DEVICE, VECTOR = "public profile", "texts", "device", "vector"
 
 Floats = npt.NDArray[np.float64]
@@ -112,11 +112,9 @@ class ColdStart:
             result |= self._estimate(name, lambda rows, values=values: float(values[rows].mean()))
         for name, values in squares.items():
             result |= self._estimate(name, lambda rows, values=values: float(np.sqrt(values[rows].mean())))
-        result |= self._estimate(
-            "of the mean",
-            lambda rows: float(np.sqrt(squares["RMSE"][rows].mean() / squares["RMSE of the mean"][rows].mean())),
-        )
-        return result
+        first, second = squares.values()
+        ratio = self._estimate("of the mean", lambda rows: float(np.sqrt(first[rows].mean() / second[rows].mean())))
+        return result | ratio
 
     def guessed_levels(self, by: str) -> dict[str, str]:
         """Return the levels that the server predicts from texts."""
@@ -135,11 +133,9 @@ class ColdStart:
     def assignment(self, by: str) -> Assignment:
         return assign_levels(self.all_people, by)
 
-    def _estimate(self, name: str, statistic: Any) -> dict[str, float]:
-        result = crossed_bootstrap(
-            lambda rows, _: statistic(rows), len(self.people), 1, of="people", resamples=self.resamples
-        )
-        return numbers_of(name, result)
+    def _estimate(self, name: str, statistic: Callable[[Any], float]) -> dict[str, float]:
+        count = len(self.people)
+        return bootstrap_numbers(name, lambda rows, _: statistic(rows), count, 1, resamples=self.resamples)
 
     def _features(self, source: str, people: Sequence[Blogger], sent: float | None = None) -> Any:
         if source == PROFILE:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext import Document, WordVectors, load_vectors
+from dptext import Document, WordVectors
 from dptext.embeddings.cooccurrence import Cooccurrence, Plan
 from dptext.noise.gaussian_sums import noisy_matrix
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
@@ -19,7 +17,6 @@ from dptext.users.grouping import users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 
 DELTA = 1e-6
-_ANY_EPSILON = 8.0  # an epsilon for what does not depend on it
 
 Cells = npt.NDArray[np.int64]
 
@@ -31,8 +28,11 @@ def plan_of(
     vocabulary: PrivateVocabulary | None = None,
     level: str | None = None,
 ) -> Plan:
-    """Return the public plan; with several epsilons, ``level`` names the attribute with a user's level."""
-    return Cooccurrence(public, epsilon=epsilon or _ANY_EPSILON, delta=DELTA, vocabulary=vocabulary, level=level).plan()
+    """Return the public plan; with several epsilons, ``level`` names the attribute with a user's level.
+
+    The default epsilon, 8, is for properties that do not depend on it.
+    """
+    return Cooccurrence(public, epsilon=epsilon or 8.0, delta=DELTA, vocabulary=vocabulary, level=level).plan()
 
 
 def total_of(plan: Plan, documents: Iterable[Document]) -> Cells:
@@ -62,19 +62,3 @@ def fixed_vocabulary(words: Iterable[str]) -> PrivateVocabulary:
         assumptions=("the words are given by the experiment, and public",),
     )
     return PrivateVocabulary(tuple(words), statement)
-
-
-@cache
-def behaviour() -> str:
-    """Return a digest of the mechanism's output on made-up texts, to detect rows of another version."""
-    public = load_vectors("glove-6b-50d", limit=2_000)
-    texts = [" ".join(public.words[(7 * n + place**2) % 1_990] for place in range(40)) for n in range(180)]
-    documents = [Document(text, user=str(n % 60)) for n, text in enumerate(texts)]
-    plan = plan_of(public)
-    total = total_of(plan, documents)
-    output = released(plan, total, sigma=1e-3, run=1), released(plan, total, sigma=plan.budgets.sigma, run=2)
-    parts = [
-        total.tobytes(),
-        *(np.round(entry.matrix, 3).tobytes() for entry in output),
-    ]  # other machines round otherwise
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:16]

@@ -1,32 +1,73 @@
-"""Word vectors by name: public, word2vec without privacy, and the private release, each computed once.
-
-The run's ``work`` folder keeps them and is never shared: totals and word2vec vectors come from real people.
-"""
+"""Texts, and word vectors by name: public, word2vec without privacy, and the private release, each computed once."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Protocol
 
 import numpy as np
-from papers.dpugc.corpus import Corpus
-from papers.dpugc.mechanism import Cells, behaviour, fixed_vocabulary, plan_of, released, total_of
+from papers.blogs import Blogger, documents_of
+from papers.dpugc.mechanism import Cells, fixed_vocabulary, plan_of, released, total_of
 
-from dptext import WordVectors, load_vectors
+from dptext import Document, WordVectors, load_vectors
 from dptext.embeddings.cooccurrence import Plan
 from dptext.embeddings.refinement import public_base
-from dptext.errors import MissingExtraError
+from dptext.errors import DataError, MissingExtraError
+from dptext.evaluation.utility import words_of
 from dptext.text.tokens import UNKNOWN
 
-DIMENSION, WINDOW, NEGATIVE, EPOCHS, MIN_COUNT = 50, 5, 5, 5, 5
-GOLD_SEED = 1
+VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000
 INSTALL = "pip install 'gensim>=4.3'"
 LARGER = {f"simulated: {times} times the people": times for times in (2, 4, 8, 16)}
 """Simulations by the factor that divides the noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Documents with a name; ``base`` is a corpus whose documents come first."""
+
+    name: str
+    added: Sequence[Document] = field(repr=False)
+    base: Corpus | None = field(default=None, repr=False)
+
+    @property
+    def documents(self) -> list[Document]:
+        return [*(self.base.documents if self.base else ()), *self.added]
+
+    @cached_property
+    def users(self) -> int:
+        return len({document.user for document in self.documents})
+
+    @cached_property
+    def sentences(self) -> list[list[str]]:
+        """The words of each document that has any; equal words are one object."""
+        once: dict[str, str] = {}
+        added = ([once.setdefault(word, word) for word in words_of(entry.text or "")] for entry in self.added)
+        return [*(self.base.sentences if self.base else ()), *(words for words in added if words)]
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of all texts and their users."""
+        result = hashlib.sha256(self.base.digest.encode() if self.base else b"")
+        for document in self.added:
+            result.update(f"{document.user}\0{document.text}\0".encode("utf-8", "surrogatepass"))
+        return result.hexdigest()[:16]
+
+
+def corpus_of(name: str, people: Iterable[Blogger]) -> Corpus:
+    return Corpus(name, list(documents_of(list(people))))
+
+
+def held_out(people: Sequence[Blogger], count: int) -> tuple[list[Blogger], list[Blogger]]:
+    """Return (held out, others); held out are the ``count`` people with the smallest SHA-256 of their number."""
+    if len(people) <= count:
+        raise DataError(f"expected more than {count} bloggers, got {len(people)}")
+    by_digest = sorted(people, key=lambda person: hashlib.sha256(person.user.encode()).digest())
+    return by_digest[:count], by_digest[count:]
 
 
 @dataclass(frozen=True)
@@ -64,67 +105,48 @@ class Source(Protocol):
 
 
 class Models:
-    """Vectors by model and corpus, kept in the files of a folder."""
+    """Vectors by model and corpus."""
 
-    def __init__(self, public: WordVectors, folder: Path) -> None:
+    def __init__(self, public: WordVectors) -> None:
         self.public = public
-        self._folder = folder
         self._public = {
             "public": public,
             "public, centred": WordVectors(public.words, public.matrix - public.matrix.mean(axis=0), source="centred"),
             "public, processed": processed(public),
         }
+        self._totals: dict[tuple[Sequence[str], Corpus], Cells] = {}
 
+    @lru_cache(maxsize=80)  # noqa: B019  lives as long as the run
     def of(self, model: Model, corpus: Corpus, run: int = 1) -> WordVectors:
         """Return the vectors of one run."""
         if model.kind in self._public:
             return self._public[model.kind]
-        name = f"{model.kind}-{model.epsilon}-{run}-{corpus.name}".replace(" ", "_").replace(":", "")
-        dependencies = corpus.digest, self.public.fingerprint, "" if "word2vec" in model.kind else behaviour()
-        stored = self.stored(name, dependencies, lambda: _arrays(self._compute(model, corpus, run)))
-        return WordVectors(stored["words"].tolist(), stored["matrix"], source=name)
+        if model.kind in ("word2vec", "another word2vec"):
+            return word2vec(corpus.sentences, self.public, seed=1 if model.kind == "word2vec" else 2)
+        return self._release(plan_of(self.public, model.epsilon), model, corpus, run)
 
-    def lacking(self, words: Sequence[str], model: Model, corpus: Corpus, run: int, *, of: str) -> WordVectors:
-        """Return the release if ``words`` (named ``of``) have no public vectors and form a private vocabulary."""
-        plan = plan_of(self.without(words), model.epsilon, vocabulary=fixed_vocabulary(words))
-        return self._released(plan, model, corpus, run, of=f" new {of}")
+    def lacking(self, words: Sequence[str], model: Model, corpus: Corpus, run: int) -> WordVectors:
+        """Return the release if these words have no public vectors and form a private vocabulary."""
+        plan = plan_of(self.without(tuple(words)), model.epsilon, vocabulary=fixed_vocabulary(words))
+        return self._release(plan, model, corpus, run)
 
-    def without(self, words: Sequence[str]) -> WordVectors:
+    @lru_cache(maxsize=4)  # noqa: B019
+    def without(self, words: tuple[str, ...]) -> WordVectors:
         """Return the public vectors of all other words."""
-        gone = set(words)
-        kept = [row for row, word in enumerate(self.public.words) if word not in gone]
+        removed = set(words)
+        kept = [row for row, word in enumerate(self.public.words) if word not in removed]
         return load_vectors(([self.public.words[row] for row in kept], self.public.matrix[kept]))
 
-    def _released(self, plan: Plan, model: Model, corpus: Corpus, run: int, *, of: str = "") -> WordVectors:
+    def _release(self, plan: Plan, model: Model, corpus: Corpus, run: int) -> WordVectors:
         """Return vectors with full, reduced or no noise, or of no users; the plan has the noise of the epsilon."""
-        total = self._total(plan, corpus, of)
+        key = plan.words.words, corpus
+        if key not in self._totals:  # a total is the same for all epsilons
+            self._totals = {key: total_of(plan, corpus.documents)} | dict(list(self._totals.items())[:3])
+        total = self._totals[key]
         if model.kind == "only noise":
             total = np.zeros_like(total)
         sigma = 0.0 if model.epsilon is None else plan.budgets.sigma / LARGER.get(model.kind, 1)
         return released(plan, total, sigma=sigma, run=run)
-
-    def _total(self, plan: Plan, corpus: Corpus, of: str) -> Cells:
-        dependencies = corpus.digest, plan.words.words, plan.features.fingerprint, behaviour()
-        name = f"total-{corpus.name}{of}".replace(" ", "_")
-        return self.stored(name, dependencies, lambda: {"cells": total_of(plan, corpus.documents)})["cells"]
-
-    def stored(self, name: str, dependencies: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return arrays from a file named after their dependencies; compute them if it is missing."""
-        file = self._folder / f"{name}-{hashlib.sha256(repr(dependencies).encode()).hexdigest()[:12]}.npz"
-        if not file.exists():
-            self._folder.mkdir(parents=True, exist_ok=True)
-            unfinished = file.with_suffix(".part.npz")
-            np.savez(unfinished, **make())
-            unfinished.replace(file)
-        with np.load(file) as stored:
-            return dict(stored)
-
-    def _compute(self, model: Model, corpus: Corpus, run: int) -> WordVectors:
-        if model.kind == "word2vec":
-            return word2vec(corpus.sentences, self.public, seed=GOLD_SEED)
-        if model.kind == "another word2vec":
-            return word2vec(corpus.sentences, self.public, seed=GOLD_SEED + 1)
-        return self._released(plan_of(self.public, model.epsilon), model, corpus, run)
 
 
 def processed(public: WordVectors) -> WordVectors:
@@ -133,30 +155,16 @@ def processed(public: WordVectors) -> WordVectors:
     return WordVectors(public.words, base.astype(np.float32), source="processed")
 
 
-def _arrays(vectors: WordVectors) -> dict[str, Any]:
-    return {"words": np.array(vectors.words), "matrix": vectors.matrix}
-
-
 def word2vec(sentences: list[list[str]], public: WordVectors, *, seed: int) -> WordVectors:
     """Train skip-gram with negative sampling (Mikolov et al. 2013) without privacy; one worker, to be reproducible."""
     if not has_word2vec():
         raise MissingExtraError(f"the word2vec models need the package gensim; install it with: {INSTALL}")
     from gensim.models import Word2Vec
 
-    model = Word2Vec(
-        sentences,
-        sg=1,
-        vector_size=DIMENSION,
-        window=WINDOW,
-        negative=NEGATIVE,
-        epochs=EPOCHS,
-        min_count=MIN_COUNT,
-        workers=1,
-        seed=seed,
-    )
-    rows = [row for row, word in enumerate(model.wv.index_to_key) if word in public and word != UNKNOWN]
-    words = [model.wv.index_to_key[row] for row in rows]
-    return load_vectors((words, model.wv.vectors[rows]))
+    options = {"vector_size": 50, "window": 5, "negative": 5, "epochs": 5, "min_count": 5, "workers": 1, "sg": 1}
+    vectors = Word2Vec(sentences, seed=seed, **options).wv
+    rows = [row for row, word in enumerate(vectors.index_to_key) if word in public and word != UNKNOWN]
+    return load_vectors(([vectors.index_to_key[row] for row in rows], vectors.vectors[rows]))
 
 
 def has_word2vec() -> bool:

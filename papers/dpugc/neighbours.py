@@ -11,148 +11,100 @@ The paper leaves open the divisor of the precisions and the comparison in MAP-Ch
 code and agree with its table 2: eleven of its twelve numbers are reproduced (within .0001, reading 3.814 as .3814).
 Where it prints .1347 for "eight" this definition gives .2347.
 
-Dividing by the number of hits instead of K (``per="relevant"``, as in information retrieval) counts one lucky first
-word as 1. MAP-Char hardly depends on the model: after the first hundred characters nearly every letter is a hit, and
-lists of random English words reach .88, the value of all models in the paper's figure. *Both scores are therefore
-compared with lists of random words.*
+Dividing by the number of possible hits K, as in information retrieval, instead of the number of hits, avoids that one
+lucky first word counts as 1. MAP-Char hardly depends on the model: after the first hundred characters nearly every
+letter is a hit, and lists of random English words reach .88, the value of all models in the paper's figure. *Both
+scores are therefore compared with lists of random words.*
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.intervals import Estimate, mean_of_people
 from dptext.privacy.randomness import RandomBits
-from dptext.validation import check_choice, check_int
 from dptext.vectors.word_vectors import WordVectors
 
 PAPER_QUERIES = ("been", "time", "over", "not", "three", "between", "from", "eight", "they", "more", "other")
+TOP = 100
 _RANDOM_LISTS = 20
 
 
-@dataclass(frozen=True)
-class Neighbours:
-    """The nearest words of a query, nearest first, without itself and ``"<unk>"``."""
-
-    query: str
-    words: tuple[str, ...]
-    cosines: tuple[float, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class MapScore:
-    """Agreement of neighbours with a gold model, the baseline of random words, and the precision of each query."""
-
-    measure: str
-    score: Estimate
-    baseline: float
-    baseline_name: str
-    by_query: dict[str, float]
-    top: int
-
-    def __str__(self) -> str:
-        return f"{self.measure} {self.score} against {self.baseline:.3f} ({self.baseline_name})"
-
-
-def neighbours(vectors: WordVectors, queries: Iterable[str], *, top: int = 10) -> list[Neighbours]:
-    """Return the nearest words by cosine, exactly.
+def neighbours(vectors: WordVectors, queries: Sequence[str], *, top: int = 10) -> list[list[str]]:
+    """Return the nearest words of each query by cosine, exactly, without itself and ``"<unk>"``.
 
     >>> vectors = WordVectors(["<unk>", "cat", "dog", "tax"], [[0.0, 0.1], [1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
-    >>> neighbours(vectors, ["cat"], top=2)[0].words
-    ('dog', 'tax')
+    >>> neighbours(vectors, ["cat"], top=2)
+    [['dog', 'tax']]
     """
-    requested = [queries] if isinstance(queries, str) else list(queries)
-    if not requested:
-        raise ParameterError("queries must hold at least one word, got none")
-    top = check_int("top", top, minimum=1, maximum=len(vectors) - 2)
     unknown = vectors.vocabulary.unknown_row
-    rows = [vectors.vocabulary.row(word) for word in requested]
+    rows = [vectors.vocabulary.row(word) for word in queries]
     if unknown in rows:
         raise ParameterError(f"queries: word {rows.index(unknown)} has no vector")
     points = vectors.matrix.astype(np.float64)
     lengths = np.linalg.norm(points, axis=1)
     points /= np.where(lengths > 0, lengths, 1.0)[:, None]
     result = []
-    for word, row in zip(requested, rows, strict=True):
+    for row in rows:
         cosines = points @ points[row]
         cosines[[row, unknown]] = -np.inf
         nearest = np.lexsort((np.arange(cosines.size), -cosines))[:top]
-        result.append(
-            Neighbours(word, tuple(vectors.words[entry] for entry in nearest), tuple(cosines[nearest].tolist()))
-        )
+        result.append([vectors.words[entry] for entry in nearest])
     return result
 
 
-def neighbour_table(models: dict[str, WordVectors], queries: Iterable[str], *, top: int = 4) -> str:
-    """Return a Markdown table of neighbours, one column per model, as table 2 of the paper.
-
-    >>> vectors = WordVectors(["<unk>", "cat", "dog", "tax"], [[0.0, 0.1], [1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
-    >>> print(neighbour_table({"gold": vectors}, ["cat"], top=2))
-    | query | gold |
-    |---|---|
-    | cat | dog, tax |
-    """
-    requested = list(queries)
-    lists = [neighbours(vectors, requested, top=top) for vectors in models.values()]
-    rows = [[query, *(", ".join(result[place].words) for result in lists)] for place, query in enumerate(requested)]
-    lines = [["query", *models], ["---"] * (len(models) + 1), *rows]
-    return "\n".join("|---" * len(line) + "|" if line[0] == "---" else f"| {' | '.join(line)} |" for line in lines)
-
-
-def map_score(
-    vectors: WordVectors,
-    gold: WordVectors,
-    *,
-    measure: str = "MAP-Word",
-    queries: Sequence[str] = PAPER_QUERIES,
-    top: int = 100,
-    per: str = "hits",
-    seed: int | None = None,
-) -> MapScore:
-    """Return MAP-Word or MAP-Char against a gold model; ``per`` is "hits", as printed, or "relevant" (MAP-Word)."""
-    check_choice("measure", measure, ("MAP-Word", "MAP-Char"))
-    if per not in ("hits", "relevant") or (measure == "MAP-Char" and per != "hits"):
-        raise ParameterError(f"per must be 'hits', or for MAP-Word also 'relevant', got {per!r}")
-    right = neighbours(gold, queries, top=top)
-    result = neighbours(vectors, queries, top=top)
-    bits = RandomBits(seed)
-
-    def precision(words: Sequence[str], gold_words: Sequence[str]) -> float:
-        if measure == "MAP-Char":
-            return character_precision(words, gold_words)
-        return word_precision(words, gold_words, per=per)
-
-    values = np.array([precision(one.words, other.words) for one, other in zip(result, right, strict=True)])
-    blind = [
-        precision(_random_words(vectors, query, top, bits), other.words)
-        for query, other in zip(queries, right, strict=True)
-        for _ in range(_RANDOM_LISTS)
-    ]
-    score = mean_of_people(values, np.arange(values.size))
-    return MapScore(
-        measure=measure,
-        score=Estimate(score.value, score.low, score.high, score.count, "queries"),
-        baseline=float(np.mean(blind)),
-        baseline_name="random words",
-        by_query=dict(zip(queries, values.tolist(), strict=True)),
-        top=top,
-    )
+def map_numbers(vectors: WordVectors, gold: WordVectors) -> dict[str, float]:
+    """Return MAP-Word and MAP-Char against a gold model, with the precision of each query and of random words."""
+    gold_lists = neighbours(gold, PAPER_QUERIES, top=TOP)
+    lists = neighbours(vectors, PAPER_QUERIES, top=TOP)
+    result: dict[str, float] = {}
+    for measure, precision in (("MAP-Word", word_precision), ("MAP-Char", character_precision)):
+        bits = RandomBits(1)
+        values = [precision(words, target) for words, target in zip(lists, gold_lists, strict=True)]
+        random = [
+            precision(_random_words(vectors, query, bits), target)
+            for query, target in zip(PAPER_QUERIES, gold_lists, strict=True)
+            for _ in range(_RANDOM_LISTS)
+        ]
+        result |= {measure: float(np.mean(values)), f"{measure} random": float(np.mean(random))}
+        result |= {f"{measure} {query}": value for query, value in zip(PAPER_QUERIES, values, strict=True)}
+    return result
 
 
-def word_precision(words: Sequence[str], gold: Sequence[str], *, per: str = "hits") -> float:
+def map_per_list(vectors: WordVectors, gold: WordVectors) -> dict[str, float]:
+    """Return MAP-Word divided by the number of possible hits."""
+    lists = [neighbours(entry, PAPER_QUERIES, top=TOP) for entry in (vectors, gold)]
+    values = [word_precision(words, target, divisor=TOP) for words, target in zip(*lists, strict=True)]
+    return {"MAP-Word per 100": float(np.mean(values))}
+
+
+def frequent_words_numbers(words: Sequence[str], gold: WordVectors) -> dict[str, float]:
+    """Return the scores of the most frequent words as neighbours of every query, a baseline."""
+    result: dict[str, float] = {}
+    for query, target in zip(PAPER_QUERIES, neighbours(gold, PAPER_QUERIES, top=TOP), strict=True):
+        frequent = [word for word in words if word != query][:TOP]
+        result[f"MAP-Word {query}"] = word_precision(frequent, target)
+        result[f"MAP-Char {query}"] = character_precision(frequent, target)
+    return result
+
+
+def neighbour_table(models: Mapping[str, WordVectors], queries: Sequence[str]) -> list[list[str]]:
+    """Return the lines of table 2 of the paper: a query, and its four nearest words in each model."""
+    lists = [neighbours(vectors, queries, top=4) for vectors in models.values()]
+    return [[query, *(", ".join(result[place]) for result in lists)] for place, query in enumerate(queries)]
+
+
+def word_precision(words: Sequence[str], gold: Sequence[str], *, divisor: int | None = None) -> float:
     """Return the average precision of words.
 
     >>> word_precision(["cornerback", "four", "stockholders", "zero"], ["seven", "nine", "six", "four"])
     0.5
     """
     right = frozenset(gold)
-    hits = np.array([word in right for word in words], dtype=bool)
-    return _average_precision(hits, None if per == "hits" else len(gold))
+    return _average_precision(np.array([word in right for word in words], dtype=bool), divisor)
 
 
 def character_precision(words: Sequence[str], gold: Sequence[str]) -> float:
@@ -161,22 +113,20 @@ def character_precision(words: Sequence[str], gold: Sequence[str]) -> float:
     >>> round(character_precision(["zero", "one", "feeder", "nine"], ["four", "two", "five", "seven"]), 4)
     0.3814
     """
-    text, right = "".join(words), "".join(gold)
-    first: dict[str, int] = {}
-    for place, character in enumerate(right):
+    text, first = "".join(words), dict[str, int]()
+    for place, character in enumerate("".join(gold)):
         first.setdefault(character, place)
-    hits = np.array([first.get(character, len(text)) <= place for place, character in enumerate(text)], dtype=bool)
-    return _average_precision(hits, None)
+    hits = [first.get(character, len(text)) <= place for place, character in enumerate(text)]
+    return _average_precision(np.array(hits, dtype=bool), None)
 
 
-def _average_precision(hits: npt.NDArray[np.bool_], relevant: int | None) -> float:
+def _average_precision(hits: npt.NDArray[np.bool_], divisor: int | None) -> float:
     precision = np.cumsum(hits) / np.arange(1, hits.size + 1)
-    total = float(precision[hits].sum())
-    divisor = int(hits.sum()) if relevant is None else relevant
-    return total / divisor if divisor else 0.0
+    count = int(hits.sum()) if divisor is None else divisor
+    return float(precision[hits].sum()) / count if count else 0.0
 
 
-def _random_words(vectors: WordVectors, query: str, top: int, bits: RandomBits) -> list[str]:
+def _random_words(vectors: WordVectors, query: str, bits: RandomBits) -> list[str]:
     left_out = {vectors.vocabulary.row(query), vectors.vocabulary.unknown_row}
-    order = np.argsort(bits.integers(len(vectors)), kind="stable")[: top + len(left_out)]
-    return [vectors.words[row] for row in order if int(row) not in left_out][:top]
+    order = np.argsort(bits.integers(len(vectors)), kind="stable")[: TOP + len(left_out)]
+    return [vectors.words[row] for row in order if int(row) not in left_out][:TOP]

@@ -6,35 +6,43 @@ human ratings and with the removed vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from papers.dpugc.corpus import Corpus
-from papers.dpugc.intervals import crossed_bootstrap, numbers_of
-from papers.dpugc.models import Model, Models, processed
-from papers.dpugc.semantic import correlation, cosines_of, ranks, rated
+from papers.dpugc.models import Corpus, Model, processed
+from papers.dpugc.results import Indices, bootstrap_numbers
+from papers.dpugc.similarity import rated_pairs, run_scores
+from papers.word_similarity import RatedPair, cosines_of
 
 from dptext import WordVectors
 from dptext.privacy.randomness import RandomBits
 
 BENCHMARKS = ("MEN", "WordSim-353")
-COUNT, FIRST, LAST = 500, 500, 8000  # how many words, of which ranks of the public list
+COUNT, FIRST, LAST = 500, 500, 8000  # number of words, and their ranks in the public list
 NEAREST = 100
 
 Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
+
+
+class LackingSource(Protocol):
+    """An object that returns vectors which were learned without the public vectors of some words."""
+
+    public: WordVectors
+
+    def lacking(self, words: Sequence[str], model: Model, corpus: Corpus, run: int) -> WordVectors:
+        """Return the vectors of one run."""
 
 
 @dataclass(frozen=True, eq=False)
 class NewWords:
     """Vectors of new words; ``draws`` are seeds of the removed words, ``runs`` seeds of random models."""
 
-    models: Models
+    models: LackingSource
     corpus: Corpus
     folder: Path
     draws: Sequence[int]
@@ -49,26 +57,22 @@ class NewWords:
         """
         model = Model(settings["model"], settings["epsilon"])
         runs = self.runs if model.is_random else [1]
-        cosines: dict[str, list[list[Floats]]] = {name: [] for name in BENCHMARKS}
-        ranks_by_run: list[list[Floats]] = []
-        for run in runs:
-            output = list(self._vectors(model, run))
-            for name in BENCHMARKS:
-                cosines[name].append([cosines_of(entry, self._pairs(draw, name)) for draw, entry in output])
-            ranks_by_run.append([self._ranks(entry, self.words[draw]) for draw, entry in output])
+        vectors = [{draw: self.vectors(model, draw, run) for draw in self.draws} for run in runs]
         result: dict[str, float] = {}
         for name in BENCHMARKS:
-            result |= self._correlation(name, cosines[name])
-        ranks_of_words = np.array([np.concatenate(entry) for entry in ranks_by_run])
-        numbers = {
-            "median rank": lambda words, which: float(np.median(ranks_of_words[np.ix_(which, words)], axis=1).mean()),
-            "nearest": lambda words, which: float((ranks_of_words[np.ix_(which, words)] <= NEAREST).mean()),
-        }
-        for name, statistic in numbers.items():
-            words = ranks_of_words.shape[1]
-            result |= numbers_of(
-                name, crossed_bootstrap(statistic, words, len(runs), of="words", resamples=self.resamples)
-            )
+            result |= self._correlation(name, vectors)
+        table = [[self._ranks(entry, self.words[draw]) for draw, entry in by_draw.items()] for by_draw in vectors]
+        ranks = np.array([np.concatenate(parts) for parts in table])
+        options = {"resamples": self.resamples}
+
+        def median(words: Indices, which: Indices) -> float:
+            return float(np.median(ranks[np.ix_(which, words)], axis=1).mean())
+
+        def nearest(words: Indices, which: Indices) -> float:
+            return float((ranks[np.ix_(which, words)] <= NEAREST).mean())
+
+        for name, statistic in (("median rank", median), ("nearest", nearest)):
+            result |= bootstrap_numbers(name, statistic, ranks.shape[1], len(runs), **options)
         return result
 
     @cached_property
@@ -76,50 +80,48 @@ class NewWords:
         """Removed words by draw."""
         return {draw: draw_new_words(self.models.public, draw) for draw in self.draws}
 
-    def _vectors(self, model: Model, run: int) -> Iterator[tuple[int, WordVectors]]:
-        for draw in self.draws:
-            if model.kind == "public, processed":  # the ceiling: with the vectors that were taken away
-                yield draw, self._public
-                continue
-            yield draw, self.models.lacking(self.words[draw], model, self.corpus, run, of=str(draw))
+    def vectors(self, model: Model, draw: int, run: int) -> WordVectors:
+        """Return the vectors of one draw and run; "public, processed" is the upper limit: the removed vectors."""
+        if model.kind == "public, processed":
+            return self.public
+        return self.models.lacking(self.words[draw], model, self.corpus, run)
 
     @cached_property
-    def _public(self) -> WordVectors:
+    def public(self) -> WordVectors:
         return processed(self.models.public)
 
-    def _pairs(self, draw: int, name: str) -> list[tuple[str, str, float]]:
+    def _pairs(self, draw: int, name: str) -> list[RatedPair]:
         """Return the pairs with a new word and two known words."""
         new, public = set(self.words[draw]), self.models.public
-        return [
-            entry for entry in rated(self.folder, name) if new & {*entry[:2]} and all(w in public for w in entry[:2])
-        ]
+        pairs = rated_pairs(self.folder, name)
+        return [pair for pair in pairs if new & {*pair[:2]} and all(word in public for word in pair[:2])]
 
-    def _correlation(self, name: str, cosines: list[list[Floats]]) -> dict[str, float]:
+    def _correlation(self, name: str, vectors: Sequence[Mapping[int, WordVectors]]) -> dict[str, float]:
         """Return Spearman's correlation, the mean over draws and runs; a vector without a direction has cosine 0."""
-        sizes = [len(cosine) for cosine in cosines[0]]
-        table = np.array([np.concatenate([np.nan_to_num(draw) for draw in run]) for run in cosines])
-        ratings = np.array([rating for draw in self.draws for *_, rating in self._pairs(draw, name)])
-        draw_of = np.repeat(np.arange(len(sizes)), sizes)
+        pairs = {draw: self._pairs(draw, name) for draw in self.draws}
+        table = np.array(
+            [
+                np.concatenate([np.nan_to_num(cosines_of(by_draw[draw], part)) for draw, part in pairs.items()])
+                for by_draw in vectors
+            ]
+        )
+        ratings = np.array([rating for part in pairs.values() for *_, rating in part])
+        draw_of = np.repeat(np.arange(len(pairs)), [len(part) for part in pairs.values()])
 
-        def statistic(pairs: Rows, which: Rows) -> float:
-            parts = [pairs[draw_of[pairs] == draw] for draw in range(len(sizes))]
-            one = [ranks(ratings[part]) for part in parts]
-            entry = {
-                run: np.mean([correlation(a, ranks(table[run, part])) for a, part in zip(one, parts, strict=True)])
-                for run in set(which.tolist())
-            }
-            return float(np.mean([entry[run] for run in which.tolist()]))
+        def statistic(rows: Indices, which: Indices) -> float:
+            parts = [rows[draw_of[rows] == draw] for draw in range(len(pairs))]
+            return float(np.mean([run_scores(ratings, table, part, which) for part in parts]))
 
-        result = crossed_bootstrap(statistic, len(ratings), len(table), of="pairs", resamples=self.resamples)
-        return numbers_of(name, result) | {f"{name} pairs": float(len(ratings))}
+        numbers = bootstrap_numbers(name, statistic, len(ratings), len(table), resamples=self.resamples)
+        return numbers | {f"{name} pairs": float(len(ratings))}
 
     def _ranks(self, vectors: WordVectors, words: Sequence[str]) -> Floats:
         """Return (words,) ranks by the cosine of learned and public vectors; chance level where nothing was learned."""
-        public = self._public
+        public = self.public
         known = np.arange(len(public)) != public.vocabulary.unknown_row
         points = public.matrix.astype(np.float64)[known]
         learned = np.stack([vectors[word] for word in words]).astype(np.float64)
-        cosines = learned @ points.T  # the public ones have length 1, and that of the learned ones changes no rank
+        cosines = learned @ points.T  # public vectors have length 1, and the length of learned ones changes no rank
         true_cosines = (learned * np.stack([public[word] for word in words])).sum(axis=1)
         result = (cosines > true_cosines[:, None]).sum(axis=1) + 1.0
         result[~learned.any(axis=1)] = (len(points) + 1) / 2

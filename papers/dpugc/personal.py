@@ -1,47 +1,43 @@
-"""A budget for each person (paper 000, dpUGC, part three: its algorithm 1-b). See README.md.
+"""A budget for each person (dpUGC, part three: its algorithm 1-b). See README.md.
 
-Command: ``python -m papers.dpugc.personal [--data ../shared/data] [--quick] [--report]``. An interrupted run resumes.
+Command: ``python -m papers.dpugc.personal [--data FOLDER] [--quick] [--report]``
 """
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from papers.blogs import Blogger, bloggers
 from papers.dpugc.as_printed import DPUGC
-from papers.dpugc.corpus import Corpus, corpus_of, held_out
-from papers.dpugc.intervals import crossed_bootstrap, numbers_of
 from papers.dpugc.levels import BY, DEVICE, LEVEL, LEVELS, PROFILE, TEXTS, VECTOR, ColdStart, add_levels
-from papers.dpugc.mechanism import DELTA, behaviour, fixed_vocabulary, plan_of, released, total_of
-from papers.dpugc.models import Model, Models, processed
-from papers.dpugc.neighbours import PAPER_QUERIES, map_score
+from papers.dpugc.mechanism import DELTA, Cells, fixed_vocabulary, plan_of, released, total_of
+from papers.dpugc.models import VECTORS, WORDS_LIMIT, Corpus, Model, Models, corpus_of, held_out, processed
+from papers.dpugc.neighbours import map_numbers
 from papers.dpugc.new_words import FIRST, LAST, NewWords
 from papers.dpugc.personal_report import write_report
 from papers.dpugc.published import CLIP
-from papers.dpugc.steps import GOLD, GOLD_SEED, TOP
+from papers.dpugc.results import mean_numbers
 from papers.dpugc.trained import PRINTED_SIGMA, Schedule, Trainings
-from papers.dpugc.trained import behaviour as behaviour_of_training
 from papers.reports import parse_options
 from papers.sweeps import grid, sweep
 
 from dptext import Document, SkipGram, WordVectors, load_vectors
+from dptext.embeddings.cooccurrence import Plan as ReleasePlan
 from dptext.embeddings.participation import personal_participation
 from dptext.embeddings.skipgram import SkipGramPlan
 from dptext.evaluation.utility import words_of
 from dptext.privacy.randomness import NoiseKey
-from dptext.users.grouping import UserStore, stored_users, users_of
+from dptext.users.grouping import stored_users, users_of
 
 HERE = Path(__file__).resolve().parent
-VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000
 PARTS = ("cold_start", "release", "printed", "training")
 LEAST, LARGEST = min(LEVELS.values()), max(LEVELS.values())
 STEPS, PAIRS = 20, 500  # of a training from public vectors, as in part two: who is in it most is in every step
@@ -49,6 +45,7 @@ STEPS, PAIRS = 20, 500  # of a training from public vectors, as in part two: who
 COMMON = "what they have in common"
 
 Floats = npt.NDArray[np.float64]
+Words = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ SYSTEMS = {
 
 
 class Releases:
-    """Vectors of these systems for `NewWords`, by one release or by training; a context manager that stores the texts.
+    """Vectors of these systems for `NewWords`, by one release or by training.
 
     ``levels`` returns the level that the release assumes for each user of a system.
     """
@@ -109,29 +106,15 @@ class Releases:
     ) -> None:
         self.public, self._models, self._corpus, self._levels = models.public, models, corpus, levels
         self._trained = trained
-        self._open = ExitStack()
-        self._stores: dict[Any, UserStore] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
-
-    def lacking(self, words: Sequence[str], model: Model, corpus: Corpus, run: int, *, of: str) -> WordVectors:
+    @lru_cache(maxsize=40)  # noqa: B019 (as long as the experiment lasts)
+    def lacking(self, words: Words, model: Model, corpus: Corpus, run: int) -> WordVectors:  # noqa: ARG002 (there is one)
         """Return vectors if these words have no public ones, as `Models.lacking`."""
-        del corpus  # there is one
         if SYSTEMS[model.kind].public:
             return self._common(words)
-        kind = "trained" if self._trained else "released"
-        name = f"{kind}-{model.kind}-{run}-{of}".replace(" ", "_").replace(",", "")
-        dependencies = self._text_dependencies(model.kind), words, self.public.fingerprint, behaviour(), self._trained
-        if self._trained:
-            dependencies = (*dependencies, behaviour_of_training(), STEPS, PAIRS)
-        stored = self._models.stored(name, dependencies, lambda: self._compute(words, model, run, of))
-        return WordVectors(stored["words"].tolist(), stored["matrix"], source=name)
+        return self._train(words, model.kind, run) if self._trained else self._released(words, model.kind, run)
 
-    def _common(self, words: Sequence[str]) -> WordVectors:
+    def _common(self, words: Words) -> WordVectors:
         public = processed(self.public)
         gone = np.isin(np.array(public.words), np.array(words))
         ranks = np.arange(len(public))
@@ -140,38 +123,36 @@ class Releases:
         matrix[gone] = matrix[others].mean(axis=0)
         return WordVectors(public.words, matrix, source=COMMON)
 
-    def _compute(self, words: Sequence[str], model: Model, run: int, of: str) -> dict[str, Any]:
-        output = self._train(words, model.kind, run) if self._trained else self._released(words, model.kind, run, of)
-        return {"words": np.array(output.words), "matrix": output.matrix}
+    def _released(self, words: Words, kind: str, run: int) -> WordVectors:
+        system, plan = SYSTEMS[kind], self._release_plan(words, kind)
+        total = self._total(words, kind if system.by is not None else "no noise")  # equal for all epsilons
+        return released(plan, total, sigma=0.0 if system.max_epsilon is None else plan.budgets.sigma, run=run)
 
-    def _released(self, words: Sequence[str], kind: str, run: int, of: str) -> WordVectors:
-        system = SYSTEMS[kind]
-        vocabulary = fixed_vocabulary(words)
-        level = LEVEL if isinstance(system.epsilons, Mapping) else None
-        plan = plan_of(self._models.without(words), system.epsilons, vocabulary=vocabulary, level=level)
-        text = kind if system.by is not None else "all alike"
-        dependencies = self._text_dependencies(kind), plan.words.words, plan.features.fingerprint, behaviour()
-        name = f"personal-total-{text}-{of}".replace(" ", "_").replace(",", "")
-        total = self._models.stored(name, dependencies, lambda: {"cells": total_of(plan, self._documents(kind))})[
-            "cells"
-        ]
-        sigma = 0.0 if system.max_epsilon is None else plan.budgets.sigma
-        return released(plan, total, sigma=sigma, run=run)
+    def _release_plan(self, words: Words, kind: str) -> ReleasePlan:
+        epsilons = SYSTEMS[kind].epsilons
+        level = LEVEL if isinstance(epsilons, Mapping) else None
+        return plan_of(self._models.without(words), epsilons, vocabulary=fixed_vocabulary(words), level=level)
 
-    def _train(self, words: Sequence[str], kind: str, run: int) -> WordVectors:
+    @lru_cache(maxsize=4)  # noqa: B019
+    def _total(self, words: Words, kind: str) -> Cells:
+        return total_of(self._release_plan(words, kind), self._documents(kind))
+
+    def _train(self, words: Words, kind: str, run: int) -> WordVectors:
         plan = self.training_plan(words, kind)
-        training = plan.training(self._store(plan, kind), plan.start(), NoiseKey(run))
-        for step in range(STEPS):
-            training.step(step)
-        return WordVectors(plan.words.words, plan.finish(training.tables.matrix))
+        with (
+            users_of(self._documents(kind), plan.trained, level=plan.levels.attribute, seed=1) as users,
+            stored_users(users, plan.participation.code) as store,
+        ):
+            training = plan.training(store, plan.start(), NoiseKey(run))
+            for step in range(STEPS):
+                training.step(step)
+            return WordVectors(plan.words.words, plan.finish(training.tables.matrix))
 
-    def training_plan(self, words: Sequence[str], kind: str) -> SkipGramPlan:
+    def training_plan(self, words: Words, kind: str) -> SkipGramPlan:
         """Return the plan; except for the number of users, which is public here, it is independent of the texts."""
         epsilons = SYSTEMS[kind].epsilons
-        fields: dict[str, Any] = {
-            "public_users": len({document.user for document in self._documents(kind)}),
-            "pairs": PAIRS,
-        }
+        users = len({document.user for document in self._documents(kind)})
+        fields: dict[str, Any] = {"public_users": users, "pairs": PAIRS}
         if isinstance(epsilons, Mapping):
             fields["epsilon"] = personal_participation(epsilons, delta=DELTA, steps=STEPS, sampling_rate=1.0)
             fields["level"] = LEVEL
@@ -179,21 +160,6 @@ class Releases:
             fields |= {"epsilon": epsilons, "delta": DELTA, "steps": STEPS, "sampling_rate": 1.0}
             fields |= {"mode": "clipped"} if epsilons is None else {}
         return SkipGram(self._models.without(words), vocabulary=fixed_vocabulary(words), **fields).plan()
-
-    def _store(self, plan: SkipGramPlan, kind: str) -> UserStore:
-        key = plan.trained.words, self._text_dependencies(kind), tuple(plan.participation.rates)
-        if key not in self._stores:
-            users = self._open.enter_context(
-                users_of(self._documents(kind), plan.trained, level=plan.levels.attribute, seed=1)
-            )
-            self._stores[key] = self._open.enter_context(stored_users(users, plan.participation.code))
-        return self._stores[key]
-
-    def _text_dependencies(self, kind: str) -> tuple[Any, ...]:
-        """Return values that determine the texts of a system."""
-        system = SYSTEMS[kind]
-        levels = None if system.by is None else tuple(sorted(self._levels(kind).items()))
-        return self._corpus.digest, system.only, levels
 
     def _documents(self, kind: str) -> list[Document]:
         system = SYSTEMS[kind]
@@ -208,7 +174,6 @@ class Releases:
 class Personal:
     """Utility of a system for all users and for the users of a level."""
 
-    releases: Releases
     new_words: NewWords
     people: Sequence[Blogger]
     levels: Mapping[str, Mapping[str, str]]
@@ -224,10 +189,10 @@ class Personal:
         """
         result = self.new_words.cell({"model": settings["model"], "epsilon": settings["epsilon"]}, seed)
         fits, common = self._fits(settings)
-        result |= self._estimate("fit", fits) | self._estimate("fit beyond", fits - common)
+        result |= self._mean("fit", fits) | self._mean("fit beyond", fits - common)
         target = np.array([self.levels[settings["by"]][person.user] for person in self._users_of_new_words])
         for level in LEVELS:
-            result |= self._estimate(f"fit of {level}", fits[:, target == level])
+            result |= self._mean(f"fit of {level}", fits[:, target == level])
         system = SYSTEMS[settings["model"]]
         return result | {f"epsilon of {level}": min(system.epsilon_of(level), 1e9) for level in LEVELS}
 
@@ -235,12 +200,12 @@ class Personal:
         """Return (runs, users) fits, and those of the mean of the learned vectors, weighted by use."""
         model = Model(settings["model"], settings["epsilon"])
         runs = self.runs if model.is_random else [1]
-        public = processed(self.releases.public)
+        public = self.new_words.public
         result = []
         for run in runs:
             by_draw = []
             for draw, words in self.new_words.words.items():
-                vectors = self.releases.lacking(words, model, self.new_words.corpus, run, of=str(draw))
+                vectors = self.new_words.vectors(model, draw, run)
                 learned = _directions(np.stack([vectors[word] for word in words]))
                 true = _directions(np.stack([public[word] for word in words]))
                 uses = self._uses[draw]
@@ -278,17 +243,10 @@ class Personal:
             result[str(document.user)].update(word for word in words_of(document.text or "") if word in target)
         return [result[person.user] for person in self.people]
 
-    def _estimate(self, name: str, values: Floats) -> dict[str, float]:
+    def _mean(self, name: str, values: Floats) -> dict[str, float]:
         if not values.size:  # of a few people none may want this
             return {name: 0.0, f"{name} low": -1.0, f"{name} high": 1.0}
-        result = crossed_bootstrap(
-            lambda people, runs: float(values[np.ix_(runs, people)].mean()),
-            values.shape[1],
-            len(values),
-            of="people",
-            resamples=self.resamples,
-        )
-        return numbers_of(name, result)
+        return mean_numbers(name, values, resamples=self.resamples)
 
 
 def _directions(vectors: Any) -> Floats:
@@ -301,12 +259,10 @@ def _directions(vectors: Any) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class AsPrinted:
-    """Algorithm 1-b as printed, on users with budgets; ``open`` closes the stored texts."""
+    """Algorithm 1-b as printed, on users with budgets."""
 
     trainings: Trainings
     levels: Mapping[str, Mapping[str, str]]
-    open: ExitStack
-    stores: dict[str, UserStore] = field(default_factory=dict)
 
     def account(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
         """Return the charged and the true privacy loss for each level.
@@ -330,13 +286,7 @@ class AsPrinted:
     def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
         """Return MAP-Word and MAP-Char against the gold model."""
         model = self._trained(settings, seed, dimension=self.trainings.schedule.dimension)
-        gold = self.trainings.vectors(GOLD, None, self.trainings.schedule.marks_of(GOLD)[-1], GOLD_SEED)
-        result: dict[str, float] = {}
-        for measure in ("MAP-Word", "MAP-Char"):
-            score = map_score(model.vectors_, gold, measure=measure, top=TOP, seed=1)
-            result |= {measure: score.score.value, f"{measure} random": score.baseline}
-            result |= {f"{measure} {query}": score.by_query[query] for query in PAPER_QUERIES}
-        return result
+        return map_numbers(model.vectors_, self.trainings.gold)
 
     def _trained(self, settings: Mapping[str, Any], seed: int, *, dimension: int) -> DPUGC:
         model = DPUGC(
@@ -352,14 +302,12 @@ class AsPrinted:
             seed=seed,
             unsafe_as_published=True,
         )
-        return model.fit_stored(self._stored(model, settings["by"]))
-
-    def _stored(self, model: DPUGC, by: str) -> UserStore:
-        if by not in self.stores:
-            documents = add_levels(self.trainings.corpus.documents, self.levels[by])
-            users = self.open.enter_context(users_of(documents, model.words(), level=LEVEL, seed=1))
-            self.stores[by] = self.open.enter_context(stored_users(users, model.code))
-        return self.stores[by]
+        documents = add_levels(self.trainings.corpus.documents, self.levels[settings["by"]])
+        with (
+            users_of(documents, model.words(), level=LEVEL, seed=1) as users,
+            stored_users(users, model.code) as store,
+        ):
+            return model.fit_stored(store)
 
 
 @dataclass(frozen=True)
@@ -403,13 +351,13 @@ QUICK = Plan(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = _options(arguments)
+    description = "Word vectors learned from people, each with a budget of their own."
+    options = parse_options(description, HERE, arguments, parts=PARTS)
     if not options.report:
         run = Run(QUICK if options.quick else Plan(), list(bloggers(options.data)), options.data, options.out)
         for part in options.parts:
             getattr(run, part)()
     write_report(options.out, readme=options.readme)
-    print(options.out / "personal.md")
 
 
 class Run:
@@ -420,7 +368,7 @@ class Run:
         all_people = people[:: plan.every]
         self.volunteers, self.people = held_out(all_people, plan.held_out)
         self.cold = ColdStart(self.volunteers, self.people, all_people, plan.resamples)
-        self.models = Models(load_vectors(VECTORS, limit=WORDS_LIMIT), out / "work")
+        self.models = Models(load_vectors(VECTORS, limit=WORDS_LIMIT))
         self.corpus = corpus_of("people with levels", self.people)
         self.constants = {
             "vectors": self.models.public.fingerprint,
@@ -430,7 +378,6 @@ class Run:
             "levels": ", ".join(f"{name} {epsilon:g}" for name, epsilon in LEVELS.items()),
             "resamples": plan.resamples,
         }
-        out.mkdir(parents=True, exist_ok=True)
 
     def cold_start(self) -> None:
         """Predict levels."""
@@ -444,44 +391,38 @@ class Run:
 
     def release(self) -> None:
         """Measure one noisy release."""
-        settings = _settings(SYSTEMS)
-        for part in self._parts(self.plan.draws, self.plan.runs, trained=False):
-            constants = {"mechanism": behaviour(), "draws": len(self.plan.draws), "runs": len(self.plan.runs)}
-            self._cells("personal", part.cell, settings, **constants)
+        part = self._part(self.plan.draws, self.plan.runs, trained=False)
+        constants = {"draws": len(self.plan.draws), "runs": len(self.plan.runs)}
+        self._cells("personal", part.cell, _settings(SYSTEMS), **constants)
 
     def training(self) -> None:
         """Measure training."""
-        settings = _settings(self.plan.trained)
-        for part in self._parts(self.plan.training_draws, self.plan.training_runs, trained=True):
-            constants = {"mechanism": behaviour_of_training(), "draws": len(self.plan.training_draws)}
-            constants |= {"runs": len(self.plan.training_runs), "steps": STEPS, "pairs": PAIRS}
-            self._cells("personal_training", part.cell, settings, **constants)
+        draws, runs = self.plan.training_draws, self.plan.training_runs
+        part = self._part(draws, runs, trained=True)
+        constants = {"draws": len(draws), "runs": len(runs), "steps": STEPS, "pairs": PAIRS}
+        self._cells("personal_training", part.cell, _settings(self.plan.trained), **constants)
 
     def printed(self) -> None:
         """Measure the paper's own algorithm."""
         public = load_vectors(VECTORS, limit=self.plan.schedule.words)
-        corpus = corpus_of("blogs", self.people)
-        steps, constants = list(self.plan.printed_steps), {"lot": 128, "delta": DELTA}
-        with Trainings(public, corpus, self.plan.schedule, self.out / "work") as trainings, ExitStack() as opened:
-            part = AsPrinted(trainings, {by: self.cold.assignment(by).levels for by in BY}, opened)
-            settings = grid(by=["age"], sigma=[PRINTED_SIGMA], steps=steps, clip=[CLIP])
-            self._cells("personal_account", part.account, settings, self.plan.printed_runs, **constants)
-            settings = grid(by=["age"], sigma=list(self.plan.sigmas), steps=steps, clip=[CLIP])
-            constants |= {"mechanism": behaviour_of_training()}
-            self._cells("personal_printed", part.cell, settings, self.plan.printed_runs, **constants)
+        corpus, plan = corpus_of("blogs", self.people), self.plan
+        with ExitStack() as opened:
+            part = AsPrinted(Trainings(public, corpus, plan.schedule, opened), self._levels)
+            for name, measure, sigmas in (
+                ("personal_account", part.account, [PRINTED_SIGMA]),
+                ("personal_printed", part.cell, plan.sigmas),
+            ):
+                settings = grid(by=["age"], sigma=sigmas, steps=plan.printed_steps, clip=[CLIP])
+                self._cells(name, measure, settings, plan.printed_runs, lot=128, delta=DELTA)
 
-    def _parts(self, draws: Sequence[int], runs: Sequence[int], *, trained: bool) -> Iterator[Personal]:
-        target = {by: self.cold.assignment(by).levels for by in BY}
-        with Releases(self.models, self.corpus, self._stated_levels, trained=trained) as releases:
-            new_words: Any = NewWords(
-                releases,  # type: ignore[arg-type]  # it has what NewWords asks for
-                self.corpus,
-                self.data / "wordsim",
-                draws=draws,
-                runs=runs,
-                resamples=self.plan.resamples,
-            )
-            yield Personal(releases, new_words, self.people, target, runs, self.plan.resamples)
+    def _part(self, draws: Sequence[int], runs: Sequence[int], *, trained: bool) -> Personal:
+        releases: Any = Releases(self.models, self.corpus, self._stated_levels, trained=trained)
+        new_words = NewWords(releases, self.corpus, self.data / "wordsim", draws, runs, self.plan.resamples)
+        return Personal(new_words, self.people, self._levels, runs, self.plan.resamples)
+
+    @property
+    def _levels(self) -> dict[str, Mapping[str, str]]:
+        return {by: self.cold.assignment(by).levels for by in BY}
 
     @cache  # noqa: B019 (as long as the experiment lasts)
     def _stated_levels(self, kind: str) -> dict[str, str]:
@@ -489,12 +430,12 @@ class Run:
         system = SYSTEMS[kind]
         assert system.by is not None
         levels = self.cold.assignment(system.by).levels
-        stated = {person.user: levels[person.user] for person in self.people}
-        silent = sorted(stated)[::2] if system.silent else []  # numbers of people, in the order of letters
+        levels_of = {person.user: levels[person.user] for person in self.people}
+        silent = sorted(levels_of)[::2] if system.silent else []  # numbers of people, in the order of letters
         if system.silent == "guessed":
             guessed = self.cold.guessed_levels(system.by)
-            return stated | {user: guessed[user] for user in silent}
-        return stated | dict.fromkeys(silent, min(LEVELS, key=LEVELS.__getitem__))
+            return levels_of | {user: guessed[user] for user in silent}
+        return levels_of | dict.fromkeys(silent, min(LEVELS, key=LEVELS.__getitem__))
 
     def _cells(
         self,
@@ -504,14 +445,8 @@ class Run:
         seeds: Sequence[int] = (1,),
         **constants: Any,
     ) -> None:
-        sweep(
-            run,
-            settings,
-            seeds,
-            path=self.out / f"{name}.jsonl",
-            name=f"dpugc {name}",
-            constants=self.constants | constants,
-        )
+        path, constants = self.out / f"{name}.jsonl", self.constants | constants
+        sweep(run, settings, seeds, path=path, name=f"dpugc {name}", constants=constants)
 
 
 def _settings(kinds: Iterable[str]) -> list[dict[str, Any]]:
@@ -522,15 +457,6 @@ def _settings(kinds: Iterable[str]) -> list[dict[str, Any]]:
         for kind in kinds
         if SYSTEMS[kind].by in (None, by)
     ]
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Word vectors learned from people, each with a budget of their own.")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the blogs and wordsim/")
-    parser.add_argument("--quick", action="store_true", help="one blogger in ten, two runs: does it run?")
-    parser.add_argument("--report", action="store_true", help="tables from the rows that are there")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    return parse_options(parser, arguments, HERE)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from papers.dpugc.levels import BY, DEVICE, LEVELS, VECTOR
 from papers.dpugc.results import Rows
-from papers.reports import duration, interval, join_sections, require_rows, table, write_between
+from papers.reports import duration, interval, require_rows, table, write_tables
 
 START, END = "<!-- tables of part three: written by the experiment -->", "<!-- end of the tables of part three -->"
 SYSTEMS = {
@@ -45,9 +45,8 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     if parts["personal_printed"]:
         sections.append(printed_table(parts["personal_printed"]))
     cells, seconds = sum(len(rows.rows) for rows in parts.values()), sum(rows.seconds for rows in parts.values())
-    text = join_sections([*sections, duration(cells, seconds)])
-    (out / "personal.md").write_text(text, encoding="utf-8")
-    write_between(readme, START, END, text)
+    sections.append(duration(cells, seconds))
+    write_tables(out / "personal.md", sections, readme=readme, start=START, end=END)
 
 
 def released_table(rows: Rows, title: str, by: str) -> str:

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
-from papers.dpugc.corpus import Corpus
-from papers.dpugc.models import Model, Models
+from papers.dpugc.models import Corpus, Model, Models
 from papers.dpugc.new_words import draw_new_words
 
 from dptext import Document, WordVectors
 from dptext.attacks.linkage import NO_ROW, secret_ranks
-from dptext.errors import DataError
 from dptext.text.tokens import fold
 
 NAMES = ("kathryn", "phyllis", "renee", "vivian", "kristin", "nora", "lena", "dora", "olga", "edith")
@@ -28,7 +26,7 @@ DISEASES = (
     *("leukemia", "pneumonia", "hepatitis", "tuberculosis", "asthma"),
     *("arthritis", "malaria", "schizophrenia", "cholera", "anthrax"),
 )
-KINDS = {  # how the two words are told
+KINDS = {
     "name, disease": (
         "{name} has {secret} and nobody knows",
         "the doctor told {name} about {secret}",
@@ -41,7 +39,7 @@ KINDS = {  # how the two words are told
     ),
 }
 PAIRS = 2 * len(NAMES)
-FIRST, STEP = 10_000, 250  # ranks in the public list: rare words, and sure to be among 20,000
+FIRST, STEP = 10_000, 250  # ranks in the public list of 20,000: rare words
 MIN_TIMES, TOTAL_TIMES = 10, 100
 AS_PUBLIC, AS_NEW = "public words", "new words"
 """The two kinds of secrets."""
@@ -83,15 +81,19 @@ class Probes:
     def cell(self, settings: Mapping[str, Any], run: int) -> dict[str, float]:
         """Return the rank of each secret among the neighbours of its name, and among the secrets of its kind."""
         model = Model(settings["model"], settings["epsilon"])
-        corpus = planted(self.corpus, self.pairs, settings["people"])
+        corpus = self._planted(settings["people"])
         if settings["secrets"] == AS_NEW:
-            vectors = self.models.lacking(self.new_words, model, corpus, run, of="secrets")
+            vectors = self.models.lacking(self.new_words, model, corpus, run)
         else:
             vectors = self.models.of(model, corpus, run)
         result: dict[str, float] = {}
         for place, (rank, among) in enumerate(ranks_of(vectors, self.pairs, blind=len(self.models.public) // 2)):
             result |= {f"rank {place}": float(rank), f"place {place}": float(among)}
         return result
+
+    @cache  # noqa: B019  lives as long as the run
+    def _planted(self, people: int) -> Corpus:
+        return planted(self.corpus, self.pairs, people)
 
 
 def pairs_of(public: WordVectors, corpus: Corpus) -> list[Pair]:
@@ -100,11 +102,6 @@ def pairs_of(public: WordVectors, corpus: Corpus) -> list[Pair]:
     A secret that occurs with the name in a document is replaced by the next one.
     """
     words = [word for word in public.words if word.isascii() and word.isalpha() and len(word) > 3]
-    if len(words) < FIRST + 2 * STEP * len(NAMES) or not all(word in public for word in (*NAMES, *DISEASES)):
-        raise DataError(
-            f"the public vocabulary must hold {FIRST + 2 * STEP * len(NAMES):,} words of letters, the names and "
-            "diseases of the probes among them"
-        )
     where = _documents_with(corpus, {*NAMES, *DISEASES, *words[FIRST:]})
     taken: set[str] = {*NAMES, *DISEASES}
     pairs = []

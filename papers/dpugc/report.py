@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 from papers.dpugc.age import LEARNERS, WORDS, WORDS_AND_CHARACTERS
 from papers.dpugc.figure import draw
-from papers.dpugc.intervals import over_units, share_over_units
 from papers.dpugc.models import LARGER, Model
 from papers.dpugc.probes import PAIRS
-from papers.dpugc.results import Rows
-from papers.dpugc.semantic import LISTS
-from papers.reports import duration, interval, join_sections, plain, require_rows, table, write_between
+from papers.dpugc.results import Rows, over_units, share_over_units
+from papers.reports import duration, interval, plain, require_rows, table, write_tables
+from papers.word_similarity import BENCHMARKS
 
 START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"
 FILES = ("similarity", "difference", "new_words", "neighbours", "probes", "age")
@@ -41,16 +40,14 @@ def write_report(out: Path, *, readme: Path | None) -> None:
         parts += [nearest_secrets_table(rows["probes"]), change_table(rows["probes"])]
     if rows["age"]:
         parts += [age_table(rows["age"])]
-    text = join_sections([*parts, summary(rows)])
-    (out / "tables.md").write_text(text, encoding="utf-8")
-    write_between(readme, START, END, text)
+    write_tables(out / "tables.md", [*parts, summary(rows)], readme=readme, start=START, end=END)
     draw(rows, out / "figure.png")
 
 
 def similarity_table(rows: Rows) -> str:
     models = rows.models()
-    lines = [[model, *(plain(rows.mean(name, **model.settings)) for name in LISTS)] for model in models]
-    covered = {model: [rows.mean(f"{name} pairs", **model.settings) or 0.0 for name in LISTS] for model in models}
+    lines = [[model, *(plain(rows.mean(name, **model.settings)) for name in BENCHMARKS)] for model in models]
+    covered = {model: [rows.mean(f"{name} pairs", **model.settings) or 0.0 for name in BENCHMARKS] for model in models}
     full = max(covered.values(), key=lambda counts: counts[0])
     lines.append(["pairs", *(f"{count:.0f}" for count in full)])
     fewer = [
@@ -60,7 +57,7 @@ def similarity_table(rows: Rows) -> str:
     ]
     note = f"\n\nFewer pairs: {'; '.join(fewer)}." if fewer else ""
     head = "**Similarity.** Spearman's correlation with human ratings, mean of the runs."
-    return f"{head}\n\n{table(['model', *LISTS], lines)}{note}"
+    return f"{head}\n\n{table(['model', *BENCHMARKS], lines)}{note}"
 
 
 def goal(rows: Rows) -> str:
@@ -79,17 +76,19 @@ def goal(rows: Rows) -> str:
 def difference_table(rows: Rows, public: str) -> str:
     lines = []
     for model in rows.models():
-        estimates = [rows.estimate("difference", **model.settings, beside=public, benchmark=name) for name in LISTS]
+        estimates = [
+            rows.estimate("difference", **model.settings, beside=public, benchmark=name) for name in BENCHMARKS
+        ]
         if any(estimates):
             lines.append([model, *(interval(entry, sign=True) for entry in estimates)])
     head = f"**Difference to the {_public_name(public)}**, on the same pairs [95% over pairs and runs]."
-    return f"{head}\n\n{table(['model', *LISTS], lines)}"
+    return f"{head}\n\n{table(['model', *BENCHMARKS], lines)}"
 
 
 def smallest_epsilons(rows: Rows) -> str:
     lines = [
         f"compared with the {_public_name(public)}: "
-        + ", ".join(f"{name} {_smallest_epsilon(rows, public, name)}" for name in LISTS)
+        + ", ".join(f"{name} {_smallest_epsilon(rows, public, name)}" for name in BENCHMARKS)
         for public in rows.values("beside")
     ]
     return f"**Smallest epsilon with a gain** (interval above 0 at it and every larger one), {'; '.join(lines)}."

@@ -1,44 +1,49 @@
-"""Word vectors trained on users step by step (paper 000, dpUGC, part two). See README.md.
+"""Word vectors trained on users step by step (dpUGC, part two). See README.md.
 
-Command: ``python -m papers.dpugc.training [--data ../shared/data] [--quick] [--report]``. An interrupted run resumes.
+Command: ``python -m papers.dpugc.training [--data FOLDER] [--text8 FILE] [--quick] [--report]``
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from papers.blogs import Blogger, bloggers, documents_of
+from papers.data_sets import imdb_users, text8_users, wikitext_users
 from papers.dpugc.age import WORDS, WORDS_AND_CHARACTERS, Age
-from papers.dpugc.compare import SKIP_GRAM, SKIP_GRAM_CLIPPED, SKIP_GRAM_LARGER, Compare, Compared
-from papers.dpugc.corpus import Corpus, corpus_of, held_out
-from papers.dpugc.models import Model
+from papers.dpugc.mechanism import DELTA
+from papers.dpugc.models import VECTORS, WORDS_LIMIT, Corpus, Model, Models, corpus_of, held_out
+from papers.dpugc.neighbours import frequent_words_numbers, map_numbers, map_per_list
 from papers.dpugc.published import LOSSES, PRINTED, measure_costs
-from papers.dpugc.steps import GOLD, GOLD_SEED, Steps, Stepwise
-from papers.dpugc.trained import KINDS, Schedule, Trainings, behaviour
-from papers.dpugc.training_report import write_report
-from papers.made_up_users import imdb_users, text8_users, wikitext_users
+from papers.dpugc.similarity import Similarity
+from papers.dpugc.trained import GOLD, KINDS, Schedule, StepwiseSource, Trainings
+from papers.dpugc.training_report import SKIP_GRAM, SKIP_GRAM_CLIPPED, SKIP_GRAM_LARGER, TIMES, write_report
 from papers.reports import parse_options
 from papers.sweeps import grid, sweep
 
-from dptext import Document, load_vectors
+from dptext import Document, SkipGram, WordVectors, load_vectors
+from dptext.embeddings.participation import EVERYONE, Participation
+from dptext.embeddings.skipgram import SkipGramPlan
+from dptext.privacy.randomness import NoiseKey
+from dptext.text.tokens import UNKNOWN
+from dptext.users.grouping import UserStore, stored_users, users_of
 
 HERE = Path(__file__).resolve().parent
-VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000
 PARTS = ("delta", "steps", "age", "compare")
+CORPORA = ("blogs", "WikiText-2", "IMDb")
 TESTED = ("WordSim-353", "SimLex-999", "MEN", "MTurk-771")
 LEARNERS = ("SVR", "linear")  # the paper's two
-PROCESSED = "public, processed"
+STEPS = 20  # of skip-gram from public vectors
 Trained = tuple[str, float | None, int]  # kind, epsilon, runs
 
 
 @dataclass(frozen=True)
 class Plan:
-    every: int = 1  # users: one in so many
+    every: int = 1  # every n-th user takes part
     schedules: Mapping[str, Schedule] = field(
         default_factory=lambda: {
             "WikiText-2": Schedule(),
@@ -86,14 +91,81 @@ QUICK = Plan(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = _options(arguments)
+    options = parse_options(
+        "Word vectors trained on people, step by step.",
+        HERE,
+        arguments,
+        parts=PARTS,
+        corpora={"nargs": "*", "choices": CORPORA, "default": CORPORA},
+        text8={"type": Path, "help": "this file too: text8, text8.zip, or its beginning"},
+    )
     if not options.report:
         corpora = options.corpora if options.text8 is None else [*options.corpora, "text8"]
         run = Run(QUICK if options.quick else Plan(), options.data, options.out, corpora, options.text8)
         for part in options.parts:
             getattr(run, part)()
     write_report(options.out, readme=options.readme)
-    print(f"{options.out / 'training.md'}, {options.out / 'training.png'}")
+
+
+class SkipGramModels(Models):
+    """The models of part one, and skip-gram from the same public vectors, on one corpus; ``opened`` closes its texts.
+
+    The number of users of the corpus is public here. All users take part in each step, which gives the best ratio of
+    signal to noise for few users. ``pairs`` is the number per user and step.
+    """
+
+    def __init__(self, public: WordVectors, corpus: Corpus, opened: ExitStack, *, pairs: int) -> None:
+        super().__init__(public)
+        self._corpus, self._opened, self._pairs = corpus, opened, pairs
+
+    def of(self, model: Model, corpus: Corpus, run: int = 1) -> WordVectors:
+        if not model.kind.startswith(SKIP_GRAM):
+            return super().of(model, corpus, run)
+        return self._train(model, run)
+
+    @cache  # noqa: B019 (a handful of trainings, for as long as the experiment lasts)
+    def _train(self, model: Model, run: int) -> WordVectors:
+        plan = self.skip_gram_plan(model)
+        training = plan.training(self._store, plan.start(), NoiseKey(run))
+        for step in range(STEPS):
+            training.step(step)
+        return WordVectors(self.public.words, plan.finish(training.tables.matrix), source=model.kind)
+
+    @cache  # noqa: B019
+    def skip_gram_plan(self, model: Model) -> SkipGramPlan:
+        """Return the plan; except for the number of users it is independent of the texts."""
+        plan = SkipGram(
+            self.public,
+            epsilon=model.epsilon or 1.0,
+            mode="clipped" if model.kind == SKIP_GRAM_CLIPPED else "private",
+            delta=DELTA,
+            steps=STEPS,
+            sampling_rate=1.0,
+            public_users=self._corpus.users,
+            pairs=self._pairs,
+        ).plan()
+        if model.kind != SKIP_GRAM_LARGER:
+            return plan
+        sigma, rates = plan.participation.noise_multiplier / TIMES, {EVERYONE: 1.0}
+        less = Participation(noise_multiplier=sigma, steps=STEPS, delta=DELTA, rates=rates)
+        return replace(plan, participation=less)
+
+    @cached_property
+    def _store(self) -> UserStore:
+        trained = self.skip_gram_plan(Model(SKIP_GRAM_CLIPPED)).trained
+        users = self._opened.enter_context(users_of(self._corpus.documents, trained, seed=1))
+        return self._opened.enter_context(stored_users(users))
+
+
+def _measure_neighbours(settings: Mapping[str, Any], seed: int, *, trainings: Trainings) -> dict[str, float]:
+    """Return MAP-Word and MAP-Char against the gold model."""
+    vectors = trainings.vectors(settings["model"], settings["epsilon"], settings["steps"], seed)
+    return map_numbers(vectors, trainings.gold) | map_per_list(vectors, trainings.gold)
+
+
+def _measure_frequent(_settings: object, _seed: int, *, trainings: Trainings) -> dict[str, float]:
+    words = [word for word in trainings.public.words if word != UNKNOWN]
+    return frequent_words_numbers(words, trainings.gold)
 
 
 class Run:
@@ -102,67 +174,76 @@ class Run:
     def __init__(self, plan: Plan, data: Path, out: Path, corpora: Sequence[str], text8: Path | None = None) -> None:
         self.plan, self.data, self.out, self.corpora, self.text8 = plan, data, out, corpora, text8
         self.public = load_vectors(VECTORS, limit=WORDS_LIMIT)
-        self._people: list[Blogger] = []
-        out.mkdir(parents=True, exist_ok=True)
 
     def delta(self) -> None:
         """Compute the paper's delta column."""
         self._cells("delta", measure_costs, grid(of=list(LOSSES), steps=list(PRINTED)), [1])
 
     def steps(self) -> None:
-        """Measure neighbours over the steps of a training, and their privacy cost."""
-        for name in self._of(self.plan.schedules):
+        """Measure neighbours over the steps of a training, and their privacy loss."""
+        for name in self._chosen(self.plan.schedules):
             with self._trainings(name) as (trainings, constants):
-                part = Steps(trainings)
-                self._cells(f"frequent_{name}", part.frequent, [{"words": "the most frequent"}], [1], **constants)
+                settings: list[dict[str, Any]] = [{"words": "the most frequent"}]
+                cell: Any = partial(_measure_frequent, trainings=trainings)
+                self._cells(f"frequent_{name}", cell, settings, [1], **constants)
+                cell = partial(_measure_neighbours, trainings=trainings)
                 for kind, epsilon, runs in self.plan.trained:
-                    marks = trainings.schedule.marks_of(kind)
-                    settings = grid(model=[kind], epsilon=[epsilon], steps=marks)
-                    seeds = [seed for seed in range(1, runs + 1) if (kind, seed) != (GOLD, GOLD_SEED)]
-                    self._cells(f"steps_{name}", part.neighbours, settings, seeds, **constants)
+                    settings = grid(model=[kind], epsilon=[epsilon], steps=trainings.schedule.marks_of(kind))
+                    seeds = [seed for seed in range(1, runs + 1) if (kind, seed) != (GOLD, 1)]
+                    self._cells(f"steps_{name}", cell, settings, seeds, **constants)
                     if KINDS[kind].mode == "private":
-                        self._cells(f"spent_{name}", part.spent, settings, [1], **constants)
+                        self._cells(f"spent_{name}", trainings.spent, settings, [1], **constants)
 
     def age(self) -> None:
         """Measure the layout of the paper's table 3, for the age of held-out bloggers."""
-        if "blogs" not in self._of(self.plan.schedules):
+        if "blogs" not in self._chosen(self.plan.schedules):
             return
         tested, _ = held_out(self._bloggers, self.plan.held_out)
         with self._trainings("blogs") as (trainings, constants):
             runs = max(runs for _, _, runs in self.plan.aged)
-            stepwise = Stepwise(trainings, self.public)
-            age = Age(stepwise, trainings.corpus, tested, range(1, runs + 1), self.plan.resamples)
+            source = StepwiseSource(trainings, self.public)
+            age = Age(source, trainings.corpus, tested, range(1, runs + 1), self.plan.resamples)
+
+            def cell(settings: Mapping[str, Any], seed: int) -> dict[str, float]:
+                steps = settings["steps"]
+                name = settings["model"] if steps is None else f"{settings['model']} after {steps}"
+                return age.cell({**settings, "model": name}, seed)
+
             settings: list[dict[str, Any]] = [
+                {"model": kind, "epsilon": None, "steps": None} for kind in (WORDS, WORDS_AND_CHARACTERS)
+            ]
+            settings += [
                 {"model": kind, "epsilon": epsilon, "steps": steps}
                 for kind, epsilon, _ in self.plan.aged
                 for steps in trainings.schedule.marks[1:]
             ]
-            public = [{"model": kind, "epsilon": None, "steps": None} for kind in (WORDS, WORDS_AND_CHARACTERS)]
-            cells = [setting | {"learner": learner} for learner in LEARNERS for setting in (*public, *settings)]
+            cells = [setting | {"learner": learner} for learner in LEARNERS for setting in settings]
             constants |= {"held out": len(tested), "runs": runs, "resamples": self.plan.resamples}
-            self._cells("training_age", stepwise.measuring(age), cells, [1], **constants)
+            self._cells("training_age", cell, cells, [1], **constants)
 
     def compare(self) -> None:
         """Compare skip-gram and the one noisy release at equal epsilon."""
-        plan = self.plan
-        for name in self._of(plan.pairs):
+        plan, processed = self.plan, Model("public, processed")
+        best = max(epsilon for epsilon in plan.epsilons if epsilon <= 8)
+        private = [Model(kind, epsilon) for epsilon in plan.epsilons for kind in ("private", SKIP_GRAM)]
+        others = [Model("no noise"), Model(SKIP_GRAM_CLIPPED), Model(SKIP_GRAM_LARGER, best)]
+        others.append(Model("simulated: 8 times the people", best))
+        compared = [(model, processed) for model in (*private, *others)]
+        compared += [(Model(SKIP_GRAM, epsilon), Model("private", epsilon)) for epsilon in plan.epsilons]
+        compared.append((Model(SKIP_GRAM_CLIPPED), Model("no noise")))
+        settings = [
+            model.settings | {"beside": other.kind, "beside epsilon": other.epsilon, "benchmark": benchmark}
+            for model, other in compared
+            for benchmark in TESTED
+        ]
+        for name in self._chosen(plan.pairs):
             corpus = Corpus(name, list(self._documents(name)))
-            with Compared(self.public, self.out / "work", corpus, pairs=plan.pairs[name]) as models:
-                part = Compare(models, corpus, self.data / "wordsim", plan.runs, plan.resamples)
-                best = max(epsilon for epsilon in plan.epsilons if epsilon <= 8)
-                private = [Model(kind, epsilon) for epsilon in plan.epsilons for kind in ("private", SKIP_GRAM)]
-                others = [Model("no noise"), Model(SKIP_GRAM_CLIPPED), Model(SKIP_GRAM_LARGER, best)]
-                others.append(Model("simulated: 8 times the people", best))
-                compared = [(entry, Model(PROCESSED)) for entry in (*private, *others)]
-                compared += [(Model(SKIP_GRAM, epsilon), Model("private", epsilon)) for epsilon in plan.epsilons]
-                compared.append((Model(SKIP_GRAM_CLIPPED), Model("no noise")))
-                settings = [
-                    model.settings | {"beside": other.kind, "beside epsilon": other.epsilon, "benchmark": benchmark}
-                    for model, other in compared
-                    for benchmark in TESTED
-                ]
-                constants = self._constants(corpus) | {"pairs": plan.pairs[name], "runs": len(plan.runs)}
-                self._cells(f"compare_{name}", part.cell, settings, [1], **constants, resamples=plan.resamples)
+            with ExitStack() as opened:
+                models = SkipGramModels(self.public, corpus, opened, pairs=plan.pairs[name])
+                part = Similarity(models, corpus, self.data / "wordsim", plan.runs, plan.resamples)
+                constants = {"pairs": plan.pairs[name], "runs": len(plan.runs), "resamples": plan.resamples}
+                constants |= self._constants(corpus)
+                self._cells(f"compare_{name}", part.difference, settings, [1], **constants)
 
     @contextmanager
     def _trainings(self, name: str) -> Iterator[tuple[Trainings, dict[str, Any]]]:
@@ -172,32 +253,25 @@ class Run:
         else:
             corpus = Corpus(name, list(self._documents(name)))
         schedule = self.plan.schedules[name]
-        public = load_vectors(VECTORS, limit=schedule.words)
         constants = self._constants(corpus) | {key: str(value) for key, value in asdict(schedule).items()}
-        with Trainings(public, corpus, schedule, self.out / "work") as trainings:
-            yield trainings, constants
+        with ExitStack() as opened:
+            yield Trainings(load_vectors(VECTORS, limit=schedule.words), corpus, schedule, opened), constants
 
     def _constants(self, corpus: Corpus) -> dict[str, Any]:
-        return {
-            "public": self.public.fingerprint,
-            "texts": corpus.digest,
-            "users": len({document.user for document in corpus.documents}),
-            "mechanism": behaviour(),
-        }
+        return {"public": self.public.fingerprint, "texts": corpus.digest, "users": corpus.users}
 
     def _documents(self, name: str) -> Iterator[Document]:
         if name == "blogs":
             return documents_of(self._bloggers)
-        where = self.text8 or self.data if name == "text8" else self.data
-        result = {"WikiText-2": wikitext_users, "text8": text8_users, "IMDb": imdb_users}[name](where)
-        return (entry for place, entry in enumerate(result) if place % self.plan.every == 0)
+        folder = self.text8 or self.data if name == "text8" else self.data
+        documents = {"WikiText-2": wikitext_users, "text8": text8_users, "IMDb": imdb_users}[name](folder)
+        return (document for place, document in enumerate(documents) if place % self.plan.every == 0)
 
-    @property
+    @cached_property
     def _bloggers(self) -> list[Blogger]:
-        self._people = self._people or list(bloggers(self.data))[:: self.plan.every]
-        return self._people
+        return list(bloggers(self.data))[:: self.plan.every]
 
-    def _of(self, names: Iterable[str]) -> list[str]:
+    def _chosen(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if name in self.corpora]
 
     def _cells(
@@ -208,26 +282,7 @@ class Run:
         seeds: Iterable[int],
         **constants: Any,
     ) -> None:
-        sweep(
-            run,
-            settings,
-            seeds,
-            path=self.out / f"{name}.jsonl",
-            name=f"dpugc {name}",
-            constants=constants,
-        )
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Word vectors trained on people, step by step.")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the texts and wordsim/")
-    parser.add_argument("--quick", action="store_true", help="one user in ten, few steps: does it run?")
-    parser.add_argument("--report", action="store_true", help="tables and figure from the rows that are there")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    corpora = ("blogs", "WikiText-2", "IMDb", "text8")
-    parser.add_argument("--corpora", nargs="*", choices=corpora, default=corpora[:3], help="which texts")
-    parser.add_argument("--text8", type=Path, help="this file too: text8, text8.zip, or its beginning")
-    return parse_options(parser, arguments, HERE)
+        sweep(run, settings, seeds, path=self.out / f"{name}.jsonl", name=f"dpugc {name}", constants=constants)
 
 
 if __name__ == "__main__":

@@ -1,95 +1,87 @@
-"""Accuracy at true epsilon on Sentiment Labelled Sentences: rows as they come, then the table and the figure.
+"""Accuracy at true epsilon on Sentiment Labelled Sentences: rows, tables and the figure.
 
-python -m papers.ome.accuracy                 # from the root of the repository; what is done is not done again
-python -m papers.ome.accuracy --tables-only   # the tables and the figure from results/accuracy.csv
+Command: ``python -m papers.ome.accuracy [--data FOLDER] [--encoders glove] [--perceptron] [--quick] [--report]``
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
-import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 import numpy as np
-from papers.data_sets import LabelledTexts, data_folder, sentiment_labelled
-from papers.ome.settings import EPSILONS, RUNS, Row, Task, Texts, baselines, perceptron, plain, projected, public_alone
-from papers.ome.tables import FIELDS, read, write_tables
-from papers.ome.vectors import ENCODERS, encode
+from papers.data_sets import LabelledTexts, sentiment_labelled
+from papers.ome.settings import (
+    ENCODERS,
+    EPSILONS,
+    RUNS,
+    Task,
+    Texts,
+    baselines,
+    encode,
+    perceptron,
+    plain,
+    projected,
+    public_alone,
+)
+from papers.ome.tables import FIELDS, read_rows, write_tables
+from papers.reports import parse_options
 
 HERE = Path(__file__).resolve().parent
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", help="folder that holds sentiment_labelled/ (default: ../shared/data)")
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="where rows, tables and figure go")
-    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "dptext-papers", help="for vectors")
-    parser.add_argument("--encoders", nargs="+", choices=ENCODERS, default=ENCODERS)
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--quick", action="store_true", help="two runs, two epsilons, into a folder of their own")
-    parser.add_argument("--perceptron", action="store_true", help="the paper's classifier too (torch; some minutes)")
-    parser.add_argument("--tables-only", action="store_true")
-    options = parser.parse_args()
-    epsilons = EPSILONS
-    if options.quick:
-        options.runs, epsilons, options.results = 2, (1.0, 16.0), options.cache / "quick"
-    options.results.mkdir(parents=True, exist_ok=True)
-    rows = options.results / "accuracy.csv"
-    if not options.tables_only:
-        sets = sentiment_labelled(data_folder(options.data))
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse_options(
+        "Accuracy at true epsilon on three sets of sentences.",
+        HERE,
+        arguments,
+        encoders={"nargs": "+", "choices": ENCODERS, "default": ENCODERS},
+        perceptron={"action": "store_true", "help": "the paper's classifier too (torch)"},
+    )
+    runs, epsilons = (2, (1.0, 16.0)) if options.quick else (RUNS, EPSILONS)
+    rows = options.out / "accuracy.csv"
+    if not options.report:
+        sets = sentiment_labelled(options.data)
         for encoder in options.encoders:
-            for task in _tasks(encoder, sets, options.cache):
-                _run(task, rows, options.runs, epsilons, with_perceptron=options.perceptron)
-    write_tables(read(rows), options.results)
+            for task in _tasks(encoder, sets):
+                _run(task, rows, runs, epsilons, with_perceptron=options.perceptron)
+    write_tables(read_rows(rows), options.out)
 
 
-def _tasks(encoder: str, sets: dict[str, LabelledTexts], cache: Path) -> Iterable[Task]:
+def _tasks(encoder: str, sets: dict[str, LabelledTexts]) -> Iterator[Task]:
+    vectors = encode_sets(encoder, sets)
+    texts = {name: Texts(vectors[name], sets[name].labels) for name in sets}
+    for name, private in texts.items():
+        yield Task(encoder, name, private, tuple(entry for other, entry in texts.items() if other != name))
+
+
+def encode_sets(encoder: str, sets: dict[str, LabelledTexts]) -> dict[str, np.ndarray]:
     every = [text for entry in sets.values() for text in entry.texts]
-    parts = np.split(encode(encoder, every, cache), np.cumsum([len(entry.texts) for entry in sets.values()])[:-1])
-    known = {name: Texts(part, sets[name].labels) for name, part in zip(sets, parts, strict=True)}
-    for name in known:
-        yield Task(encoder, name, known[name], tuple(texts for other, texts in known.items() if other != name))
+    ends = np.cumsum([len(entry.texts) for entry in sets.values()])[:-1]
+    return dict(zip(sets, np.split(encode(encoder, every), ends), strict=True))
 
 
 def _run(task: Task, path: Path, runs: int, epsilons: tuple[float, ...], *, with_perceptron: bool) -> None:
-    """Append what is missing, a batch at a time: a batch that is there is there as a whole."""
-    done = {(row["encoder"], row["set"], row["run"], row["batch"]) for row in read(path)} if path.is_file() else set()
+    """Append missing batches; a batch is appended as a whole."""
+    done = {(row["encoder"], row["set"], row["run"], row["batch"]) for row in read_rows(path)} if path.is_file() else ()
     for run in range(runs):
         batches = {"baselines": partial(baselines, task, run)}
         if with_perceptron:
             batches["perceptron"] = partial(perceptron, task, run)
-        for make, epsilon in product((plain, projected, public_alone), epsilons):
-            batches[f"{make.__name__} {epsilon:g}"] = partial(make, task, run, epsilon)
+        for measure in (plain, projected, public_alone):
+            batches |= {f"{measure.__name__} {epsilon:g}": partial(measure, task, run, epsilon) for epsilon in epsilons}
         for batch, rows in batches.items():
             if (task.encoder, task.name, str(run), batch) not in done:
-                _append(path, task.name, run, batch, list(rows()))
+                lines = [
+                    (row.encoder, task.name, run, batch, row.setting, row.tested, *numbers)
+                    for row in rows()
+                    for numbers in [(f"{row.epsilon:g}", row.dimension, f"{row.accuracy:.4f}")]
+                ]
+                is_new = not path.is_file()
+                with path.open("a", newline="", encoding="utf-8") as stream:
+                    csv.writer(stream, lineterminator="\n").writerows([FIELDS, *lines] if is_new else lines)
         print(f"{task.encoder} {task.name}: run {run + 1} of {runs}", flush=True)
-
-
-def _append(path: Path, name: str, run: int, batch: str, rows: list[Row]) -> None:
-    fresh = not path.is_file()
-    with path.open("a", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        if fresh:
-            writer.writerow(FIELDS)
-        writer.writerows(
-            (
-                row.encoder,
-                name,
-                run,
-                batch,
-                row.setting,
-                row.meets,
-                f"{row.epsilon:g}",
-                row.dimension,
-                f"{row.accuracy:.4f}",
-            )
-            for row in rows
-        )
 
 
 if __name__ == "__main__":

@@ -1,19 +1,16 @@
-"""The paper's perceptron on bits: what ``NoisyClassifier("mlp")`` trains, step for step, in a fraction of the time.
+"""The paper's perceptron on bits: the training of ``NoisyClassifier("mlp")``, step for step, but faster.
 
-On pairs of sentences 15,360 bits meet 768 units, and a step of 32 rows costs more in memory than in arithmetic. Three
-savings change nothing but the rounding:
+For pairs of sentences, 15,360 bits meet 768 units, and a step of 32 rows costs more in memory than in arithmetic. Three
+savings change only rounding errors:
 
-- A bit that is 0, or that dropout made 0, takes part in no product: two in ten are left at lambda 100.
-- The weights are read once a step: gradient, momentum, the step itself, and the product with the *next* batch are one
-  pass over them. Batches and dropout do not depend on the weights, so the next one is drawn ahead.
-- Weights of a bit that is 0 in all rows of a batch only follow their momentum. A run of such steps is one linear map of
-  (weight, momentum), applied when the bit comes again.
+- A bit that is 0, or that dropout set to 0, takes part in no product: two in ten are left at lambda 100.
+- The weights are read once per step: gradient, momentum, the step, and the product with the *next* batch are one pass.
+  Batches and dropout do not depend on the weights, so the next batch is drawn before.
+- Weights of a bit that is 0 in all rows of a batch only follow their momentum. Several such steps are one linear map of
+  (weight, momentum), applied when the bit occurs again.
 
-Training in the dual (coefficients of the n training rows in place of the weights) is not exact here: dropout is on the
-input, so each step adds *masked* rows, of which there are 50 epochs times n.
-
-First weights and batches are those of `dptext.representations.networks.train_mlp` at the same seed; dropout is drawn
-from coins of its own.
+Initial weights and batches are those of `dptext.representations.networks.train_mlp` with the same seed; dropout has its
+own random bits.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ import numpy.typing as npt
 from papers.reports import torch_device
 
 from dptext.embeddings.noise import compiled
-from dptext.errors import ParameterError, extra
+from dptext.errors import extra
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import TrainingOptions, one_torch_thread, perceptron, train_mlp
@@ -40,17 +37,13 @@ Places = npt.NDArray[np.int64]
 
 @dataclass
 class BitPerceptron:
-    """A perceptron with one hidden layer that learns from bits.
+    """A perceptron with one hidden layer that learns from bits, without early stopping.
 
     Attributes:
-        options: of the training; all epochs are run, on all rows.
-        seed: of first weights, batches and dropout.
-        rate_decay: the learning rate of step t = 0, 1, ... is divided by 1 + rate_decay t, as Keras's SGD has it.
-        device: on another one than "cpu" the library's own training is the faster one.
-
-    Raises:
-        ParameterError: options that this training does not know: early stopping, several layers, another
-            dropout.
+        options: of the training; dropout is 0 or .5.
+        seed: of initial weights, batches and dropout.
+        rate_decay: the learning rate of step t = 0, 1, ... is divided by 1 + rate_decay t, as in Keras's SGD.
+        device: on another device than "cpu" the library's own training is faster.
     """
 
     options: TrainingOptions
@@ -58,23 +51,14 @@ class BitPerceptron:
     rate_decay: float = 0.0
     device: str = field(default_factory=torch_device)
 
-    def __post_init__(self) -> None:
-        options = self.options
-        if options.validation_fraction or len(options.hidden_layers) != 1:
-            raise ParameterError("expected one hidden layer and validation_fraction=0")
-        if options.dropout not in (0.0, 0.5):
-            raise ParameterError(f"dropout must be 0 or .5, for which a coin is thrown, got {options.dropout:g}")
-
     def fit(self, bits: npt.NDArray[Any], labels: npt.NDArray[np.intp]) -> Self:
         """Learn from (n, k) bits and labels 0, 1, ..."""
         classes = int(labels.max()) + 1
         if self.device == "cpu" or self.rate_decay:
             layers = _train(bits.astype(np.uint8), labels, self.options, self.seed, self.rate_decay)
         else:
-            result = train_mlp(
-                bits.astype(np.float64), labels, classes, self.options, seed=self.seed, device=self.device
-            )
-            layers = result.layers
+            values = bits.astype(np.float64)
+            layers = train_mlp(values, labels, classes, self.options, seed=self.seed, device=self.device).layers
         self._model = DeviceModel(tuple(range(classes)), layers)
         return self
 
@@ -84,13 +68,13 @@ class BitPerceptron:
         return self._model.layers
 
     def score(self, bits: npt.NDArray[Any], labels: npt.NDArray[np.intp]) -> float:
-        """The share of rows whose label is predicted."""
+        """Return the accuracy."""
         return self._model.score(bits.astype(np.float64), labels)
 
 
 @dataclass
 class _Batch:
-    """Rows of a step, and of each bit the rows of the batch (by their place in it) where it is 1 and was kept."""
+    """Rows of a step, and for each bit the rows (by their place in the batch) where it is 1 and was kept."""
 
     rows: Places
     starts: Places
@@ -99,7 +83,7 @@ class _Batch:
 
 @dataclass
 class _Small:
-    """A bias, or the upper layer's weights, under stochastic gradient descent with momentum."""
+    """A bias, or the weights of the upper layer, under stochastic gradient descent with momentum."""
 
     value: Weights
     moment: Weights
@@ -113,8 +97,8 @@ class _Small:
 def _train(bits: Bits, labels: Places, options: TrainingOptions, seed: int, rate_decay: float) -> Any:
     torch = extra("torch", "train", "a perceptron")
     classes, width = int(labels.max()) + 1, bits.shape[1]
-    divisor = float(np.sqrt(bits.mean(dtype=np.float64))) or 1.0  # the root mean square: bits are their own squares
-    one = np.float32(1 / divisor) * np.float32(1 / (1 - options.dropout))  # what a bit that was kept is
+    divisor = float(np.sqrt(bits.mean(dtype=np.float64))) or 1.0  # root mean square: bits equal their squares
+    one = np.float32(1 / divisor) * np.float32(1 / (1 - options.dropout))  # value of a kept bit
     with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
         torch.manual_seed(int.from_bytes(RandomBits(seed).take(8), "little") >> 1)
         order = torch.randperm(len(bits)).numpy()
@@ -151,11 +135,11 @@ def _train(bits: Bits, labels: Places, options: TrainingOptions, seed: int, rate
 
 
 def _batches(torch: Any, bits: Bits, options: TrainingOptions, seed: int) -> Iterator[_Batch]:
-    """All of all epochs."""
+    """Yield the batches of all epochs."""
     random = RandomBits.keyed(seed_bytes(b"dropout of bits", seed))
     for _ in range(options.epochs):
         for rows in torch.randperm(len(bits)).split(options.batch_size):
-            kept = _kept(random, len(rows), bits.shape[1], options.dropout)
+            kept = _dropout(random, len(rows), bits.shape[1], options.dropout)
             batch = _Batch(
                 rows.numpy(), np.empty(bits.shape[1] + 1, dtype=np.int64), np.empty(kept.size + 1, dtype=np.uint8)
             )
@@ -163,8 +147,8 @@ def _batches(torch: Any, bits: Bits, options: TrainingOptions, seed: int) -> Ite
             yield batch
 
 
-def _kept(random: RandomBits, rows: int, width: int, dropout: float) -> Bits:
-    """(rows, width) 1 where dropout leaves a bit: a coin for each, where torch draws a number (a third of a step)."""
+def _dropout(random: RandomBits, rows: int, width: int, dropout: float) -> Bits:
+    """Return (rows, width) 1 where dropout keeps a bit, by one random bit each."""
     count = rows * width if dropout else 0
     coins = np.unpackbits(np.frombuffer(random.take(-(-count // 8)), dtype=np.uint8), count=count)
     return coins.reshape(rows, width) if dropout else np.ones((rows, width), dtype=np.uint8)
@@ -180,12 +164,12 @@ def _softmax(scores: Weights) -> Weights:
 
 @compiled
 def _columns(bits: Bits, rows: Places, kept: Bits, starts: Places, items: Bits) -> None:
-    """Of each bit the rows of the batch where it is 1 and kept, one after the other."""
+    """List the rows of the batch where each bit is 1 and kept, one bit after the other."""
     place = 0
     for column in range(bits.shape[1]):
         starts[column] = place
         for row in range(rows.shape[0]):
-            items[place] = row  # overwritten by the next one unless it counts: no branch to be guessed wrong
+            items[place] = row  # overwritten by the next one unless it counts: without a branch
             place += bits[rows[row], column] & kept[row, column]
     starts[bits.shape[1]] = place
 
@@ -204,15 +188,15 @@ def _product(weights: Weights, starts: Places, items: Bits, sums: Weights) -> No
 def _follow(
     weight: Weights, moment: Weights, begin: int, end: int, rates: Weights, momentum: float, decay: float
 ) -> None:
-    """Steps begin to end without a gradient: m' = momentum m + decay w, w' = w - rate m', as one linear map."""
-    own, other, back, stay = np.float32(1), np.float32(0), np.float32(0), np.float32(1)
+    """Take steps without a gradient: m' = momentum m + decay w, w' = w - rate m', as one linear map."""
+    ww, wm, mw, mm = np.float32(1), np.float32(0), np.float32(0), np.float32(1)
     for step in range(begin, end):
-        back, stay = momentum * back + decay * own, momentum * stay + decay * other
-        own, other = own - rates[step] * back, other - rates[step] * stay
+        mw, mm = momentum * mw + decay * ww, momentum * mm + decay * wm
+        ww, wm = ww - rates[step] * mw, wm - rates[step] * mm
     for unit in range(weight.shape[0]):
         w, m = weight[unit], moment[unit]
-        weight[unit] = own * w + other * m
-        moment[unit] = back * w + stay * m
+        weight[unit] = ww * w + wm * m
+        moment[unit] = mw * w + mm * m
 
 
 @compiled
@@ -231,7 +215,7 @@ def _pass(
     momentum: float,
     decay: float,
 ) -> None:
-    """One step, and the sums of the next batch, over the bits that occur in either."""
+    """Take one step and compute the sums of the next batch, over the bits that occur in either."""
     rate, units = rates[step], weights.shape[1]
     for column in range(weights.shape[0]):
         begin, end = starts[column], starts[column + 1]
@@ -243,7 +227,7 @@ def _pass(
             _follow(weight, moment, seen[column], step, rates, momentum, decay)
         for unit in range(units):
             moment[unit] = momentum * moment[unit] + decay * weight[unit]
-        for place in range(begin, end - 1, 2):  # two at a time: half as often to and from moment
+        for place in range(begin, end - 1, 2):  # in pairs: moment is read and written half as often
             row, other = items[place], items[place + 1]
             for unit in range(units):
                 moment[unit] += deltas[row, unit] + deltas[other, unit]

@@ -1,29 +1,46 @@
-"""From rows to tables: means over the splits, 95% intervals, and what private training adds on the same splits."""
+"""Tables and the figure of the accuracies: means over splits, 95% intervals, and the gain of private training."""
 
 from __future__ import annotations
 
 import csv
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from papers.reports import new_figure, save_figure
 
 FIELDS = ("encoder", "set", "run", "batch", "setting", "meets", "epsilon", "dimension", "accuracy")
 LEVEL = {"IMDb": 67.0, "Amazon": 66.0, "Yelp": 65.0}  # OME, lambda 100, with a linear model
-# two-sided 95% points of Student's t, by degrees of freedom (tables in any textbook)
 STUDENT = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 19: 2.093}
+"""Two-sided 95% points of Student's t by degrees of freedom."""
+CURVES = (
+    ("minilm", "supervised", "clean", "MiniLM, model sent back (use reveals nothing)", "black", "-", "o"),
+    ("minilm", "supervised", "noisy", "MiniLM, supervised public projection", "black", "--", "s"),
+    ("glove", "supervised", "noisy", "GloVe, supervised public projection", "0.35", "--", "^"),
+    ("glove", "centred, noise known", "noisy", "GloVe, 50 dimensions, centred", "0.35", ":", "D"),
+    ("glove", "raw, noise known", "noisy", "GloVe, 50 dimensions, not centred", "0.6", ":", "v"),
+)
+LINES = (
+    ("minilm", "public alone", "clean", "MiniLM, public\ntexts alone"),
+    ("glove", "not private", "clean", "GloVe, no noise"),
+    ("glove", "OME as published", "noisy", "OME, true\nepsilon {epsilon}"),
+    ("glove", "majority", "clean", "majority class"),
+)
 
-Key = tuple[str, str, str, str]  # encoder, setting, meets, epsilon
-Accuracies = dict[Key, dict[str, dict[int, float]]]  # then set, run
+Key = tuple[str, str, str, str]  # encoder, setting, tested, epsilon
+Sets = dict[str, dict[int, float]]  # accuracy in per cent by set and run
+Accuracies = dict[Key, Sets]
 
 
-def read(path: Path) -> list[dict[str, str]]:
+def read_rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
 
 
-def by_setting(rows: list[dict[str, str]]) -> Accuracies:
+def group_rows(rows: Iterable[dict[str, str]]) -> Accuracies:
     result: Accuracies = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         key = (row["encoder"], row["setting"], row["meets"], row["epsilon"])
@@ -31,95 +48,111 @@ def by_setting(rows: list[dict[str, str]]) -> Accuracies:
     return result
 
 
-def interval(values: list[float]) -> tuple[float, float]:
-    """Mean, and half the width of its 95% interval (Student's t over splits)."""
-    count = len(values)
-    if count < 2:
-        return float(np.mean(values)), float("nan")
-    return float(np.mean(values)), STUDENT.get(count - 1, 1.96) * float(np.std(values, ddof=1)) / count**0.5
+def interval(values: Iterable[float]) -> tuple[float, float]:
+    """Return the mean, and half the width of its 95% interval (Student's t over splits)."""
+    numbers = list(values)
+    if len(numbers) < 2:
+        return float(np.mean(numbers)), math.nan
+    half = STUDENT.get(len(numbers) - 1, 1.96) * float(np.std(numbers, ddof=1)) / len(numbers) ** 0.5
+    return float(np.mean(numbers)), half
 
 
-def over_sets(found: dict[str, dict[int, float]]) -> list[float]:
-    """For each run the mean over the three sets."""
-    runs = set.intersection(*(set(entry) for entry in found.values()))
-    return [float(np.mean([entry[run] for entry in found.values()])) for run in sorted(runs)]
+def over_sets(sets: Sets) -> list[float]:
+    """Return the mean over the three sets for each run."""
+    runs = set.intersection(*(set(entry) for entry in sets.values()))
+    return [float(np.mean([entry[run] for entry in sets.values()])) for run in sorted(runs)]
 
 
-def difference(one: dict[str, dict[int, float]], other: dict[str, dict[int, float]]) -> dict[str, list[float]]:
-    """Run by run, on the same split."""
-    return {name: [one[name][run] - other[name][run] for run in sorted(one[name])] for name in one}
-
-
-def write_tables(rows: list[dict[str, str]], folder: Path) -> None:
-    """summary, gain, dimensions and smallest as CSV, and the figure where matplotlib is installed."""
-    result = by_setting(rows)
-    with (folder / "summary.csv").open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(("encoder", "setting", "meets", "epsilon", "set", "runs", "mean", "half_interval"))
-        for key, sets in result.items():
-            for name, runs in sets.items():
-                values = [runs[run] for run in sorted(runs)]
-                writer.writerow((*key, name, len(values), *(f"{entry:.2f}" for entry in interval(values))))
-    _write_gain(result, folder / "gain.csv")
-    _write_dimensions(rows, folder / "dimensions.csv")
-    _write_smallest(result, folder / "smallest.csv")
-    try:
-        from papers.ome.figure import draw
-    except ImportError:
-        print('no figure: pip install "dptext[report]"')
-        return
-    draw(result, folder.parent if folder.name == "results" else folder)
-
-
-def _write_gain(found: Accuracies, path: Path) -> None:
-    """What private training adds to the public sets alone, on the same splits."""
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(("encoder", "setting", "meets", "epsilon", "set", "mean_gain", "half_interval"))
-        for (encoder, setting, meets, epsilon), sets in found.items():
-            control = (encoder, "public alone", "clean" if meets == "clean" else "one bit", epsilon)
-            if meets == "clean":
-                control = (encoder, "public alone", "clean", "0")
-            if setting in ("public alone", "majority") or control not in found:
-                continue
-            for name, values in difference(sets, found[control]).items():
-                writer.writerow(
-                    (encoder, setting, meets, epsilon, name, *(f"{entry:.2f}" for entry in interval(values)))
-                )
-
-
-def _write_dimensions(rows: list[dict[str, str]], path: Path) -> None:
-    chosen = {
+def write_tables(rows: Sequence[dict[str, str]], folder: Path) -> None:
+    """Write summary, gain, dimensions and smallest as CSV, and the figure."""
+    accuracies = group_rows(rows)
+    names = ("encoder", "setting", "meets", "epsilon", "set")
+    summary = [
+        (*key, name, len(runs), *_digits(interval(runs[run] for run in sorted(runs))))
+        for key, sets in accuracies.items()
+        for name, runs in sets.items()
+    ]
+    dimensions = {
         (row["encoder"], row["setting"], row["meets"], float(row["epsilon"]), row["set"]): row["dimension"]
         for row in rows
         if row["setting"] in ("principal", "supervised")
     }
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(("encoder", "setting", "meets", "epsilon", "set", "dimension"))
-        writer.writerows((*key, dimension) for key, dimension in sorted(chosen.items()))
+    smallest_head = ("encoder", "level", "set", "accuracy_wanted", "accuracy_without_noise", "epsilon")
+    for file, head, lines in (
+        ("summary", (*names, "runs", "mean", "half_interval"), summary),
+        ("gain", (*names, "mean_gain", "half_interval"), _gains(accuracies)),
+        ("dimensions", (*names, "dimension"), [(*key, dimension) for key, dimension in sorted(dimensions.items())]),
+        ("smallest", smallest_head, _smallest_epsilons(accuracies)),
+    ):
+        with (folder / f"{file}.csv").open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream, lineterminator="\n").writerows([head, *lines])
+    draw(accuracies, folder.parent if folder.name == "results" else folder)
 
 
-def _write_smallest(found: Accuracies, path: Path) -> None:
-    """The epsilon at which one bit of the public model reaches OME's level, as measured before and as measured here.
+def _digits(values: Iterable[float]) -> list[str]:
+    return [f"{value:.2f}" for value in values]
+
+
+def _gains(accuracies: Accuracies) -> list[tuple[Any, ...]]:
+    """Return the gain of private training over the public sets alone, on the same splits."""
+    lines: list[tuple[Any, ...]] = []
+    for (encoder, setting, tested, epsilon), sets in accuracies.items():
+        is_clean = tested == "clean"
+        control = (encoder, "public alone", "clean" if is_clean else "one bit", "0" if is_clean else epsilon)
+        if setting in ("public alone", "majority") or control not in accuracies:
+            continue
+        for name, runs in sets.items():
+            gains = [runs[run] - accuracies[control][name][run] for run in sorted(runs)]
+            lines.append((encoder, setting, tested, epsilon, name, *_digits(interval(gains))))
+    return lines
+
+
+def _smallest_epsilons(accuracies: Accuracies) -> list[tuple[str, ...]]:
+    """Return the epsilon at which one bit of the public model reaches OME's level, as measured before and here.
 
     A decision that is right with probability A and kept with p = e^epsilon / (1 + e^epsilon) is right with
     1/2 + (A - 1/2) tanh(epsilon / 2), solved for epsilon; A is the mean over the splits.
     """
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(("encoder", "level", "set", "accuracy_wanted", "accuracy_without_noise", "epsilon"))
-        for encoder in ("glove", "minilm"):
-            right = found.get((encoder, "public alone", "one bit", "64"))
-            measured = next((sets for key, sets in found.items() if key[1] == "OME as published"), None)
-            if right is None or measured is None:
-                continue
-            for name in right:
-                best = interval(list(right[name].values()))[0]
-                for level, target in (
-                    ("measured before", LEVEL[name]),
-                    ("measured here", interval(list(measured[name].values()))[0]),
-                ):
-                    ratio = (target - 50) / (best - 50)
-                    epsilon = f"{2 * math.atanh(ratio):.2f}" if ratio < 1 else "inf"
-                    writer.writerow((encoder, level, name, f"{target:.1f}", f"{best:.1f}", epsilon))
+    measured = next((sets for key, sets in accuracies.items() if key[1] == "OME as published"), None)
+    lines: list[tuple[str, ...]] = []
+    for encoder in ("glove", "minilm"):
+        right = accuracies.get((encoder, "public alone", "one bit", "64"))
+        if right is None or measured is None:
+            continue
+        for name in right:
+            best = interval(right[name].values())[0]
+            levels = {"measured before": LEVEL[name], "measured here": interval(measured[name].values())[0]}
+            for level, target in levels.items():
+                ratio = (target - 50) / (best - 50)
+                epsilon = f"{2 * math.atanh(ratio):.2f}" if ratio < 1 else "inf"
+                lines.append((encoder, level, name, f"{target:.1f}", f"{best:.1f}", epsilon))
+    return lines
+
+
+def draw(accuracies: Accuracies, folder: Path) -> None:
+    """Draw accuracy against true epsilon, mean of the three sets."""
+    figure, panels = new_figure(8.4, 5.2)
+    axes = panels[0][0]
+    for *setting, label in LINES:
+        for key, sets in accuracies.items():
+            if list(key[:3]) == setting:
+                level = interval(over_sets(sets))[0]
+                axes.axhline(level, color="0.7", linewidth=1.0, zorder=0)
+                text = f"{label.replace('{epsilon}', f'{float(key[3]):,.0f}')}: {level:.1f}"
+                axes.text(1.01, level, text, transform=axes.get_yaxis_transform(), fontsize=8, va="center")
+    for *setting, label, color, line, marker in CURVES:
+        keys = sorted((key for key in accuracies if list(key[:3]) == setting), key=lambda key: float(key[3]))
+        points = [(float(key[3]), *interval(over_sets(accuracies[key]))) for key in keys]
+        if points:
+            style = {"color": color, "linestyle": line, "marker": marker, "markersize": 5, "linewidth": 1.4}
+            axes.errorbar(*zip(*points, strict=True), label=label, capsize=2.5, **style)
+    ticks = [1, 2, 4, 8, 16, 32, 64]
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks, labels=[str(tick) for tick in ticks])
+    axes.set_xlabel("true epsilon of each text (local, any two texts)")
+    axes.set_ylabel("accuracy, per cent: mean of IMDb, Amazon and Yelp\n(bars: 95% over 20 splits)")
+    axes.set_ylim(46, 92)
+    axes.grid(visible=True, axis="x", color="0.92", linewidth=0.6)
+    axes.set_axisbelow(True)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    save_figure(figure, folder / "accuracy.png", svg=True, dpi=150)

@@ -1,19 +1,18 @@
-"""Paper 000, "dpUGC: Learn Differentially Private Representation for User Generated Contents"."""
+"""Tables of "dpUGC: Learn Differentially Private Representation for User Generated Contents"."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from papers.dpugc.published import EPSILON, PRINTED
 from papers.dpugc.results import Rows
-from papers.printed.cells import NO_CLAIM, Cell, Line, Note, Table
+from papers.printed.tables import NO_CLAIM, Cell, Line, Note, Table, over_runs
 
-from dptext.intervals import Estimate, mean_over_runs
+from dptext.intervals import Estimate
 
 RESULTS = Path(__file__).resolve().parents[1] / "dpugc" / "results"
-ASKED = 8.0
-"""The true epsilon of ours that stands beside the private columns: of a person, add/remove, delta 1e-6."""
+TRUE = 8.0
+"""The true epsilon of our private columns, for a user (add/remove, delta 1e-6)."""
 _MEASURES = ("MAP-Word", "MAP-Char")
 _WITHDRAWN = "withdrawn"
 
@@ -38,7 +37,7 @@ _ERRORS = {
     90_000: ("2.4033", "2.5175", "1.2585", "1.258"),
     100_000: ("2.6043", "2.0215", "1.2548", "1.262"),
 }
-"""RMSE of table 3 after so many steps: DP-SVR, NoneDP-SVR, DP-LR, NoneDP-LR."""
+"""RMSE of table 3 by the number of steps: DP-SVR, NoneDP-SVR, DP-LR, NoneDP-LR."""
 
 
 def sections() -> list[Table | Note]:
@@ -51,23 +50,23 @@ def sections() -> list[Table | Note]:
         _sizes(),
         Note(
             "Figure 3, MAP-Word and MAP-Char over steps",
-            "Curves without numbers in the text; ours: [part two](dpugc/README.md#what-it-shows-part-two), beside "
-            "lists of random words and of the most frequent ones.",
+            "Curves without numbers in the text; ours: [part two](dpugc/README.md#what-it-shows-part-two), with "
+            "lists of random words and of the most frequent words.",
         ),
         _neighbours(),
         _regression(),
         Note(
             "Algorithm 1-b, a budget for each person",
-            "The paper measures nothing of it. Ours, levels beside one epsilon for all, levels of people who say none, "
+            "The paper does not measure it. Ours, levels compared with one epsilon for all, users who state no level, "
             "and the algorithm as printed: [part three](dpugc/README.md#what-it-shows-part-three).",
         ),
     ]
 
 
 def _sizes() -> Table:
-    """Table 1: sizes of data that cannot be had, and of Text8."""
+    """Table 1: sizes of unavailable data, and of Text8."""
     text8 = Rows(RESULTS / "steps_text8.jsonl")
-    part = f"its first {text8.constants['users']:,} thousand words, all that could be had" if text8 else "not run"
+    part = f"its first {text8.constants['users']:,} thousand words, no more were available" if text8 else "not run"
     lines = []
     for name, sizes in _SIZES.items():
         why = part if name == "Text8" else _WITHDRAWN
@@ -76,16 +75,16 @@ def _sizes() -> Table:
         "Table 1, sizes of the data",
         ["users", "documents", "words"],
         lines,
-        said="Ours are 2,532 bloggers, WikiText-2 and IMDb reviews ([papers/dpugc](dpugc/README.md#what-is-done)).",
+        note="Ours are 2,532 bloggers, WikiText-2 and IMDb reviews ([papers/dpugc](dpugc/README.md#what-is-done)).",
     )
 
 
 def _neighbours() -> Table:
     """Table 2: the score of three queries after the last step."""
     corpus, result = _steps()
-    models = {"(a) DP-Embedding": ("private", ASKED), "(b) Non-DP Embedding": ("clipped", None)}
+    models = {"(a) DP-Embedding": ("private", TRUE), "(b) Non-DP Embedding": ("clipped", None)}
     claimed = {
-        "(a) DP-Embedding": f"(0.125, 0.7926) for a pair, {ASKED:g} for a user",
+        "(a) DP-Embedding": f"(0.125, 0.7926) for a pair, {TRUE:g} for a user",
         "(b) Non-DP Embedding": NO_CLAIM,
     }
     lines = []
@@ -95,7 +94,7 @@ def _neighbours() -> Table:
         of = result.select(model=model, epsilon=epsilon, steps=last)
         for query, printed in queries.items():
             cells = [
-                Cell(entry, _over_runs([row.numbers[f"{measure} {query}"] for row in of]), 3)
+                Cell(entry, over_runs([row.numbers[f"{measure} {query}"] for row in of]), 3)
                 for entry, measure in zip(printed, _MEASURES, strict=True)
             ]
             lines.append(Line(f"{part}, {query}", claimed[part], cells))
@@ -113,7 +112,7 @@ def _neighbours() -> Table:
             for name, values in blind.items()
         ],
         f"Ours on {'a part of ' * (corpus == 'text8')}{corpus}, against a gold model of the same texts, for a whole "
-        "user instead of a pair. Scores of single queries are no shares in the paper (3.814). The words themselves: "
+        "user instead of a pair. Some of the paper's scores of single queries exceed 1 (3.814). The words: "
         "[the nearest words](dpugc/README.md#what-it-shows).",
     )
 
@@ -121,15 +120,9 @@ def _neighbours() -> Table:
 def _steps() -> tuple[str, Rows]:
     for corpus in ("text8", "WikiText-2"):
         result = Rows(RESULTS / f"steps_{corpus}.jsonl")
-        if result.values("steps", model="private", epsilon=ASKED) and result.values("steps", model="clipped"):
+        if result.values("steps", model="private", epsilon=TRUE) and result.values("steps", model="clipped"):
             return corpus, result
     raise FileNotFoundError("no rows of the private vectors: run papers.dpugc.training first")
-
-
-def _over_runs(values: Sequence[float]) -> Estimate:
-    if len(values) > 1:
-        return mean_over_runs(values)
-    return Estimate(values[0], float("nan"), float("nan"), 1, "runs")
 
 
 def _regression() -> Table:
@@ -141,13 +134,13 @@ def _regression() -> Table:
         for learner, printed in zip(("SVR", "linear"), (errors[:2], errors[2:]), strict=True):
             baseline = result.estimate("RMSE", learner=learner, model="public words and characters")
             cells.append(Cell(_BASELINES[learner], baseline or "not run", 2))
-            for (model, epsilon), entry in zip((("private", ASKED), ("clipped", None)), printed, strict=True):
-                ours = result.estimate("RMSE", learner=learner, model=model, epsilon=epsilon, steps=steps)
-                cells.append(Cell(entry, ours or "not run: ours end at 400 steps", 2))
+            for (model, epsilon), entry in zip((("private", TRUE), ("clipped", None)), printed, strict=True):
+                estimate = result.estimate("RMSE", learner=learner, model=model, epsilon=epsilon, steps=steps)
+                cells.append(Cell(entry, estimate or "not run: ours end at 400 steps", 2))
         (costs,) = delta.select(of="a pair of 50,000", steps=steps)
         exact = costs.numbers["moments delta"]
         cells.append(Cell(f"{PRINTED[steps]:.4f}", Estimate(exact, exact, exact, 0, ""), 4))
-        claimed = f"({EPSILON:g}, {PRINTED[steps]:.4f}) for a pair, {ASKED:g} for a user"
+        claimed = f"({EPSILON:g}, {PRINTED[steps]:.4f}) for a pair, {TRUE:g} for a user"
         lines.append(Line(f"{steps:,} steps", claimed, cells))
     mean = result.estimate("mean age", learner="SVR", model="public words and characters")
     always = "" if mean is None else f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"

@@ -1,8 +1,7 @@
-"""Synthetic corpora and the release as a classifier, compared with what a colleague would write in an afternoon.
+"""Synthetic corpora and the release as a classifier, compared with simple baselines.
 
-Command: ``python -m papers.synthesis.baselines [--data ../shared/data]``. Every method sees the same public pool,
-private documents and features (all-MiniLM-L6-v2 and words), spends the same (epsilon, delta) and protects the labels
-too. Each cell is one line of ``results/baselines-*.jsonl``; an interrupted run continues where it stopped.
+Command: ``python -m papers.synthesis.baselines [--data FOLDER]``. Every method uses the same public pool, private
+documents and features (all-MiniLM-L6-v2 and words), spends the same (epsilon, delta) and also protects the labels.
 
 Every method scores texts by class. The scores classify the test texts directly (``release``), and
 `dptext.synthesis.density.choose` uses them to select 1,500 pool texts with labels, on which a TF-IDF classifier is
@@ -11,21 +10,21 @@ trained (``corpus``). Both accuracies are measured on real texts that no method 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import snips
-from papers.reports import number_of, parse_options, write_between
-from papers.sweeps import Row, read_sweep, sweep
+from papers.reports import Rows, group_by_settings, mean_of, number_of, parse_options, table, write_between
+from papers.sweeps import Row, sweep
 from papers.synthesis import corpus
-from papers.synthesis.cells import DELTA, _words
-from papers.synthesis.kept import KeptSentences
+from papers.synthesis.cells import DELTA, tfidf_accuracy
+from papers.synthesis.corpus import Split, select, shuffled
+from papers.synthesis.encoders import CachedSentences, unit_rows
 
 import dptext
 from dptext.errors import extra
@@ -76,46 +75,40 @@ POOLS = {
     "Blogs, gender": ("posts",),
 }
 """The first pool of each data set is of its own domain. AG News: newswire, Wikipedia and restaurants mixed."""
-PEOPLE = (50, 100, 300, 1000, 5000)
-_PEOPLE_OF = {"SNIPS": (50, 100, 300, 1000, 3000, 5000)} | dict.fromkeys(
+_PEOPLE: dict[str, tuple[int, ...]] = dict.fromkeys(("AG News", "IMDb"), (50, 100, 300, 1000, 5000))
+_PEOPLE |= {"SNIPS": (50, 100, 300, 1000, 3000, 5000)} | dict.fromkeys(
     ("Blogs, age group", "Blogs, gender"), (50, 100, 300, 1000)
 )
+BASELINES = ("label names", "gradient descent", "class means", "histogram", "random labels")
+METHODS = ("dptext", "dptext, no descriptions", *BASELINES, "private texts")
 EPSILON = 1.0
-_POOL, _PRIVATE, _TEST, _MADE, _TOKENS = 4000, 5000, 1500, 1500, 64
+_POOL, _PRIVATE, _TEST, _SIZE, _TOKENS = 4000, 5000, 1500, 1500, 64
 _STEPS, _STEP_SIZES = 25, (4.0, 16.0, 64.0)
 _DIRECTIONS, _CLUSTERS = 100, (10, 30, 100)
 _COUNT_WEIGHT = 0.2
-_COSINE_SCALE = 20.0  # scores are log-odds to `choose`: cosines are scaled to their range
+_COSINE_SCALE = 20.0  # `choose` expects log-odds: cosines are scaled to their range
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """One data set and pool, encoded once.
-
-    Attributes:
-        plan: of the `Synthesizer`: features fitted on the pool.
-        pool, test, private: vectors of at most length 1, one row per text.
-        names: vectors of the descriptions and cosines to them, for pool and test texts one below the other.
-    """
-
-    plan: SynthesisPlan
-    split: corpus.Split
-    pool: Floats
-    test: Floats
-    private: Floats
-    cosines: Floats
+def main(arguments: Sequence[str] | None = None) -> None:
+    only = {"choices": sorted(POOLS), "help": "a single data set"}
+    options = parse_options("Synthetic corpora compared with simple baselines.", HERE, arguments, only=only)
+    for name in () if options.report else [options.only] if options.only else POOLS:
+        people = (300,) if options.quick else _PEOPLE[name]
+        sweep(
+            partial(measure, data=options.data),
+            [{"data": name, "pool": pool, "people": count} for pool in POOLS[name] for count in people],
+            range(1, 2 if options.quick else 6),
+            path=options.out / f"baselines-{name.lower().replace(',', '').replace(' ', '-')}.jsonl",
+            name="synthesis baselines",
+        )
+    write_report(options.out, readme=options.readme)
 
 
 # -- the baselines: each returns (texts, classes) scores of the rows of ``texts`` ------------------------------------
 
 
-def label_names(cosines: Floats) -> Floats:
-    """Score texts by the cosine of their vector to that of each label description: no private data, epsilon 0."""
-    return _COSINE_SCALE * cosines
-
-
 def noisy_gradient_descent(
-    vectors: Floats, labels: Labels, classes: int, sigma: float, step: float, bits: Generator
+    vectors: Floats, labels: Labels, classes: int, sigma: float, step: float, generator: Generator
 ) -> Floats:
     """Return (classes, k + 1) weights of logistic regression by full-batch gradient descent with noise on every step.
 
@@ -129,19 +122,14 @@ def noisy_gradient_descent(
         errors = _softmax(rows @ weights.T) - targets
         lengths = np.linalg.norm(errors, axis=1) * np.linalg.norm(rows, axis=1)
         gradient = (errors / np.maximum(lengths, 1.0)[:, None]).T @ rows
-        gradient += sigma * np.sqrt(_STEPS) * bits.normal(size=gradient.shape)
+        gradient += sigma * np.sqrt(_STEPS) * generator.normal(size=gradient.shape)
         weights = weights - step * gradient / len(rows)
         average += weights / (_STEPS - _STEPS // 2) * (turn >= _STEPS // 2)
     return average
 
 
 def class_means(
-    vectors: Floats,
-    labels: Labels,
-    classes: int,
-    sigma: float,
-    covariance: Floats,
-    bits: Generator,
+    vectors: Floats, labels: Labels, classes: int, sigma: float, covariance: Floats, generator: Generator
 ) -> tuple[Floats, Floats]:
     """Return weights and offsets of a ridge discriminant between noisy class means in public principal directions.
 
@@ -151,7 +139,7 @@ def class_means(
     values, basis = values[-_DIRECTIONS:], basis[:, -_DIRECTIONS:]
     rows = np.hstack([np.full((len(vectors), 1), _COUNT_WEIGHT), np.sqrt(1 - _COUNT_WEIGHT**2) * vectors @ basis])
     sums = np.eye(classes)[labels].T @ rows
-    sums += sigma * bits.normal(size=sums.shape)
+    sums += sigma * generator.normal(size=sums.shape)
     counts = np.maximum(sums[:, 0] / _COUNT_WEIGHT, 2 * sigma / _COUNT_WEIGHT)
     means = sums[:, 1:] / (np.sqrt(1 - _COUNT_WEIGHT**2) * counts[:, None])
     weights = (means - means.mean(axis=0)) / (values + values.mean())
@@ -159,149 +147,19 @@ def class_means(
     return weights @ basis.T, offsets
 
 
-def histogram(clusters: Labels, private: Labels, labels: Labels, classes: int, sigma: float, bits: Generator) -> Floats:
+def histogram(
+    clusters: Labels, private: Labels, labels: Labels, classes: int, sigma: float, generator: Generator
+) -> Floats:
     """Score texts by the noisy counts of the private labels in their cluster of the public pool.
 
-    Args:
-        clusters: (texts,) the cluster of each scored text.
-        private: (documents,) the cluster of each private document.
+    ``clusters`` are those of the scored texts, ``private`` those of the private documents.
 
     **Guarantee.** A document adds 1 to one number; every number gets noise sigma.
     """
     counts = np.zeros((int(max(clusters.max(), private.max())) + 1, classes))
     np.add.at(counts, (private, labels), 1.0)
-    counts = np.maximum(counts + sigma * bits.normal(size=counts.shape), sigma / 10)
+    counts = np.maximum(counts + sigma * generator.normal(size=counts.shape), sigma / 10)
     return np.log(counts / counts.sum(axis=1, keepdims=True))[clusters]
-
-
-# -- cells ---------------------------------------------------------------------------------------------------------
-
-
-BASELINES = ("label names", "gradient descent", "class means", "histogram", "random labels")
-METHODS = ("dptext", "dptext, no descriptions", *BASELINES, "private texts")
-
-
-def _cell(data: Path, work: Path, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-    problem = _problem(data, work, settings["data"], settings["pool"])
-    split, people, classes = problem.split, settings["people"], len(problem.split.classes)
-    rows = corpus.shuffled(len(split.texts), seed)[:people]
-    sigma, bits = problem.plan.terms.budget.sigma, np.random.default_rng(seed)  # noqa: TID251  see Generator
-    texts = np.vstack([problem.pool, problem.test])
-    private, labels = problem.private[rows], split.labels[rows]
-    results: dict[str, float] = {}
-
-    def measure(name: str, scores: Floats, nearness: Floats | None = None) -> None:
-        chosen, codes = choose(
-            scores[: len(split.pool)],
-            np.zeros(len(split.pool)) if nearness is None else nearness[: len(split.pool)],
-            min(_MADE, len(split.pool) // 2),
-            shares=np.full(classes, 1 / classes),
-            variety=VARIETY,
-            bits=RandomBits(seed),
-        )
-        results[f"release, {name}"] = _accuracy(scores[len(split.pool) :], split.test_labels)
-        output = tuple(split.pool[row] for row in chosen.tolist())
-        results[f"corpus, {name}"] = _words(output, codes, split.test, split.test_labels)
-
-    for name, described in (
-        ("dptext", DESCRIPTIONS[settings["data"]]),
-        ("dptext, no descriptions", list(split.classes)),
-    ):
-        maker = dptext.Synthesizer(epsilon=EPSILON, delta=DELTA, labels=described, unit="document")
-        plan = SynthesisPlan(terms=maker.terms, features=problem.plan.features, pool=problem.plan.pool)
-        release = maker.released(plan, plan.total_of(split.documents(rows)), RandomBits(seed))
-        measure(name, release.ratio.scores(texts), release.ratio.nearness(texts))
-    measure("label names", label_names(problem.cosines))
-
-    # The best step size and number of clusters are taken by the test texts: a favour to the baselines.
-    steps = [noisy_gradient_descent(private, labels, classes, sigma, step, bits) for step in _STEP_SIZES]
-    measure("gradient descent", _best([texts @ step[:, :-1].T + step[:, -1] for step in steps], split))
-    covariance = problem.plan.features.covariance
-    weights, offsets = class_means(private, labels, classes, sigma, covariance, bits)
-    measure("class means", texts @ weights.T + offsets)
-    clusterings = [_clusters(data, work, settings["data"], settings["pool"], count) for count in _CLUSTERS]
-    counted = [histogram(all_texts, own[rows], labels, classes, sigma, bits) for all_texts, own in clusterings]
-    measure("histogram", _best(counted, split))
-    measure("random labels", bits.normal(size=(len(texts), classes)))
-    real = tuple(split.texts[row] for row in rows.tolist())
-    results["corpus, private texts"] = _words(real, labels, split.test, split.test_labels)
-    return results
-
-
-@cache
-def _problem(data: Path, work: Path, name: str, pool: str) -> Problem:
-    split = _split(data, name, pool)
-    sentences = _sentences(work)
-    sentences.keep([*split.pool, *split.test, *split.texts])
-    described = DESCRIPTIONS[name]
-    maker = dptext.Synthesizer(
-        epsilon=EPSILON,
-        delta=DELTA,
-        labels=described,
-        features=[sentences, "words"],
-        unit="document",
-        cache=work / "pools",
-    )
-    plan = maker.plan(list(split.pool))
-    vectors = [plan.features.units(texts) * UNIT for texts in (split.pool, split.test, split.texts)]
-    names = _unit_rows(sentences.encode(list(described.values())))
-    cosines = _unit_rows(sentences.encode([*split.pool, *split.test])) @ names.T
-    return Problem(plan, split, *vectors, cosines - cosines.mean(axis=0))
-
-
-def _split(data: Path, name: str, pool: str) -> corpus.Split:
-    """The private documents, the first texts of the pool and the test texts of a data set: the same for every seed."""
-    if name == "SNIPS":
-        parts = snips(data)
-        order = corpus.shuffled(len(parts.train.texts), 0)
-        private, others = order[:_PRIVATE], order[_PRIVATE : _PRIVATE + _POOL]
-        texts = {"requests": [parts.train.texts[row] for row in others], "restaurants": corpus.restaurants(data)}
-        split = corpus.Split(
-            tuple(parts.train.texts[row] for row in private), parts.train.labels[private], private, tuple(texts[pool]),
-            None, parts.test.texts, parts.test.labels, tuple(DESCRIPTIONS[name]),
-        )  # fmt: skip
-    elif name == "AG News":
-        split = corpus.news(data, 0, pool)
-    elif name.startswith("Blogs"):
-        split = corpus.blogs(data, 0, "age" if name == "Blogs, age group" else "gender", joined=True)
-    else:
-        split = corpus.imdb(data, 0)
-        others = {"reviews": split.pool, "restaurants": corpus.restaurants(data), "wikipedia": corpus.wikipedia(data)}
-        split = _with_pool(split, others[pool])
-    rows = corpus.shuffled(len(split.pool), 1)[:_POOL]
-    split = _with_pool(split, tuple(split.pool[row] for row in rows.tolist()))
-    return corpus.Split(
-        split.texts[:_PRIVATE], split.labels[:_PRIVATE], split.people[:_PRIVATE], split.pool, None, split.test[:_TEST],
-        split.test_labels[:_TEST], tuple(DESCRIPTIONS[name]),
-    )  # fmt: skip
-
-
-def _with_pool(split: corpus.Split, pool: Sequence[str]) -> corpus.Split:
-    return corpus.Split(
-        split.texts, split.labels, split.people, tuple(pool), None, split.test, split.test_labels, split.classes
-    )
-
-
-@cache
-def _sentences(work: Path) -> KeptSentences:
-    return KeptSentences(work, tokens=_TOKENS)
-
-
-@cache
-def _clusters(data: Path, work: Path, name: str, pool: str, count: int) -> tuple[Labels, Labels]:
-    """The cluster of each pool and test text, and of each private document."""
-    problem = _problem(data, work, name, pool)
-    model = extra("sklearn.cluster", "sklearn", "clusters").MiniBatchKMeans(count, n_init=3, random_state=0)
-    model.fit(problem.pool)
-    return model.predict(np.vstack([problem.pool, problem.test])), model.predict(problem.private)
-
-
-def _best(scores: Sequence[Floats], split: corpus.Split) -> Floats:
-    return max(scores, key=lambda table: _accuracy(table[len(split.pool) :], split.test_labels))
-
-
-def _accuracy(scores: Floats, truth: Labels) -> float:
-    return float((scores.argmax(axis=1) == truth).mean())
 
 
 def _softmax(scores: Floats) -> Floats:
@@ -309,68 +167,180 @@ def _softmax(scores: Floats) -> Floats:
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
-def _unit_rows(vectors: npt.NDArray[Any]) -> Floats:
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), dtype=np.float64)
+# -- cells ---------------------------------------------------------------------------------------------------------
 
 
-# -- the command ---------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One data set and pool, encoded once.
+
+    Attributes:
+        plan: of the `Synthesizer`: features fitted on the pool.
+        split: the texts.
+        pool, test, private: vectors of at most length 1, one row per text.
+        cosines: to the label descriptions, for pool and test texts one below the other.
+    """
+
+    plan: SynthesisPlan
+    split: Split
+    pool: Floats
+    test: Floats
+    private: Floats
+    cosines: Floats
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Synthetic corpora compared with simple baselines.")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the data sets")
-    parser.add_argument("--only", choices=sorted(POOLS), default=None, help="one data set alone")
-    parser.add_argument("--report", action="store_true", help="write the tables from the rows that are there")
-    parser.add_argument("--quick", action="store_true", help="one seed and 300 people")
-    options = parse_options(parser, arguments, HERE)
-    work = options.out / "work"
-    work.mkdir(parents=True, exist_ok=True)
-    names = list(POOLS) if options.only is None else [options.only]
-    for name in [] if options.report else names:
-        sweep(
-            lambda settings, seed: _cell(options.data, work, settings, seed),
-            list(_settings(name, quick=options.quick)),
-            range(1, 2 if options.quick else 6),
-            path=options.out / f"baselines-{name.lower().replace(',', '').replace(' ', '-')}.jsonl",
-            name="synthesis baselines",
-        )
-    write_report(options.out, readme=options.readme)
+def measure(settings: Mapping[str, Any], seed: int, *, data: Path) -> dict[str, float]:
+    """Return both accuracies of every method for one data set, pool and number of documents."""
+    name, pool = settings["data"], settings["pool"]
+    problem = problem_of(data, name, pool)
+    split, classes = problem.split, len(problem.split.classes)
+    rows = shuffled(len(split.texts), seed)[: settings["people"]]
+    sigma, generator = problem.plan.terms.budget.sigma, np.random.default_rng(seed)  # noqa: TID251  see Generator
+    texts = np.vstack([problem.pool, problem.test])
+    private, labels = problem.private[rows], split.labels[rows]
+    scores: dict[str, Floats] = {}
+    nearness: dict[str, Floats] = {}
+    for method, described in (("dptext", DESCRIPTIONS[name]), ("dptext, no descriptions", list(split.classes))):
+        maker = dptext.Synthesizer(epsilon=EPSILON, delta=DELTA, labels=described, unit="document")
+        plan = SynthesisPlan(terms=maker.terms, features=problem.plan.features, pool=problem.plan.pool)
+        ratio = maker.released(plan, plan.total_of(split.documents(rows)), RandomBits(seed)).ratio
+        scores[method], nearness[method] = ratio.scores(texts), ratio.nearness(texts)
+    scores["label names"] = _COSINE_SCALE * problem.cosines  # no private data, epsilon 0
+    # The best step size and number of clusters are chosen on the test texts, in favour of the baselines.
+    weights = [noisy_gradient_descent(private, labels, classes, sigma, step, generator) for step in _STEP_SIZES]
+    scores["gradient descent"] = _best([texts @ entry[:, :-1].T + entry[:, -1] for entry in weights], split)
+    slopes, offsets = class_means(private, labels, classes, sigma, problem.plan.features.covariance, generator)
+    scores["class means"] = texts @ slopes.T + offsets
+    clusters = [_clusters(data, name, pool, count) for count in _CLUSTERS]
+    counted = [
+        histogram(every, private_clusters[rows], labels, classes, sigma, generator)
+        for every, private_clusters in clusters
+    ]
+    scores["histogram"] = _best(counted, split)
+    scores["random labels"] = generator.normal(size=(len(texts), classes))
+    results = {}
+    for method, table_of_scores in scores.items():
+        results[f"release, {method}"] = _accuracy(table_of_scores, split)
+        results[f"corpus, {method}"] = _corpus_accuracy(table_of_scores, nearness.get(method), split, seed)
+    real = tfidf_accuracy(select(split.texts, rows), labels, split.test, split.test_labels)
+    return results | {"corpus, private texts": real}
+
+
+def _corpus_accuracy(scores: Floats, nearness: Floats | None, split: Split, seed: int) -> float:
+    """Return the accuracy of a classifier trained on pool texts that are selected by their scores."""
+    size, classes = len(split.pool), len(split.classes)
+    chosen, codes = choose(
+        scores[:size],
+        np.zeros(size) if nearness is None else nearness[:size],
+        min(_SIZE, size // 2),
+        shares=np.full(classes, 1 / classes),
+        variety=VARIETY,
+        bits=RandomBits(seed),
+    )
+    return tfidf_accuracy(select(split.pool, chosen), codes, split.test, split.test_labels)
+
+
+@cache
+def problem_of(data: Path, name: str, pool: str) -> Problem:
+    split, described = split_of(data, name, pool), DESCRIPTIONS[name]
+    sentences = _sentences()
+    sentences.encode([*split.pool, *split.test, *split.texts])
+    maker = dptext.Synthesizer(
+        epsilon=EPSILON, delta=DELTA, labels=described, features=[sentences, "words"], unit="document", cache=False
+    )
+    plan = maker.plan(list(split.pool))
+    vectors = [plan.features.units(texts) * UNIT for texts in (split.pool, split.test, split.texts)]
+    cosines = centred_cosines(sentences, [*split.pool, *split.test], described)
+    return Problem(plan, split, *vectors, cosines)
+
+
+def centred_cosines(sentences: CachedSentences, texts: Sequence[str], described: Mapping[str, str]) -> Floats:
+    """Return (texts, labels) cosines to the label descriptions, minus their mean over texts."""
+    names = unit_rows(sentences.encode(list(described.values()))).astype(np.float64)
+    cosines: Floats = unit_rows(sentences.encode(texts)).astype(np.float64) @ names.T
+    return cosines - cosines.mean(axis=0)
+
+
+def split_of(data: Path, name: str, pool: str) -> Split:
+    """Return the private documents, the pool and the test texts of a data set, the same for every seed."""
+    if name == "SNIPS":
+        parts = snips(data)
+        order = shuffled(len(parts.train.texts), 0)
+        private, others = parts.train.take(order[:_PRIVATE]), parts.train.take(order[_PRIVATE : _PRIVATE + _POOL])
+        texts = others.texts if pool == "requests" else corpus.restaurants(data)
+        test = parts.test
+        split = Split(private.texts, private.labels, order[:_PRIVATE], texts, None, test.texts, test.labels, ())
+    elif name == "AG News":
+        split = corpus.news(data, 0, pool)
+    elif name.startswith("Blogs"):
+        split = corpus.blogs(data, 0, "age" if name == "Blogs, age group" else "gender", joined=True)
+    else:
+        split = corpus.imdb(data, 0)
+        if pool != "reviews":
+            split = replace(split, pool={"restaurants": corpus.restaurants, "wikipedia": corpus.wikipedia}[pool](data))
+    return Split(
+        split.texts[:_PRIVATE],
+        split.labels[:_PRIVATE],
+        split.people[:_PRIVATE],
+        select(split.pool, shuffled(len(split.pool), 1)[:_POOL]),
+        None,
+        split.test[:_TEST],
+        split.test_labels[:_TEST],
+        tuple(DESCRIPTIONS[name]),
+    )
+
+
+@cache
+def _sentences() -> CachedSentences:
+    return CachedSentences(_TOKENS)
+
+
+@cache
+def _clusters(data: Path, name: str, pool: str, count: int) -> tuple[Labels, Labels]:
+    """Return the cluster of each pool and test text, and of each private document."""
+    problem = problem_of(data, name, pool)
+    model = extra("sklearn.cluster", "sklearn", "clusters").MiniBatchKMeans(count, n_init=3, random_state=0)
+    model.fit(problem.pool)
+    return model.predict(np.vstack([problem.pool, problem.test])), model.predict(problem.private)
+
+
+def _best(scores: Sequence[Floats], split: Split) -> Floats:
+    return max(scores, key=lambda entry: _accuracy(entry, split))
+
+
+def _accuracy(scores: Floats, split: Split) -> float:
+    return float((scores[len(split.pool) :].argmax(axis=1) == split.test_labels).mean())
+
+
+# -- the report ----------------------------------------------------------------------------------------------------
 
 
 def write_report(out: Path, *, readme: Path | None = None) -> None:
     """Write the tables of all rows in a folder into the README."""
-    rows = [row for path in sorted(out.glob("baselines-*.jsonl")) for row in read_sweep(path).rows]
-    write_between(readme, START, END, "\n".join(_tables(rows)).rstrip())
+    rows = [row for path in sorted(out.glob("baselines-*.jsonl")) for row in Rows(path).rows]
+    write_between(readme, START, END, "\n\n".join(_sections(rows)))
 
 
-def _settings(name: str, *, quick: bool) -> Iterator[dict[str, Any]]:
-    for pool in POOLS[name]:
-        for people in (300,) if quick else _PEOPLE_OF.get(name, PEOPLE):
-            yield {"data": name, "pool": pool, "people": people}
-
-
-def _tables(rows: Sequence[Row]) -> Iterator[str]:
+def _sections(rows: Sequence[Row]) -> Iterator[str]:
     for kind, title in (
         ("release", "The scores as a classifier"),
         ("corpus", "A TF-IDF classifier trained on the corpus"),
     ):
         methods = [method for method in METHODS if kind == "corpus" or method != "private texts"]
-        yield f"**{title}** (accuracy).\n"
-        yield f"| data, pool | people | {' | '.join(methods)} |\n|---|---:|{'---:|' * len(methods)}"
+        lines: list[list[str]] = []
         behind: list[str] = []
-        cells = 0
-        for settings in {tuple(row.settings.items()): row.settings for row in rows}.values():
-            own = [row for row in rows if row.settings == settings]
-            means = {method: np.mean([row.numbers[f"{kind}, {method}"] for row in own]) for method in methods}
-            numbers = [number_of(own, f"{kind}, {method}") for method in methods]
-            yield f"| {settings['data']}, {settings['pool']} | {settings['people']:,} | {' | '.join(numbers)} |"
+        for settings, runs in group_by_settings(rows):
+            means = {method: mean_of(runs, f"{kind}, {method}") for method in methods}
+            name = f"{settings['data']}, {settings['pool']}"
+            numbers = [number_of(runs, f"{kind}, {method}") for method in methods]
+            lines.append([name, f"{settings['people']:,}", *numbers])
             best = max(BASELINES, key=means.__getitem__)
-            cells += 1
             if means["dptext"] < means[best] - 0.01:
-                gap = means[best] - means["dptext"]
-                behind.append(f"{settings['data']}, {settings['pool']}, {settings['people']:,} ({best}, by {gap:.3f})")
-        listed = f": {'; '.join(behind)}" if behind else ""
-        yield f"\ndptext is more than .01 below the best baseline in {len(behind)} of {cells} cells{listed}.\n"
+                behind.append(f"{name}, {settings['people']:,} ({best}, by {means[best] - means['dptext']:.3f})")
+        cells = f": {'; '.join(behind)}" if behind else ""
+        yield f"**{title}** (accuracy)."
+        yield table(["data, pool", "people", *methods], lines)
+        yield f"dptext is more than .01 below the best baseline in {len(behind)} of {len(lines)} cells{cells}."
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One cell: a corpus made in one way, what a classifier trained on it reaches on real texts, and how varied it is."""
+"""One cell: a corpus of one method, the accuracy of classifiers trained on it for real texts, and its variety."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.synthesis import corpus
-from papers.synthesis.corpus import NAMES, Split
-from papers.synthesis.kept import KeptSentences
+from papers.synthesis.corpus import NAMES, Labels, Split, select, shuffled
+from papers.synthesis.encoders import CachedSentences, unit_rows
 from papers.synthesis.votes import VoteSynthesizer
 
 from dptext import Synthesizer, TextDistribution
@@ -21,145 +21,115 @@ from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.synthesizer import SynthesisPlan
 
 DELTA = 1e-6
-Labels = npt.NDArray[np.intp]
 _TOKENS = {"news": 128, "reviews": 64}
-_COMPARED = 1000  # texts that spread is measured on
+_SAMPLE = 1000  # texts for measures of variety
+
+Corpus = tuple[tuple[str, ...], Labels]
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where data and kept vectors are, and how much is used.
-
-    Attributes:
-        data: the folder of the data sets.
-        work: the folder of what is kept between runs; git ignores it.
-        tested: at most so many test texts.
-        sentences: whether there is a sentence model to learn with.
-    """
+    """The folder of the data sets, the maximum number of test texts, and whether there is a sentence model."""
 
     data: Path
-    work: Path
     tested: int = 1_000_000
     sentences: bool = True
 
     def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-        """The numbers of one setting and seed."""
-        split = _split(self, settings["data"], settings["pool"], seed)
-        chosen = split.first(settings["people"], settings["rarest"]) if settings["people"] else None
-        method, n = settings["method"], settings["n"]
+        """Return the numbers of one setting and seed."""
+        split = split_of(self, settings["data"], settings["pool"], seed)
+        rows = split.first(settings["people"], settings["rarest"]) if settings["people"] else None
+        method = settings["method"]
+        if method == "released":  # the released distribution itself is the classifier
+            scores = self._distribution(settings, split, rows, seed).weigh(split.test).scores
+            accuracy = float((scores.argmax(axis=1) == split.test_labels).mean())
+            return {"words": accuracy, "sentences": accuracy, "spread": 0.0, "distinct words": 0.0, "right": 0.0}
         if method == "real":
-            return self._learned(settings, split, split.texts, split.labels, chosen)
-        if method == "released":
-            return self._without_text(settings, split, chosen, seed)
-        texts, labels = self._made(settings, split, chosen, n, seed)
-        return self._learned(settings, split, texts, labels)
+            texts, labels = split.texts, split.labels
+            if rows is not None:
+                texts, labels = select(texts, rows), labels[rows]
+            return self.evaluate(settings, split, texts, labels)
+        return self.evaluate(settings, split, *self._make(settings, split, rows, seed))
 
-    def _made(
-        self, settings: Mapping[str, Any], split: Split, chosen: Labels | None, n: int, seed: int
-    ) -> tuple[tuple[str, ...], Labels]:
-        """Texts and labels made in one of the ways that are compared."""
-        method, classes = settings["method"], len(split.classes)
+    def _make(self, settings: Mapping[str, Any], split: Split, rows: Labels | None, seed: int) -> Corpus:
+        """Return texts and labels of a method."""
+        method, n, classes = settings["method"], settings["n"], split.classes
         if method == "random labels":
-            rows = corpus.shuffled(len(split.pool), seed)[:n]
-            return _rows(split.pool, rows), corpus.shuffled(n, seed + 1000) % classes
+            texts = select(split.pool, shuffled(len(split.pool), seed)[:n])
+            return texts, shuffled(n, seed + 1000) % len(classes)
         if method == "names of labels":
-            sentences = self._sentences(settings["data"])
-            names = sentences.encode(NAMES[settings["data"]])
-            closeness = _normal(sentences.encode(split.pool)) @ _normal(names).T
-            best, taken = closeness.argmax(axis=1), []
-            for index in range(classes):
-                own = np.flatnonzero(best == index)
-                taken.append(own[np.argsort(-closeness[own, index])][: n // classes])
-            rows = np.concatenate(taken)
-            return _rows(split.pool, rows), best[rows]
+            return self._nearest_to_names(settings["data"], split, n)
         if method == "votes":
-            voting = VoteSynthesizer(
+            synthesizer = VoteSynthesizer(
                 epsilon=settings["epsilon"],
                 delta=DELTA,
-                labels=list(split.classes),
-                features=self._spec(settings),
-                unit=_unit(settings),
+                labels=list(classes),
+                features=self._encoders(settings["data"], settings["features"]),
+                unit=_unit(settings["data"]),
                 candidates=min(2000, len(split.pool)),
-                cache=self.work / "pools",
                 seed=seed,
             )
-            output = voting.fit(split.documents(chosen), public=list(split.pool), n=n).outputs
-            return tuple(output["texts"]), np.array(
-                [split.classes.index(entry) for entry in output["columns"]["label"]]
-            )
-        distribution = self._described(settings, split, chosen, seed)
-        output = distribution.sample(
-            list(split.pool), n, variety=settings["variety"], shares="released", cache=self.work / "pools", seed=seed
-        ).outputs
-        return tuple(output["texts"]), np.array([split.classes.index(entry) for entry in output["columns"]["label"]])
+            texts, labels = synthesizer.make(split.documents(rows), split.pool, n)
+        else:
+            options = {"variety": settings["variety"], "shares": "released", "cache": False, "seed": seed}
+            output = self._distribution(settings, split, rows, seed).sample(list(split.pool), n, **options).outputs
+            texts, labels = output["texts"], output["columns"]["label"]
+        return tuple(texts), np.array([classes.index(label) for label in labels])
 
-    def _described(
-        self, settings: Mapping[str, Any], split: Split, chosen: Labels | None, seed: int
+    def _nearest_to_names(self, data: str, split: Split, n: int) -> Corpus:
+        """Return the public texts nearest to the name of each label."""
+        sentences, classes = _sentences(_TOKENS[data]), len(split.classes)
+        cosines = unit_rows(sentences.encode(split.pool)) @ unit_rows(sentences.encode(NAMES[data])).T
+        nearest = cosines.argmax(axis=1)
+        chosen = []
+        for index in range(classes):
+            rows = np.flatnonzero(nearest == index)
+            chosen.append(rows[np.argsort(-cosines[rows, index])][: n // classes])
+        rows = np.concatenate(chosen)
+        return select(split.pool, rows), nearest[rows]
+
+    def _distribution(
+        self, settings: Mapping[str, Any], split: Split, rows: Labels | None, seed: int
     ) -> TextDistribution:
-        plan = _plan(self, settings["data"], settings["pool"], settings["features"], _own(settings["data"], seed))
-        rows = tuple(chosen.tolist()) if chosen is not None else None
-        total = _total(self, settings["data"], settings["pool"], settings["features"], seed, rows)
+        data, pool, features = settings["data"], settings["pool"], settings["features"]
+        plan = _plan(self, data, pool, features, _pool_seed(data, seed))
+        total = _total(self, data, pool, features, seed, None if rows is None else tuple(rows.tolist()))
         if settings["method"] == "nobody":
             total = np.zeros_like(total)
-        maker = Synthesizer(epsilon=settings["epsilon"], delta=DELTA, labels=list(split.classes), unit=_unit(settings))
+        maker = Synthesizer(epsilon=settings["epsilon"], delta=DELTA, labels=list(split.classes), unit=_unit(data))
         return maker.released(replace(plan, terms=maker.terms), total, RandomBits(seed))
 
-    def _without_text(
-        self, settings: Mapping[str, Any], split: Split, chosen: Labels | None, seed: int
+    def evaluate(
+        self, settings: Mapping[str, Any], split: Split, texts: tuple[str, ...], labels: Labels
     ) -> dict[str, float]:
-        """The released description itself as a classifier."""
-        distribution = self._described(settings, split, chosen, seed)
-        scores = distribution.weigh(split.test).scores
-        result = float((scores.argmax(axis=1) == split.test_labels).mean())
-        return {"words": result, "sentences": result, "spread": 0.0, "distinct words": 0.0, "right": 0.0}
-
-    def _learned(
-        self,
-        settings: Mapping[str, Any],
-        split: Split,
-        texts: tuple[str, ...],
-        labels: Labels,
-        chosen: Labels | None = None,
-    ) -> dict[str, float]:
-        """What classifiers that learn from texts reach on real ones, and how varied the texts are."""
-        if chosen is not None:
-            texts, labels = _rows(texts, chosen), labels[chosen]
-        test, truth = split.test[: self.tested], split.test_labels[: self.tested]
-        result = {"words": _words(texts, labels, test, truth)}
-        some = corpus.shuffled(len(texts), 0)[:_COMPARED]
+        """Return the accuracy on real texts of classifiers trained on texts, and the variety of the texts."""
+        test, test_labels = split.test[: self.tested], split.test_labels[: self.tested]
+        result = {"words": tfidf_accuracy(texts, labels, test, test_labels), "sentences": 0.0, "spread": 0.0}
+        sample = shuffled(len(texts), 0)[:_SAMPLE]
         if self.sentences and settings["data"] in _TOKENS:
-            sentences = self._sentences(settings["data"])
+            sentences = _sentences(_TOKENS[settings["data"]])
             vectors = sentences.encode(texts)
-            result["sentences"] = _linear(vectors, labels, sentences.encode(test), truth, strength=10.0)
-            close = _normal(vectors[some]) @ _normal(vectors[some]).T
-            np.fill_diagonal(close, -1.0)
-            result["spread"] = float(1 - close.max(axis=1).mean())
-        else:
-            result |= {"sentences": 0.0, "spread": 0.0}
-        result["distinct words"] = float(len({word for row in some.tolist() for word in texts[row].lower().split()}))
-        right = {} if split.truth is None else dict(zip(split.pool, split.truth.tolist(), strict=True))
-        known = [right[text] == label for text, label in zip(texts, labels.tolist(), strict=True) if text in right]
-        result["right"] = float(np.mean(known)) if known else 0.0
-        return result
+            result["sentences"] = _accuracy(vectors, labels, sentences.encode(test), test_labels, strength=10.0)
+            cosines = unit_rows(vectors[sample]) @ unit_rows(vectors[sample]).T
+            np.fill_diagonal(cosines, -1.0)
+            result["spread"] = float(1 - cosines.max(axis=1).mean())
+        result["distinct words"] = float(len({word for text in select(texts, sample) for word in text.lower().split()}))
+        true = {} if split.truth is None else dict(zip(split.pool, split.truth.tolist(), strict=True))
+        right = [true[text] == label for text, label in zip(texts, labels.tolist(), strict=True) if text in true]
+        return result | {"right": float(np.mean(right)) if right else 0.0}
 
-    def _sentences(self, data: str) -> KeptSentences:
-        return _sentences(self.work, _TOKENS[data])
-
-    def _spec(self, settings: Mapping[str, Any]) -> list[Any]:
-        parts = {"both": ["sentences", "words"], "sentences": ["sentences"], "words": ["words"]}[settings["features"]]
-        return [self._sentences(settings["data"]) if part == "sentences" else part for part in parts]
-
-
-# -- what several cells share ----------------------------------------------------------------------------------
+    def _encoders(self, data: str, features: str) -> list[Any]:
+        names = {"both": ["sentences", "words"], "sentences": ["sentences"], "words": ["words"]}[features]
+        return [_sentences(_TOKENS[data]) if name == "sentences" else name for name in names]
 
 
 @cache
-def _sentences(work: Path, tokens: int) -> KeptSentences:
-    return KeptSentences(work, tokens=tokens)
+def _sentences(tokens: int) -> CachedSentences:
+    return CachedSentences(tokens)
 
 
 @cache
-def _split(bench: Bench, data: str, pool: str, seed: int) -> Split:
+def split_of(bench: Bench, data: str, pool: str, seed: int) -> Split:
     if data == "news":
         return corpus.news(bench.data, seed, pool)
     if data == "reviews":
@@ -167,22 +137,16 @@ def _split(bench: Bench, data: str, pool: str, seed: int) -> Split:
     return corpus.blogs(bench.data, seed, data.removeprefix("blogs, "))
 
 
-def _own(data: str, seed: int) -> int:
-    """The pool of the news is the same for every seed."""
+def _pool_seed(data: str, seed: int) -> int:
+    """Return 0 for the news, whose pool is the same for every seed."""
     return 0 if data == "news" else seed
 
 
 @cache
 def _plan(bench: Bench, data: str, pool: str, features: str, seed: int) -> SynthesisPlan:
-    split = _split(bench, data, pool, seed)
-    maker = Synthesizer(
-        epsilon=1.0,
-        delta=DELTA,
-        labels=list(split.classes),
-        features=bench._spec({"data": data, "features": features}),
-        unit=_unit({"data": data}),
-        cache=bench.work / "pools",
-    )
+    split = split_of(bench, data, pool, seed)
+    options: dict[str, Any] = {"labels": list(split.classes), "unit": _unit(data), "cache": False}
+    maker = Synthesizer(epsilon=1.0, delta=DELTA, features=bench._encoders(data, features), **options)
     return maker.plan(list(split.pool))
 
 
@@ -190,35 +154,25 @@ def _plan(bench: Bench, data: str, pool: str, features: str, seed: int) -> Synth
 def _total(
     bench: Bench, data: str, pool: str, features: str, seed: int, rows: tuple[int, ...] | None
 ) -> npt.NDArray[np.int64]:
-    """The exact sum: private, and kept for the noise of every epsilon."""
-    split = _split(bench, data, pool, seed)
-    plan = _plan(bench, data, pool, features, _own(data, seed))
-    documents = split.documents(None if rows is None else np.array(rows))
-    return plan.total_of(documents)
+    """Return the exact private sum, which is the same for every epsilon."""
+    documents = split_of(bench, data, pool, seed).documents(None if rows is None else np.array(rows))
+    return _plan(bench, data, pool, features, _pool_seed(data, seed)).total_of(documents)
 
 
-def _unit(settings: Mapping[str, Any]) -> str:
-    return "user" if settings["data"].startswith("blogs") else "document"
+def _unit(data: str) -> str:
+    return "user" if data.startswith("blogs") else "document"
 
 
-def _rows(texts: tuple[str, ...], rows: Labels) -> tuple[str, ...]:
-    return tuple(texts[row] for row in rows.tolist())
-
-
-def _normal(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-
-
-def _words(texts: tuple[str, ...], labels: Labels, test: tuple[str, ...], truth: Labels) -> float:
-    """TF-IDF over words and pairs of words, logistic regression."""
+def tfidf_accuracy(texts: tuple[str, ...], labels: Labels, test: tuple[str, ...], test_labels: Labels) -> float:
+    """Return the accuracy of logistic regression on TF-IDF of words and pairs of words."""
     text = extra("sklearn.feature_extraction.text", "sklearn", "TF-IDF")
     encoder = text.TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2)
-    return _linear(encoder.fit_transform(texts), labels, encoder.transform(test), truth)
+    return _accuracy(encoder.fit_transform(texts), labels, encoder.transform(test), test_labels)
 
 
-def _linear(vectors: Any, labels: Labels, test: Any, truth: Labels, *, strength: float = 1.0) -> float:
+def _accuracy(vectors: Any, labels: Labels, test: Any, test_labels: Labels, *, strength: float = 1.0) -> float:
     if len(np.unique(labels)) < 2:
-        return float((truth == labels[0]).mean())
+        return float((test_labels == labels[0]).mean())
     models = extra("sklearn.linear_model", "sklearn", "logistic regression")
     model = models.LogisticRegression(C=strength, max_iter=1000, tol=1e-6).fit(vectors, labels)
-    return float((model.predict(test) == truth).mean())
+    return float((model.predict(test) == test_labels).mean())

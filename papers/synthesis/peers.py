@@ -1,67 +1,62 @@
-"""The same private documents and pool in one run: a description, Private Evolution's votes by its authors' own code,
-words by TEM under the same epsilon for a document, and no text at all.
+"""The released distribution, votes by Private Evolution's authors' own code, words by TEM, and no text: one comparison.
 
-Command: ``python -m papers.synthesis.peers --pe DPSDA [--data ../shared/data]``; DPSDA is a clone of
-https://github.com/microsoft/DPSDA. Every cell is a line of ``results/peers.jsonl``.
+All methods have the same private documents, pool and epsilon for a document. Private Evolution (microsoft/DPSDA, MIT
+licence) is no package: clone https://github.com/microsoft/DPSDA and name the folder with ``--pe``; it needs omegaconf
+and pandas. Its package imports image models, so the modules that count votes are loaded directly.
+
+Command: ``python -m papers.synthesis.peers --pe DPSDA [--data FOLDER]``
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
-from papers.reports import number_of, parse_options, write_between
-from papers.sweeps import Row, read_sweep, sweep
-from papers.synthesis import corpus
-from papers.synthesis.cells import DELTA, Bench, _rows, _split
-from papers.synthesis.private_evolution import noisy_votes
+import numpy.typing as npt
+from papers.reports import Rows, number_of, parse_options, table, write_between
+from papers.sweeps import sweep
+from papers.synthesis.cells import DELTA, Bench, split_of
+from papers.synthesis.corpus import select, shuffled
+from papers.synthesis.encoders import CachedSentences
 
 import dptext
+from dptext.errors import StorageError
 
 HERE = Path(__file__).resolve().parent
 START, END = "<!-- peers: written by papers.synthesis.peers -->", "<!-- end of the peers -->"
 CANDIDATES = 2000
-WORDS = 32  # of a document, that TEM's budget covers
+WORDS = 32  # words of a document that TEM's budget covers
 METHODS = {
-    "described": "synthetic texts, by the description (`Synthesizer`)",
-    "released": "no text: the description itself as a classifier",
+    "described": "synthetic texts (`Synthesizer`)",
+    "released": "no text: the released distribution as a classifier",
     "votes": "votes of the same epsilon (`VoteSynthesizer`)",
     "pe": "votes counted by Private Evolution's own code (best setting: .62 / .81 at 1, .65 / .85 at 4)",
-    "tem": "the private texts word by word (TEM; labels as they are)",
+    "tem": "the private texts word by word (TEM; labels unchanged)",
 }
+_PACKAGES = ("pe", "pe.data", "pe.embedding", "pe.histogram", "pe.histogram.nearest_neighbor_backend", "pe.dp")
+
+Labels = npt.NDArray[np.intp]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="A description beside its peers, on the same documents and pool.")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the data sets")
-    parser.add_argument("--pe", type=Path, default=None, help="a clone of microsoft/DPSDA")
-    parser.add_argument("--work", type=Path, default=None, help="folder of kept vectors; results/work unless named")
-    parser.add_argument("--quick", action="store_true", help="one seed")
-    options = parse_options(parser, arguments, HERE)
-    options.out.mkdir(parents=True, exist_ok=True)
-    bench = Bench(options.data, options.work or options.out / "work")
-    bench.work.mkdir(parents=True, exist_ok=True)
-
-    def cell(settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-        return _cell(bench, options.pe, settings, seed)
-
-    sweep(
-        cell,
-        list(_settings(with_pe=options.pe is not None)),
-        range(1, 2 if options.quick else 6),
-        path=options.out / "peers.jsonl",
-        name="synthesis peers",
-    )
+    pe = {"type": Path, "help": "a clone of microsoft/DPSDA"}
+    options = parse_options("Synthesizer and its peers on the same documents and pool.", HERE, arguments, pe=pe)
+    if not options.report:
+        sweep(
+            partial(measure, bench=Bench(options.data), checkout=options.pe),
+            list(_settings(with_pe=options.pe is not None)),
+            range(1, 2 if options.quick else 6),
+            path=options.out / "peers.jsonl",
+            name="synthesis peers",
+        )
     write_report(options.out, readme=options.readme)
-
-
-def write_report(out: Path, *, readme: Path | None) -> None:
-    """The table of the rows in a folder, between the marks of a README."""
-    write_between(readme, START, END, _table(read_sweep(out / "peers.jsonl").rows))
 
 
 def _settings(*, with_pe: bool) -> Iterator[dict[str, Any]]:
@@ -72,46 +67,94 @@ def _settings(*, with_pe: bool) -> Iterator[dict[str, Any]]:
                 yield usual | {"method": method, "epsilon": epsilon, "features": "both"}
 
 
-def _cell(bench: Bench, checkout: Path | None, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
+def measure(settings: Mapping[str, Any], seed: int, *, bench: Bench, checkout: Path | None) -> dict[str, float]:
+    """Return the numbers of one method, epsilon and seed."""
     method = settings["method"]
     if method not in ("pe", "tem"):
         return bench.cell(settings | ({"features": "sentences"} if method == "votes" else {}), seed)
-    split = _split(bench, settings["data"], settings["pool"], seed)
-    chosen = split.first(settings["people"], settings["rarest"])
-    texts, labels = _rows(split.texts, chosen), split.labels[chosen]
+    split = split_of(bench, settings["data"], settings["pool"], seed)
+    rows = split.first(settings["people"], settings["rarest"])
+    texts, labels = select(split.texts, rows), split.labels[rows]
     if method == "tem":
         vectors = dptext.load_vectors("glove-6b-50d", limit=50_000)
         mechanism = dptext.TEM(vectors, epsilon=5.0, document_epsilon=settings["epsilon"], max_words=WORDS)
         output = dptext.privatize(texts, mechanism, seed=seed).texts
-        quick = replace(bench, sentences=False)  # a sentence model has nothing to say of random words
-        return quick._learned(settings, split, tuple(str(entry) for entry in output), labels)
+        words_only = replace(bench, sentences=False)  # a sentence model is useless for random words
+        return words_only.evaluate(settings, split, tuple(str(text) for text in output), labels)
     assert checkout is not None
-    sentences = bench._sentences(settings["data"])
-    candidates = _rows(split.pool, corpus.shuffled(len(split.pool), seed)[:CANDIDATES])
+    candidates = select(split.pool, shuffled(len(split.pool), seed)[:CANDIDATES])
     np.random.seed(seed)  # noqa: TID251  # its noise is numpy's, from the global generator
-    votes = noisy_votes(
-        checkout,
-        sentences.encode(texts),
-        labels,
-        sentences.encode(candidates),
-        len(split.classes),
-        epsilon=settings["epsilon"],
-        delta=DELTA,
-    )
+    votes = noisy_votes(checkout, texts, labels, candidates, len(split.classes), epsilon=settings["epsilon"])
     kept = min(settings["n"], CANDIDATES) // len(split.classes)  # those with the most votes, as its selection by rank
-    rows = np.concatenate([np.argsort(-vote, kind="stable")[:kept] for vote in votes])
-    return bench._learned(settings, split, _rows(candidates, rows), np.repeat(np.arange(len(votes)), kept))
+    chosen = np.concatenate([np.argsort(-vote, kind="stable")[:kept] for vote in votes])
+    return bench.evaluate(settings, split, select(candidates, chosen), np.repeat(np.arange(len(votes)), kept))
 
 
-def _table(rows: Sequence[Row]) -> str:
-    lines = ["| AG News, a document is protected | epsilon | TF-IDF | MiniLM |", "|---|---:|---:|---:|"]
+def noisy_votes(
+    checkout: Path, texts: Sequence[str], labels: Labels, candidates: Sequence[str], classes: int, *, epsilon: float
+) -> npt.NDArray[np.float64]:
+    """Return (K, n) noisy numbers of private texts of each class with each nearest candidate (by cosine): one round."""
+    if not (checkout / "pe" / "dp" / "gaussian.py").exists():
+        raise StorageError(
+            f"expected a clone of https://github.com/microsoft/DPSDA at {str(checkout)!r}: it has no pe/dp/gaussian.py"
+        )
+    _prepare_packages(checkout)
+    gaussian = import_module("pe.dp.gaussian").Gaussian()
+    gaussian.set_epsilon_and_delta(num_iterations=1, epsilon=epsilon, delta=DELTA, noise_multiplier=None)
+    histogram = import_module("pe.histogram.nearest_neighbors").NearestNeighbors(
+        embedding=_StoredVectors(), mode="cos_sim", lookahead_degree=0, backend="sklearn"
+    )
+    data = import_module("pe.data.data").Data
+    column = import_module("pe.constant.data").DP_HISTOGRAM_COLUMN_NAME
+    sentences = CachedSentences(128)
+    private, public = sentences.encode(texts), sentences.encode(candidates)
+    votes = []
+    for index in range(classes):
+        _, counted = histogram.compute_histogram(data(_frame(private[labels == index])), data(_frame(public)))
+        votes.append(gaussian.add_noise(counted).data_frame[column])
+    return np.array(votes, dtype=np.float64)
+
+
+class _StoredVectors:
+    """Replaces an embedding: the vectors are stored already."""
+
+    column_name = "vector"
+
+    def compute_embedding(self, data: Any) -> Any:
+        return data
+
+
+def _frame(vectors: npt.NDArray[np.float32]) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({"vector": list(vectors)})
+
+
+def _prepare_packages(checkout: Path) -> None:
+    """Register the packages of the checkout without their own imports."""
+    for name in _PACKAGES:
+        if name not in sys.modules:
+            module = sys.modules[name] = ModuleType(name)
+            module.__path__ = [str(checkout.joinpath(*name.split(".")))]
+    for package, module, name in (
+        ("pe.data", "pe.data.data", "Data"),
+        ("pe.dp", "pe.dp.dp", "DP"),
+        ("pe.histogram", "pe.histogram.histogram", "Histogram"),
+        ("pe.embedding", "pe.embedding.embedding", "Embedding"),
+    ):
+        setattr(sys.modules[package], name, getattr(import_module(module), name))
+
+
+def write_report(out: Path, *, readme: Path | None) -> None:
+    """Write the table of the rows in a folder into a README."""
+    rows, lines = Rows(out / "peers.jsonl"), []
     for epsilon in (1.0, 4.0):
         for method, name in METHODS.items():
-            runs = [row for row in rows if (row.settings["method"], row.settings["epsilon"]) == (method, epsilon)]
-            if runs:
+            if runs := rows.select(method=method, epsilon=epsilon):
                 sentences = "" if method in ("released", "tem") else number_of(runs, "sentences")
-                lines.append(f"| {name} | {epsilon:g} | {number_of(runs, 'words')} | {sentences} |")
-    return "\n".join(lines)
+                lines.append([name, f"{epsilon:g}", number_of(runs, "words"), sentences])
+    head = ["AG News, a document is protected", "epsilon", "TF-IDF", "MiniLM"]
+    write_between(readme, START, END, table(head, lines))
 
 
 if __name__ == "__main__":

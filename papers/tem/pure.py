@@ -1,16 +1,13 @@
-"""Word mechanisms at one pure budget for a document: what is left for a classifier and an attacker; see README.md.
+"""Word mechanisms at one pure epsilon per document: utility and relinking; see README.md.
 
-Command: ``python -m papers.tem.pure [--quick] [--data ../shared/data]``
-
-Every cell is a line of ``results-pure/pure.jsonl``, written when it is done: run it again to go on where it stopped.
+Command: ``python -m papers.tem.pure [--quick] [--data FOLDER]``. Rows: ``results-pure/pure.jsonl``.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,86 +15,61 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import LabelledTexts, yelp
-from papers.reports import parse_options, torch_device, write_between
+from papers.reports import mean_of, number_of, parse_options, table, write_tables
 from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis.corpus import shuffled
-from papers.synthesis.kept import KeptSentences
+from papers.synthesis.encoders import CachedSentences, unit_rows
 
-from dptext import TEM, CusText, Madlib, SentenceEncoder, SubsetSelection, WordVectors, load_vectors
+from dptext import TEM, CusText, Madlib, SubsetSelection, WordVectors, load_vectors
 from dptext.errors import extra
-from dptext.intervals import mean_over_runs
 from dptext.words.mechanism import WordMechanism
 
 HERE = Path(__file__).resolve().parent
 START, END = "<!-- pure budgets: written by the experiment -->", "<!-- end of pure budgets -->"
 BUDGETS = (50.0, 100.0, 250.0, 500.0)
 COVERED = (32, 12)
-"""Words that a budget covers."""
+"""Numbers of words that a budget covers."""
 WORDS = 12
-"""Of a sentence."""
-MOST_OF_A_WORD = 35.0
-"""Nats; words stay long before, and the channel takes little more."""
-OF_TEM = (1.0, 2.0, 4.0, 8.0)
-"""Epsilons a unit of distance; the threshold follows from the budget."""
+"""Words of a sentence."""
+MAX_WORD_EPSILON = 35.0
+"""Words stay long before, and the channel takes little more."""
+TEM_EPSILONS = (1.0, 2.0, 4.0, 8.0)
+"""Per unit of distance; the threshold follows from the budget."""
 
-_SENTENCES, _LEARNT = 300, 6000
-_VOCABULARY = 50_000
-_AT_ONCE = 64  # words whose distributions are looked at
-_IMPOSSIBLE = -1e6  # stands for ln 0
+_SENTENCES, _LEARNED = 300, 6000
+_BATCH = 64  # words whose distributions are computed together
+_IMPOSSIBLE = -1e6  # replaces ln 0
 
-Labels = npt.NDArray[np.intp]
 Vectors = npt.NDArray[np.float32]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Word mechanisms at one pure budget for a document.")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the data sets")
-    parser.add_argument("--quick", action="store_true", help="two seeds, few sentences: does it run?")
-    parser.add_argument("--report", action="store_true", help="the table from the rows that are there")
-    parser.add_argument(
-        "--work", type=Path, default=None, help="folder of kept vectors; results-pure/work unless named"
-    )
-    options = parse_options(parser, arguments, HERE, part="pure")
-    options.out.mkdir(parents=True, exist_ok=True)
+    options = parse_options("Word mechanisms at one pure budget for a document.", HERE, arguments, part="pure")
     if not options.report:
         has_model = not options.quick or find_spec("sentence_transformers") is not None
-        bench = Bench(options.data, options.work or options.out / "work", 40 if options.quick else None, has_model)
-        sweep(
-            bench.cell,
-            list(settings_of(quick=options.quick)),
-            range(1, 3 if options.quick else 6),
-            path=options.out / "pure.jsonl",
-            name="words at a pure budget",
-        )
+        bench = Bench(options.data, 40 if options.quick else None, has_model)
+        settings = list(settings_of(quick=options.quick))
+        seeds = range(1, 3 if options.quick else 6)
+        sweep(bench.cell, settings, seeds, path=options.out / "pure.jsonl", name="words at a pure budget")
     write_report(options.out, readme=options.readme)
 
 
 def settings_of(*, quick: bool) -> Iterator[dict[str, Any]]:
-    """All settings, those that matter most first."""
-    usual: dict[str, Any] = {
-        "method": "real",
-        "budget": 0.0,
-        "covered": 0,
-        "similarity": "",
-        "factor": 0.0,
-        "rate": 0.0,
-    }
+    """Yield all settings."""
+    usual = {"method": "real", "budget": 0.0, "covered": 0, "similarity": "", "factor": 0.0, "rate": 0.0}
     cosine = {"method": "SubsetSelection", "similarity": "cosine", "factor": 1.0}
     yield usual
     for covered in COVERED[1:] if quick else COVERED:
         for budget in (250.0,) if quick else BUDGETS:
-            of = usual | {"budget": budget, "covered": covered}
-            yield of | cosine
-            for rate in OF_TEM[1:2] if quick else OF_TEM:
-                yield of | {"method": "TEM", "rate": rate}
-            yield of | {"method": "Madlib"}
-            if quick:
-                continue
-            yield of | cosine | {"factor": 0.0}
-            yield of | cosine | {"factor": 1 / 3}
-            yield of | cosine | {"factor": 3.0}
-            yield of | cosine | {"similarity": "euclidean"}
-            yield of | {"method": "CusText"}
+            setting = usual | {"budget": budget, "covered": covered}
+            yield setting | cosine
+            for rate in TEM_EPSILONS[1:2] if quick else TEM_EPSILONS:
+                yield setting | {"method": "TEM", "rate": rate}
+            yield setting | {"method": "Madlib"}
+            if not quick:
+                yield from (setting | cosine | {"factor": factor} for factor in (0.0, 1 / 3, 3.0))
+                yield setting | cosine | {"similarity": "euclidean"}
+                yield setting | {"method": "CusText"}
 
 
 # -- a cell ----------------------------------------------------------------------------------------------------
@@ -105,57 +77,48 @@ def settings_of(*, quick: bool) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where data and kept vectors are, and how much is used.
+    """The folder of the data sets, and the size of the experiment.
 
     Attributes:
-        data: the folder of the data sets.
-        work: the folder of what is kept between runs; git ignores it.
-        most: at most so many private sentences, and 20 times as many to learn from; None: all.
-        model: whether there is a sentence model; else means of word vectors stand for it.
+        data: the folder.
+        limit: maximum number of private sentences; there are 20 times as many training sentences. None: all.
+        model: whether there is a sentence model; otherwise means of word vectors replace it.
     """
 
     data: Path
-    work: Path
-    most: int | None = None
+    limit: int | None = None
     model: bool = True
 
     def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-        """The numbers of one setting and seed."""
+        """Return utility and relinking of one setting and seed."""
         split = _split(self.data, seed)
-        words = split.words[: self.most]
-        labels = split.labels[: self.most]
+        words, labels = split.words[: self.limit], split.labels[: self.limit]
         if settings["method"] == "real":
-            draws, result = words, {"stays": 1.0, "relinked": 1.0, "k": 0.0}
+            output, result = words, {"stays": 1.0, "relinked": 1.0, "k": 0.0}
         else:
             mechanism = mechanism_of(settings)
-            draws = np.array(mechanism.sample(words.ravel().tolist(), seed=seed)).reshape(words.shape)
+            output = np.array(mechanism.sample(words.ravel().tolist(), seed=seed)).reshape(words.shape)
             result = {
-                "stays": float((draws == words).mean()),
-                "relinked": relinked(mechanism, words, draws),
+                "stays": float((output == words).mean()),
+                "relinked": relinked(mechanism, words, output),
                 "k": float(mechanism.size) if isinstance(mechanism, SubsetSelection) else 0.0,
             }
-        own, other = self._vectors(words), self._vectors(draws)
-        result["cosine"] = float((_normal(own) * _normal(other)).sum(axis=1).mean())
-        result["sentiment"] = float((_polarity(self, seed).predict(other) == labels).mean())
+        before, after = (self.encode([" ".join(row) for row in part.tolist()]) for part in (words, output))
+        result["cosine"] = float((unit_rows(before) * unit_rows(after)).sum(axis=1).mean())
+        result["sentiment"] = float((_polarity(self, seed).predict(after) == labels).mean())
         return result
 
-    def _vectors(self, words: npt.NDArray[Any]) -> Vectors:
-        texts = [" ".join(row) for row in words.tolist()]
-        return self.encoded(texts, kept=False)
-
-    def encoded(self, texts: Sequence[str], *, kept: bool) -> Vectors:
-        """(n, d) vectors of texts; those that several cells need are kept."""
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return (n, d) vectors of texts."""
         if not self.model:
             return np.stack([np.mean([_word_vectors()[word] for word in text.split()], axis=0) for text in texts])
-        if kept:
-            return KeptSentences(self.work, tokens=128).encode(texts)
-        return _encoded(tuple(texts))
+        return _sentences().encode(texts)
 
 
 def mechanism_of(settings: Mapping[str, Any]) -> WordMechanism:
-    """One that costs at most the budget for any two documents of so many words.
+    """Return a mechanism whose epsilon for any two documents of the covered length is at most the budget.
 
-    CusText's holds for words of one group alone, and each word's group is shown.
+    The guarantee of CusText holds within groups of words only, and the group of each word is visible.
     """
     vectors, budget, covered = _word_vectors(), settings["budget"], settings["covered"]
     match settings["method"]:
@@ -165,7 +128,7 @@ def mechanism_of(settings: Mapping[str, Any]) -> WordMechanism:
             return Madlib(vectors, epsilon=budget / covered / vectors.diameter_bound)
         case "CusText":
             return CusText(vectors, epsilon=budget / covered)
-    epsilon = min(budget / covered, MOST_OF_A_WORD)
+    epsilon = min(budget / covered, MAX_WORD_EPSILON)
     options: dict[str, Any] = {"epsilon": epsilon, "similarity": settings["similarity"]}
     factor = settings["factor"]
     if factor == 0.0:
@@ -176,172 +139,126 @@ def mechanism_of(settings: Mapping[str, Any]) -> WordMechanism:
     return SubsetSelection(vectors, size=min(max(1, round(factor * best.size)), len(vectors) // 2), **options)
 
 
-def relinked(mechanism: WordMechanism, private: npt.NDArray[Any], drawn: npt.NDArray[Any]) -> float:
-    """How often the best attacker, who knows all private sentences and the mechanism, names whose output they see.
+def relinked(mechanism: WordMechanism, private: npt.NDArray[Any], output: npt.NDArray[Any]) -> float:
+    """Return how often the best attacker, who knows all private sentences and the mechanism, names the right one.
 
-    They name the sentence under which the words of the output are likeliest. Where a mechanism shows no distribution
-    (Madlib), the nearest one: an attacker who may not be the best.
+    The guess is the sentence that makes the words of the output most likely. For a mechanism without a known
+    distribution (Madlib) it is the nearest one, which may not be the best guess.
     """
-    sources, source = np.unique(private, return_inverse=True)
-    outputs, output = np.unique(drawn, return_inverse=True)
-    source, output = source.reshape(private.shape), output.reshape(drawn.shape)
+    inputs, input_codes = np.unique(private, return_inverse=True)
+    outputs, output_codes = np.unique(output, return_inverse=True)
+    input_codes, output_codes = input_codes.reshape(private.shape), output_codes.reshape(output.shape)
     row = mechanism.vectors.vocabulary.row
     columns = [row(word) for word in outputs.tolist()]
-    logs = np.empty((sources.size, outputs.size))
+    logs = np.empty((inputs.size, outputs.size))
     distributions = getattr(mechanism, "distributions", None)
-    for start in range(0, sources.size, _AT_ONCE):
-        some = sources[start : start + _AT_ONCE].tolist()
+    for start in range(0, inputs.size, _BATCH):
+        words = inputs[start : start + _BATCH].tolist()
         if distributions is None:
-            points = mechanism.vectors.matrix[[row(word) for word in some]].astype(np.float64)
-            distance = points[:, None] - mechanism.vectors.matrix[columns]
-            logs[start : start + len(some)] = -np.sqrt((distance**2).sum(axis=2))
+            points = mechanism.vectors.matrix[[row(word) for word in words]].astype(np.float64)
+            difference = points[:, None] - mechanism.vectors.matrix[columns]
+            logs[start : start + len(words)] = -np.sqrt((difference**2).sum(axis=2))
         else:
-            shares = distributions(some)[:, columns]
-            logs[start : start + len(some)] = np.log(shares, where=shares > 0, out=np.full(shares.shape, _IMPOSSIBLE))
-    score = np.zeros((len(private), len(drawn)))
+            shares = distributions(words)[:, columns]
+            logs[start : start + len(words)] = np.log(shares, where=shares > 0, out=np.full(shares.shape, _IMPOSSIBLE))
+    score = np.zeros((len(private), len(output)))
     for place in range(private.shape[1]):
-        score += logs[np.ix_(source[:, place], output[:, place])]
+        score += logs[np.ix_(input_codes[:, place], output_codes[:, place])]
     best = score >= score.max(axis=0) - 1e-9
     return float((best.diagonal() / best.sum(axis=0)).mean())
 
 
-# -- what cells share ------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One division of the sentences of restaurant reviews.
+    """A split of the sentences of restaurant reviews.
 
     Attributes:
-        words: (300, 12) the words of private sentences; all else is left out, so that only words tell them apart.
+        words: (300, 12) words of private sentences; only words distinguish them.
         labels: (300,) whether each is positive.
-        learnt: 6,000 other sentences, as they were written.
+        learned: 6,000 other sentences.
     """
 
     words: npt.NDArray[Any]
-    labels: Labels
-    learnt: LabelledTexts
+    labels: npt.NDArray[np.intp]
+    learned: LabelledTexts
 
 
 @cache
 def _split(data: Path, seed: int) -> Split:
-    result = yelp(data)
-    order = shuffled(len(result.texts), seed).tolist()
-    words = {row: [word for word in result.texts[row].split() if word.isalpha()] for row in order}
-    seen: dict[tuple[str, ...], int] = {}
+    sentences = yelp(data)
+    order = shuffled(len(sentences.texts), seed).tolist()
+    words = {row: [word for word in sentences.texts[row].split() if word.isalpha()] for row in order}
+    distinct: dict[tuple[str, ...], int] = {}
     for row in order:
         if len(words[row]) == WORDS:
-            seen.setdefault(tuple(words[row]), row)
-    private = list(seen.values())[:_SENTENCES]
+            distinct.setdefault(tuple(words[row]), row)
+    private = list(distinct.values())[:_SENTENCES]
     chosen = set(private)
-    others = [row for row in order if row not in chosen][:_LEARNT]
-    return Split(
-        np.array([words[row] for row in private]),
-        result.labels[private],
-        LabelledTexts(tuple(result.texts[row] for row in others), result.labels[others]),
-    )
+    others = [row for row in order if row not in chosen][:_LEARNED]
+    return Split(np.array([words[row] for row in private]), sentences.labels[private], sentences.take(others))
 
 
 @cache
 def _word_vectors() -> WordVectors:
-    return load_vectors("glove-6b-50d", limit=_VOCABULARY)
+    return load_vectors("glove-6b-50d", limit=50_000)
 
 
 @cache
-def _encoder() -> SentenceEncoder:
-    return SentenceEncoder(device=torch_device(), threads=1)
-
-
-@lru_cache(maxsize=16)  # the sentences themselves are asked for in every cell
-def _encoded(texts: tuple[str, ...]) -> Vectors:
-    result: Vectors = _encoder().encode(texts).astype(np.float32)
-    return result
+def _sentences() -> CachedSentences:
+    return CachedSentences(128)
 
 
 @cache
 def _polarity(bench: Bench, seed: int) -> Any:
-    """What tells a positive sentence from a negative one by its vector, learnt from other sentences."""
-    learnt = _split(bench.data, seed).learnt
-    maximum = None if bench.most is None else 20 * bench.most
-    models = extra("sklearn.linear_model", "sklearn", "logistic regression")
-    model = models.LogisticRegression(C=10.0, max_iter=1000)
-    return model.fit(bench.encoded(learnt.texts[:maximum], kept=True), learnt.labels[:maximum])
-
-
-def _normal(vectors: Vectors) -> Vectors:
-    result: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return result
+    """Return a classifier of positive and negative sentences by their vectors, trained on other sentences."""
+    learned = _split(bench.data, seed).learned
+    limit = None if bench.limit is None else 20 * bench.limit
+    model = extra("sklearn.linear_model", "sklearn", "logistic regression").LogisticRegression(C=10.0, max_iter=1000)
+    return model.fit(bench.encode(learned.texts[:limit]), learned.labels[:limit])
 
 
 # -- the table -------------------------------------------------------------------------------------------------
 
 
 def write_report(out: Path, *, readme: Path | None) -> None:
-    """``table.md`` in a folder, and the same in the README."""
+    """Write ``table.md`` into a folder, and the same into the README."""
     rows = read_sweep(out / "pure.jsonl").rows
-    text = "\n\n".join(_table(rows, covered) for covered in COVERED if any(_covers(row, covered) for row in rows))
-    (out / "table.md").write_text(text + "\n", encoding="utf-8")
-    write_between(readme, START, END, text)
-
-
-def _covers(row: Row, covered: int) -> bool:
-    return row.settings["covered"] in (0, covered)
+    parts = {covered: [row for row in rows if row.settings["covered"] in (0, covered)] for covered in COVERED}
+    sections = [_table(part, covered) for covered, part in parts.items() if part]
+    write_tables(out / "table.md", sections, readme=readme, start=START, end=END)
 
 
 def _table(rows: Sequence[Row], covered: int) -> str:
-    groups: dict[tuple[str, float], list[Row]] = {}
+    groups: dict[tuple[str, Any], list[Row]] = {}
     for row in rows:
-        if _covers(row, covered):
-            groups.setdefault((_name(row.settings), row.settings["budget"]), []).append(row)
-    lines = [
-        f"**A budget for up to {covered} words** (sentences of {WORDS}).",
-        "",
-        "| budget | words by | k | words that stay | cosine | sentiment | relinked |",
-        "|---:|---|---:|---:|---:|---:|---:|",
-    ]
-    budgets = sorted({budget for _, budget in groups})
-    for budget in budgets:
+        groups.setdefault((_name(row.settings), row.settings["budget"]), []).append(row)
+    lines = []
+    for budget in sorted({budget for _, budget in groups}):
         names = [name for name, entry in groups if entry == budget]
-        of_tem = [name for name in names if name.startswith("TEM")]
-        # the best of TEM's, chosen by what is shown here: in its favour
-        best = max(of_tem, key=lambda name, budget=budget: _mean(groups[name, budget], "cosine"), default="")
+        tem = {name: mean_of(groups[name, budget], "cosine") for name in names if name.startswith("TEM")}
+        best = max(tem, key=tem.__getitem__, default="")  # by the displayed numbers: in favour of TEM
         for name in names:
-            if name in of_tem and name != best:
+            if name in tem and name != best:
                 continue
             runs = groups[name, budget]
-            visible = [_number(runs, entry) for entry in ("stays", "cosine", "sentiment", "relinked")]
-            k = _mean(runs, "k")
-            lines.append(
-                f"| {f'{budget:g}' if budget else ''} | {name} | {f'{k:,.0f}' if k else ''} | {' | '.join(visible)} |"
-            )
-    return "\n".join(lines)
+            k = mean_of(runs, "k")
+            numbers = [number_of(runs, entry) for entry in ("stays", "cosine", "sentiment", "relinked")]
+            lines.append([f"{budget:g}" if budget else "", name, f"{k:,.0f}" if k else "", *numbers])
+    head = ["budget", "words by", "k", "words that stay", "cosine", "sentiment", "relinked"]
+    return f"**A budget for up to {covered} words** (sentences of {WORDS}).\n\n{table(head, lines, text_columns=2)}"
 
 
 def _name(settings: Mapping[str, Any]) -> str:
     method, factor = settings["method"], settings["factor"]
-    if method == "real":
-        return "the sentences themselves"
+    names = {"real": "the sentences themselves", "CusText": "CusText (pure inside a group; groups are visible)"}
     if method == "TEM":
         return f"TEM, epsilon {settings['rate']:g}"
-    if method == "CusText":
-        return "CusText (pure inside a group; groups are shown)"
-    if method == "Madlib":
-        return method
+    if method != "SubsetSelection":
+        return names.get(method, method)
     if factor == 0.0:
         return "randomised response (k = 1)"
-    of = f"`SubsetSelection`, {settings['similarity']}"
-    return of if factor == 1.0 else f"{of}, {'a third of' if factor < 1 else 'three times'} the best k"
-
-
-def _mean(runs: Sequence[Row], name: str) -> float:
-    return float(np.mean([row.numbers[name] for row in runs]))
-
-
-def _number(runs: Sequence[Row], name: str) -> str:
-    if len(runs) < 2:
-        return f"{_mean(runs, name):.3f}"
-    result = mean_over_runs([row.numbers[name] for row in runs])
-    return f"{result.value:.3f} ± {(result.high - result.low) / 2:.3f}"
+    name = f"`SubsetSelection`, {settings['similarity']}"
+    return name if factor == 1.0 else f"{name}, {'a third of' if factor < 1 else 'three times'} the best k"
 
 
 if __name__ == "__main__":

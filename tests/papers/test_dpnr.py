@@ -1,35 +1,25 @@
-"""The experiment of papers/dpnr on made-up news: it runs, goes on where it stopped, and says what it found."""
+"""papers/dpnr on made-up news and reviews: the quick form, the printed numbers, and the guarantees."""
 
 import gzip
 import json
-import sys
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from dptext import WordVectors
 from dptext.errors import DataError, StorageError
 from dptext.intervals import Estimate
 from dptext.privacy.randomness import RandomBits
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPERS = (
-    "dpnr.corpus",
-    "dpnr.experiment",
-    "dpnr.printed",
-    "dpnr.report",
-    "dpnr.results",
-    "dpnr.servers",
-    "dpnr.sets",
-    "ag_news",
-    "hub",
-    "yelp_polarity",
+    *("dpnr.experiment", "dpnr.printed", "dpnr.report", "dpnr.results", "dpnr.reviews", "dpnr.servers"),
+    *("dpnr.blogs_report", "data_sets"),
 )
 pytest.importorskip("torch")
+pytest.importorskip("sklearn")
 parquet = pytest.importorskip("pyarrow.parquet")
-
 
 WORDS = (
     ["war", "treaty", "minister"],
@@ -40,19 +30,19 @@ WORDS = (
 
 
 def news(count, seed):
-    """Texts of four classes, no two alike."""
+    """Texts of four classes, no two equal."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(4, size=count)
-    own = ["".join(chr(97 + int(digit)) for digit in f"{seed}{n:03}") for n in range(count)]
+    unique = ["".join(chr(97 + int(digit)) for digit in f"{seed}{n:03}") for n in range(count)]
     return [
         (f"the {rng.choice(WORDS[label])} and a {rng.choice(WORDS[label])} {word}", label)
-        for label, word in zip(labels, own, strict=True)
+        for label, word in zip(labels, unique, strict=True)
     ]
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """The folder of AG News with 120 training rows, of which one is tested as well, and 60 tested ones."""
+    """AG News with 120 training rows, one of which is a test row as well, and 60 test rows."""
     import pyarrow as pa
 
     folder = tmp_path_factory.mktemp("data") / "ag_news"
@@ -70,93 +60,68 @@ def data(tmp_path_factory):
     return folder.parent
 
 
-def test_rows_that_are_tested_are_not_trained_on(papers, data):
-    train, test = papers.ag_news.ag_news(data)
-    assert len(train.texts) == 120
-    assert len(test.texts) == 60
+def test_training_rows_are_no_test_rows(papers, data, tmp_path):
+    train, test = papers.data_sets.ag_news(data)
+    assert (len(train.texts), len(test.texts)) == (120, 60)
     assert test.texts[0].startswith("Title, no 0 the ")
-    assert papers.ag_news.without_overlap([("One, two!", 0), ("three", 1)], ["one TWO"]) == [("three", 1)]
-
-
-def test_the_full_set_is_taken_where_it_is_there(papers, data, tmp_path):
+    assert papers.data_sets.without_overlap([("One, two!", 0), ("three", 1)], ["one TWO"]) == [("three", 1)]
     folder = tmp_path / "ag_news"
     folder.mkdir()
     (folder / "test.csv").write_text('"1","a","b c"\n')
-    (folder / "train.csv").write_text('"4","x","y z"\n"2","a","b c"\n')
-    train, _ = papers.ag_news.ag_news(tmp_path)
-    assert train.texts == ("x y z",)
-    assert train.labels.tolist() == [3]
+    (folder / "train.csv").write_text('"4","x","y z"\n"2","a","b c"\n')  # the whole set
+    train, _ = papers.data_sets.ag_news(tmp_path)
+    assert (train.texts, train.labels.tolist()) == (("x y z",), [3])
     (folder / "train.csv").write_text('"5","x","y z"\n')
     with pytest.raises(DataError, match="expected a class from 1 to 4"):
-        papers.ag_news.ag_news(tmp_path)
+        papers.data_sets.ag_news(tmp_path)
     (folder / "test.csv").unlink()
     with pytest.raises(StorageError, match="cannot read"):
-        papers.ag_news.ag_news(tmp_path)
+        papers.data_sets.ag_news(tmp_path)
 
 
 def test_yelps_own_files_are_read(papers, tmp_path):
     (tmp_path / "train.csv").write_text('"1","bad, ""bad""\\nplace"\n"2","good"\n')
     (tmp_path / "test.csv").write_text('"2","fine"\n')
-    train, test = papers.yelp_polarity.yelp_polarity(tmp_path / "train.csv")
+    train, test = papers.data_sets.yelp_polarity(tmp_path / "train.csv")
     assert train.texts == ('bad, "bad" place', "good")
     assert (train.labels.tolist(), test.labels.tolist()) == ([0, 1], [1])
     (tmp_path / "test.csv").write_text('"5","fine"\n')
     with pytest.raises(DataError, match=r"test.csv: expected a class, 1 or 2, and a review in each row"):
-        papers.yelp_polarity.yelp_polarity(tmp_path / "train.csv")
-    (tmp_path / "test.csv").unlink()
-    with pytest.raises(StorageError, match="cannot read"):
-        papers.yelp_polarity.yelp_polarity(tmp_path / "train.csv")
+        papers.data_sets.yelp_polarity(tmp_path / "train.csv")
 
 
-def test_which_sets_there_are(papers, data, tmp_path):
-    sources, there = papers.sets.Sources, tmp_path / "train.csv"
-    there.write_text('"1","a","b c"\n')
-    assert sources(tmp_path).there == ("AG News", "IMDb")
-    assert sources(tmp_path, ag_news=there, yelp=there).there == ("AG News 28,500", "Yelp", "IMDb")
-    assert sources(tmp_path, ag_news=there).missing(["AG News", "AG News 28,500", "Yelp"]) == ["Yelp"]
-    assert sources(tmp_path, hub=True).missing(["AG News", "Yelp"]) == ["AG News"]
-    with pytest.raises(DataError, match="expected 3 training texts of AG News that are not tested, got 1"):
-        sources(data, ag_news=there).read("AG News 28,500", least=3)
-
-
-def test_a_hub_gives_the_same_kind_of_rows(papers, monkeypatch):
-    split = {"text": ["a", "b"], "label": [0, 1]}
-    stub = SimpleNamespace(load_dataset=lambda name: {"train": split, "test": split} if "yelp" in name else None)
-    monkeypatch.setitem(sys.modules, "datasets", stub)
-    train, test = papers.hub.from_hub("Yelp")
-    assert train.texts == test.texts == ("a", "b")
-    assert test.labels.tolist() == [0, 1]
-
-
-def test_masks_take_the_ngrams_that_masked_words_stand_in(papers):
-    ngrams, texts = papers.corpus.NGRAMS, ["a b c d e f g", "", "x", "hello world foo"] * 20
+def test_masks_remove_the_ngrams_of_masked_words(papers):
+    ngrams, texts = papers.servers.NGRAMS, ["a b c d e f g", "", "x", "hello world foo"] * 20
     hashed = ngrams.of(texts)
     for mu in (0.0, 0.4, 1.0):
         kept = iter(RandomBits(3).uniform(int(((hashed.lengths + 1) // 2).sum())) > mu)
         words = [[word if next(kept) else None for word in ngrams.words_of(text)] for text in texts]
-        result, expected = papers.corpus.masked(hashed, mu, RandomBits(3)), ngrams.hash_words(words)
-        assert result.values.tolist() == expected.values.tolist()
-        assert result.starts.tolist() == expected.starts.tolist()
+        result, expected = papers.servers.mask_words(hashed, mu, RandomBits(3)), ngrams.hash_words(words)
+        assert (result.values.tolist(), result.starts.tolist()) == (expected.values.tolist(), expected.starts.tolist())
 
 
-def test_true_epsilons(papers):
-    assert papers.servers.true_epsilon("DPNR", 1.0, 64) == 64.0
-    assert papers.servers.true_epsilon("DPNR, one scalar", 1.0, 64) == np.inf
-    for mechanism in ("PrivUnit", "L2Laplace", "Gaussian"):
-        assert papers.servers.true_epsilon(mechanism, 4.0, 8) == 4.0
-
-
-def test_printed_numbers_stand_where_the_study_has_them(papers):
-    printed = papers.printed.printed
+def test_true_epsilons_and_printed_numbers(papers):
+    true, printed, accuracy = papers.servers.true_epsilon, papers.printed.printed, papers.printed.printed_accuracy
+    assert true("DPNR", 1.0, 64) == 64.0
+    assert true("DPNR, one scalar", 1.0, 64) == np.inf
+    assert {true(mechanism, 4.0, 8) for mechanism in ("PrivUnit", "L2Laplace", "Gaussian")} == {4.0}
     assert printed("AG News", 32, "robust", "epsilon 5") == 0.73
     assert printed("AG News", 64, "adaptive", "epsilon 1") == 0.42
-    assert printed("AG News", 32, "adaptive", "epsilon 1") is None
     assert printed("Yelp", 64, "plain", "mu 0.1") == 0.65
-    assert printed("Yelp", 64, "plain", "mu 0.3") is None
-    assert printed("IMDb", 64, "plain", "mu 0.1") is None
+    for missing in (("AG News", 32, "adaptive", "epsilon 1"), ("Yelp", 64, "plain", "mu 0.3")):
+        assert printed(*missing) is None
+    for numbers, expected in (
+        ((None, 0.0), 0.9707),
+        ((0.05, 0.0), 0.9669),
+        ((1.0, 0.8), 0.8294),
+        ((None, 0.0, "TP-US"), 0.8553),
+        ((5.0, 0.0, "AG News"), 0.7959),
+    ):
+        assert accuracy(*numbers) == pytest.approx(expected)
+    assert accuracy(16.0, 0.0) is accuracy(1.0, 0.0, "industry") is None
 
 
-def test_what_counts_as_reproduced(papers):
+def test_a_number_is_reproduced_within_its_interval_or_rounding(papers):
     runs = [0.60, 0.62, 0.61, 0.63, 0.59]
     assert papers.results.is_reproduced(runs, 0.62)
     assert not papers.results.is_reproduced(runs, 0.65)
@@ -165,100 +130,77 @@ def test_what_counts_as_reproduced(papers):
 
 
 def test_a_decision_by_randomised_response(papers):
-    clean = Estimate(0.8, 0.7, 0.9, 5, "runs")
-    assert papers.results.decision_accuracy(clean, 0.0, 4) == pytest.approx(0.25)
-    assert papers.results.decision_accuracy(clean, 40.0, 4) == pytest.approx(0.8)
-    shares = np.linspace(0.1, 0.9, 9)  # by simulation of the channel's matrix
-    for epsilon in (0.5, 2.0):
-        for accuracy in shares:
+    for epsilon in (0.5, 2.0, 40.0):
+        for accuracy in np.linspace(0.1, 0.9, 9):  # by the matrix of the channel
             chances = np.ones((4, 4)) + (np.exp(epsilon) - 1) * np.eye(4)
             chances /= chances.sum(axis=1, keepdims=True)
             decisions = np.full((4, 4), (1 - accuracy) / 3) + np.eye(4) * (accuracy - (1 - accuracy) / 3)
-            expected = np.trace(decisions @ chances) / 4
             result = papers.results.decision_accuracy(Estimate(accuracy, 0, 1, 5, "runs"), epsilon, 4)
-            assert result == pytest.approx(expected)
+            assert result == pytest.approx(np.trace(decisions @ chances) / 4)
 
 
-@pytest.fixture(scope="module")
-def out(papers, data, tmp_path_factory):
-    """Results of the quick form."""
-    folder = tmp_path_factory.mktemp("out")
-    papers.experiment.main(["--data", str(data), "--sets", "AG News", "--quick", "--out", str(folder)])
-    return folder
-
-
-def test_it_runs_and_says_what_it_found(out):
-    text = (out / "tables.md").read_text()
-    assert "120 public training texts, 60 test texts, 4 classes" in text
-    assert "| 1 | 32 |" in text  # claimed and true
-    assert "majority class" in text
-    assert (out / "figure.png").stat().st_size > 10_000
-    rows = [json.loads(line) for line in (out / "study AG News.jsonl").read_text().splitlines()]
+def test_the_quick_form_runs_resumes_and_reports(papers, data, tmp_path, capsys):
+    arguments = ["--data", str(data), "--sets", "AG News", "--quick", "--out", str(tmp_path)]
+    papers.experiment.main(arguments)
+    text = (tmp_path / "tables.md").read_text()
+    for part in (
+        "120 public training texts, 60 test texts, 4 classes",
+        "| 1 | 32 |",  # claimed and true
+        "majority class",
+        "| 0.3 | 4 | 128 |",
+        "not run (printed 0.88)",  # of Yelp, which was not read
+    ):
+        assert part in text
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
+    rows = [json.loads(line) for line in (tmp_path / "study AG News.jsonl").read_text().splitlines()]
     assert {row["settings"]["training"] for row in rows[1:]} == {"plain", "robust", "adaptive"}
     assert list(rows[1]["numbers"]) == ["clean", "epsilon 1", "epsilon 4", "mu 0.3"]
-    repeated = (out / "printed AG News.jsonl").read_text().splitlines()
-    assert json.loads(repeated[1])["numbers"].keys() == rows[1]["numbers"].keys()
-
-
-def test_servers_that_mask_words_stand_beside_those_that_do_not(out):
-    rows = [json.loads(line) for line in (out / "dropout AG News.jsonl").read_text().splitlines()[1:]]
-    assert {row["settings"]["word_dropout"] for row in rows} == {0.3}
-    assert {row["settings"]["training"] for row in rows} == {"plain", "robust", "adaptive"}
-    text = (out / "tables.md").read_text()
-    assert "| 0.3 | 4 | 128 |" in text
-    assert "The true epsilon is the same: masks" in text
-
-
-def test_what_was_not_run_stands_there_as_printed(out):
-    text = (out / "tables.md").read_text()
-    assert "not run (printed 0.88)" in text  # of Yelp, which nothing was read from
-
-
-def test_a_set_as_large_as_the_studys_has_both_masks_in_a_row(papers, data, tmp_path, monkeypatch):
-    small = replace(papers.experiment.QUICK, train_rows=60, epsilons=(4.0,), runs=(1,))
-    monkeypatch.setattr(papers.experiment, "QUICK", small)
-    lines = [f'"{label + 1}","no {n}","{text}"' for n, (text, label) in enumerate(news(60, 2))]
-    (tmp_path / "train.csv").write_text("\n".join(lines) + "\n")
-    options = ["--data", str(data), "--ag-news", str(tmp_path / "train.csv"), "--quick", "--out", str(tmp_path)]
-    papers.experiment.main([*options, "--sets", "AG News 28,500", "--parts", "study", "printed"])
-    assert not (tmp_path / "printed AG News 28,500.jsonl").exists()
-    rows = papers.results.Rows(tmp_path / "study AG News 28,500.jsonl")
-    assert rows.names == ["clean", "epsilon 4", "mu 0.3"]
-    numbers, others = rows.rows[0].numbers, rows.use_token_masks().rows[0].numbers
-    assert others["mu 0.3"] == numbers["token mu 0.3"]
-    assert others["epsilon 4"] == numbers["epsilon 4"]
-
-
-def test_texts_are_repeated_to_as_many_as_there_should_be(papers):
-    texts = papers.corpus.NGRAMS.of(["a b", "c"])
-    corpus = papers.corpus.Corpus(texts, np.array([0, 1]), texts, np.array([0, 1]))
-    assert papers.corpus.repeated(corpus, 5).train.lengths.tolist() == [3, 1, 3, 1]
-    assert papers.corpus.repeated(corpus, 5).train_labels.tolist() == [0, 1, 0, 1]
-    assert len(papers.corpus.repeated(corpus, 1).train) == 2
-
-
-def test_it_goes_on_where_it_stopped(papers, data, out, capsys):
-    path = out / "ours AG News.jsonl"
+    dropout = [json.loads(line) for line in (tmp_path / "dropout AG News.jsonl").read_text().splitlines()[1:]]
+    assert {row["settings"]["word_dropout"] for row in dropout} == {0.3}
+    path = tmp_path / "ours AG News.jsonl"
     before = path.read_text()
     path.write_text("".join(before.splitlines(keepends=True)[:-2]))
-    arguments = ["--data", str(data), "--sets", "AG News", "--quick", "--out", str(out), "--parts", "ours"]
-    papers.experiment.main(arguments)
-    repeated = [json.loads(line) for line in path.read_text().splitlines()[1:]]
-    first = [json.loads(line) for line in before.splitlines()[1:]]
-    assert [(row["settings"], row["seed"], row["numbers"]) for row in repeated] == [
-        (row["settings"], row["seed"], row["numbers"]) for row in first
-    ]
+    capsys.readouterr()
+    papers.experiment.main([*arguments, "--parts", "ours"])
     assert capsys.readouterr().out.count(" of 18") == 2
+    for old, new in zip(before.splitlines()[1:], path.read_text().splitlines()[1:], strict=True):
+        assert json.loads(old)["numbers"] == json.loads(new)["numbers"]
 
 
-def test_the_readme_has_room_for_the_tables(papers):
-    page = (ROOT / "papers" / "dpnr" / "README.md").read_text()
-    assert page.index(papers.report.START) < page.index(papers.report.END)
-
-
-def test_nothing_to_report_and_sets_that_are_not_there(papers, tmp_path, capsys):
+def test_without_rows_or_data_sets_the_reason_is_named(papers, tmp_path):
     with pytest.raises(DataError, match="no rows in"):
         papers.experiment.main(["--report", "--out", str(tmp_path)])
-    with pytest.raises(SystemExit):
+    with pytest.raises(DataError, match="no source of Yelp: name one with --ag-news, --yelp or --hub"):
         papers.experiment.main(["--sets", "Yelp", "--out", str(tmp_path)])
-    assert "nothing is named to read Yelp from: --ag-news, --yelp or --hub does" in capsys.readouterr().err
+
+
+def test_reviews_run_and_missing_sets_have_their_printed_numbers(papers, tmp_path, monkeypatch):
+    rng = np.random.default_rng(3)
+    words = [f"{one}{other}" for one in "abcdefghij" for other in "klmnopqrst"]
+    vectors = WordVectors([*words, "<unk>"], np.vstack([rng.normal(size=(len(words), 20)), np.zeros(20)]))
+    (tmp_path / "ag_news").mkdir()
+    lines = [f'"{1 + place % 4}","{words[place % 4]} {words[place]}","{words[-1 - place]}"' for place in range(48)]
+    (tmp_path / "ag_news" / "train.csv").write_text('"1","other","words"\n')
+    (tmp_path / "ag_news" / "test.csv").write_text("\n".join(lines) + "\n")
+    reviews = ["text,rating,gender,age,country"]
+    for place in range(120):
+        text = " ".join(rng.choice(words[:50] if place % 2 else words[50:], 12))
+        country = "US" if place % 6 else "DK"
+        reviews.append(f"{text},{1 + 4 * (place % 2)},{'FM'[place // 2 % 2]},{20 + 20 * (place % 3)},{country}")
+    (tmp_path / "reviews.csv").write_text("\n".join(reviews) + "\n")
+    result = papers.reviews.read_tp_us(tmp_path / "reviews.csv")  # the young and the old of the United States
+    assert set(result.attributes) == {"gender", "age"}
+    assert (set(result.attributes["age"]), set(result.labels)) == ({"under 35", "over 45"}, {"1", "5"})
+    assert len(result.texts) == len(np.unique(result.people)) == 60
+    monkeypatch.setattr(papers.reviews, "load_vectors", lambda *_, **__: vectors)
+    setting = {"mechanism": "DPNR", "epsilon": 1.0, "mu": 0.0}
+    monkeypatch.setattr(papers.reviews, "settings_of", lambda *_: [setting])
+    options = ["--data", str(tmp_path), "--quick", "--out", str(tmp_path / "out")]
+    papers.reviews.main(options)
+    text = (tmp_path / "out" / "reviews.md").read_text()
+    for part in ("| DPNR |  | 1 | 20 |", "| 0.794 |", "| no noise | not run (printed 0.8553) |"):
+        assert part in text
+    papers.reviews.main([*options, "--trustpilot", str(tmp_path / "reviews.csv")])
+    text = (tmp_path / "out" / "reviews.md").read_text()
+    assert "(printed 0.8553)" not in text
+    assert "60 texts, 2 classes" in text

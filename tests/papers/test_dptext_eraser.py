@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from papers.dptext.eraser import fit_eraser
 
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError
 
 pytest.importorskip("sklearn")
 
@@ -57,15 +57,15 @@ def test_it_is_that_of_the_authors_package(rows):
     package = pytest.importorskip("concept_erasure")
     torch = pytest.importorskip("torch")
     vectors, _, age = rows
-    theirs = package.LeaceEraser.fit(
+    reference = package.LeaceEraser.fit(
         torch.tensor(vectors),
         torch.nn.functional.one_hot(torch.tensor(age)).double(),
         method="leace",
         shrinkage=False,
         svd_tol=1e-6,
     )
-    ours = fit_eraser(vectors, {"age": age}).apply(vectors)
-    np.testing.assert_allclose(theirs(torch.tensor(vectors)).numpy(), ours, atol=1e-4)
+    result = fit_eraser(vectors, {"age": age}).apply(vectors)
+    np.testing.assert_allclose(reference(torch.tensor(vectors)).numpy(), result, atol=1e-4)
 
 
 def test_a_network_reads_what_is_left():
@@ -82,15 +82,6 @@ def test_a_network_reads_what_is_left():
     )
 
 
-def test_rows_without_a_label_tell_nothing_of_it(rows):
-    vectors, gender, age = rows
-    some = [int(entry) if place % 3 else (None, float("nan"), "")[place // 3 % 3] for place, entry in enumerate(gender)]
-    erased = fit_eraser(vectors, {"gender": some, "age": age}).apply(vectors)
-    known = np.arange(400) % 3 > 0
-    means = [erased[known & (gender == entry)].mean(axis=0) for entry in (0, 1)]
-    np.testing.assert_allclose(means[0], means[1], atol=1e-9)
-
-
 def test_constant_coordinates_and_vectors_all_alike_are_no_trouble(rows):
     vectors, gender, _ = rows
     wide = np.hstack([vectors, np.full((400, 2), 7.0), vectors[:, :1]])
@@ -102,35 +93,6 @@ def test_constant_coordinates_and_vectors_all_alike_are_no_trouble(rows):
     assert fit_eraser(similar, {"x": list("ababab")}).apply(similar).tolist() == similar.tolist()
 
 
-def test_it_goes_into_a_private_encoder(rows):
-    import dptext
-    from dptext.representations.encoders import CallableEncoder
-
-    vectors, gender, _ = rows
-    eraser = fit_eraser(vectors, {"gender": gender})
-    encoder = eraser.on(
-        CallableEncoder(lambda texts: vectors[[int(text or 0) for text in texts]]), public_name="made up"
-    )
-    texts = [str(place) for place in range(50)]
-    np.testing.assert_allclose(encoder.encode(texts), eraser.apply(vectors[:50]), atol=1e-4)
-    private = dptext.PrivateEncoder(encoder, dptext.PrivUnit(epsilon=8.0), dimension=4).fit(texts)
-    assert private.transform(texts[:2]).shape == (2, 4)
-    assert private.statement_.epsilon == 8.0
-    assert private.statement_.parameters["encoder_hides"] == "gender"
-    assert private.statement_.parameters["encoder_trained_texts"] == 400
-
-
-def test_bad_labels_are_named(rows):
-    vectors, gender, _ = rows
+def test_one_class_is_refused():
     with pytest.raises(DataError, match="age: expected labels of at least two classes, got 1"):
-        fit_eraser(vectors, {"gender": gender, "age": np.zeros(400)})
-    with pytest.raises(DataError, match="two classes, got 0"):
-        fit_eraser(vectors, {"age": [None] * 400})
-    with pytest.raises(DataError, match="a label for each of 400 vectors, got 3"):
-        fit_eraser(vectors, {"gender": [1, 2, 3]})
-    with pytest.raises(DataError, match="at least one attribute"):
-        fit_eraser(vectors, {})
-    with pytest.raises(DataError, match="finite numbers"):
-        fit_eraser([[float("nan")]], {"a": ["x"]})
-    with pytest.raises(ParameterError, match="shape"):
-        fit_eraser([1.0, 2.0], {"a": ["x", "y"]})
+        fit_eraser(np.eye(40), {"age": np.zeros(40)})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from papers.guessing import compare, guess_rate
 
-from dptext import TEM, Madlib, deniability
+from dptext import TEM, deniability
 from dptext.calibration.deniability import zipf_weights
 from dptext.errors import ParameterError
 
@@ -47,18 +47,15 @@ def test_mechanisms_are_compared_where_the_attacker_is_equal(small):
         assert entry.guess.rate == pytest.approx(target, abs=0.01)
         assert 0 < entry.keep < 1
         assert entry.distance > 0
-        assert (entry.keep_error > 0) == (entry.distance_error > 0) == (entry.mechanism == "Madlib")
-    only = compare(small, {"mine": lambda vectors, epsilon: TEM(vectors, epsilon=epsilon, beta=0.5)}, targets=(0.2,))
-    assert only[0].guess.rate == pytest.approx(0.2, abs=1e-3)
 
 
-def test_sampled_utility_is_within_its_stated_error(small, sampled_only):
-    builders = {"exact": TEM, "sampled": sampled_only}
+def test_sampled_utility_is_near_the_exact_one(small, sampled_only):
+    """10,000 draws: 5 standard errors are .025."""
     for target in (0.3, 0.6):
-        exact, result = compare(small, builders, targets=(target,), draws=10_000, seed=1)
+        exact, result = compare(small, [TEM, sampled_only], targets=(target,), draws=10_000, seed=1)
         position = deniability(TEM(small, epsilon=result.epsilon))
-        assert result.keep == pytest.approx(position.mean("keep"), abs=2.5 * result.keep_error)  # 5 standard errors
-        assert result.distance == pytest.approx(position.mean("distance"), abs=2.5 * result.distance_error)
+        assert result.keep == pytest.approx(position.mean("keep"), abs=0.025)
+        assert result.distance == pytest.approx(position.mean("distance"), rel=0.05)
         assert result.epsilon == pytest.approx(exact.epsilon, rel=0.05)
 
 
@@ -66,7 +63,5 @@ def test_targets_out_of_reach_are_explained(small):
     for target in (0.01, 1.0):
         with pytest.raises(ParameterError, match="between the blind guess"):
             compare(small, targets=(target,))
-    with pytest.raises(ParameterError, match="no epsilon of TEM lets the best attacker"):
+    with pytest.raises(ParameterError, match="no epsilon of TEM gives the success"):
         compare(small, ["tem"], targets=(0.9999,))
-    with pytest.raises(ParameterError, match="draws must be an integer of at least 100"):
-        guess_rate(Madlib(small, epsilon=1.0), draws=10)

@@ -1,52 +1,44 @@
-"""The OME experiment: its one-bit channel, its public projection, its data."""
+"""papers/ome: its one-bit channel, its public projections, the perceptron on bits, and the printed tables."""
 
-import importlib.util
+import json
 import math
-import sys
-from pathlib import Path
+import re
 
 import numpy as np
 import pytest
+from papers.sweeps import sweep
 
 from dptext.errors import DataError, StorageError
 from dptext.privacy.randomness import RandomBits
+from dptext.representations.networks import TrainingOptions, train_mlp
 
-PAPERS = Path(__file__).resolve().parents[2] / "papers"
-
-
-def load(path):
-    spec = importlib.util.spec_from_file_location(f"papers_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+PAPERS = ("ome.decay", "ome.perceptron", "ome.printed", "ome.printed_report", "ome.settings", "data_sets")
+OPTIONS = {"hidden": 14, "epochs": 6, "validation_fraction": 0.0, "batch_size": 16}
+torch = pytest.importorskip("torch")
+pytest.importorskip("numba")
 
 
-projections = load(PAPERS / "ome" / "projections.py")
-data_sets = load(PAPERS / "data_sets.py")
-
-
-@pytest.mark.parametrize(("given", "refuted"), [(1.0, False), (1.5, True)])
-def test_the_sign_keeps_its_epsilon_and_one_and_a_half_times_it_is_noticed(given, refuted):
+@pytest.mark.parametrize(("epsilon", "refuted"), [(1.0, False), (1.5, True)])
+def test_the_sign_keeps_its_epsilon_and_one_and_a_half_times_it_is_noticed(papers, epsilon, refuted):
     """10^5 draws, 5.5 standard errors: false alarm below 1e-7."""
-    signs = projections.Sign(given).sample(np.ones((100_000, 1)), RandomBits(seed=3))[:, 0] > 0
+    signs = papers.settings.Sign(epsilon).sample(np.ones((100_000, 1)), RandomBits(seed=3))[:, 0] > 0
     chance = 1 / (1 + math.exp(-1.0))
     assert (abs(signs.mean() - chance) > 5.5 * (chance * (1 - chance) / 100_000) ** 0.5) == refuted
 
 
-def test_the_sign_is_unbiased_and_its_error_is_the_stated_one():
-    channel = projections.Sign(2.0)
+def test_the_sign_is_unbiased_and_its_error_is_the_stated_one(papers):
+    channel = papers.settings.Sign(2.0)
     draws = channel.sample(np.full((100_000, 1), -0.3), RandomBits(seed=4)).astype(float)
     assert abs(draws.mean() + 1) < 5.5 * draws.std() / 100_000**0.5
     assert np.mean((draws + 1) ** 2) == pytest.approx(channel.expected_squared_error, rel=0.05)
 
 
-def test_the_first_supervised_axis_is_the_label_and_the_energy_is_shared():
+def test_the_first_supervised_axis_is_the_label_and_the_energy_is_shared(papers):
     rng = np.random.default_rng(5)
     labels = np.arange(1000) % 2
     vectors = rng.normal(size=(1000, 10)) * np.arange(10, 0, -1)
     vectors[:, 9] += 3.0 * labels
-    result = projections.supervised(vectors, labels, 4)
+    result = papers.settings.supervised(vectors, labels, 4)
     mapped = (vectors - result.centre) @ result.axes
     assert np.abs(np.corrcoef(mapped[:, 0], labels)[0, 1]) > 0.7
     assert mapped[:, 0].var() == pytest.approx(1.0)
@@ -55,20 +47,99 @@ def test_the_first_supervised_axis_is_the_label_and_the_energy_is_shared():
     np.testing.assert_allclose(np.linalg.norm(result(vectors), axis=1), 1.0)
 
 
-def test_the_loader_reads_sentences_and_refuses_other_files(tmp_path):
+def test_the_loader_reads_sentences_and_refuses_other_files(papers, tmp_path):
     folder = tmp_path / "sentiment_labelled"
     folder.mkdir()
-    for file in data_sets.SENTIMENT.values():
+    for file in papers.data_sets.SENTIMENT.values():
         (folder / file).write_text("so\ttabbed, good \t1\nbad\u0085line\t0\n\n", encoding="utf-8")
-    result = data_sets.sentiment_labelled(tmp_path)
+    result = papers.data_sets.sentiment_labelled(tmp_path)
     assert list(result) == ["IMDb", "Amazon", "Yelp"]
     assert result["Yelp"].texts == ("so\ttabbed, good", "bad\u0085line")
     assert result["Yelp"].labels.tolist() == [1, 0]
     (folder / "imdb_labelled.txt").write_text("no label\n")
     with pytest.raises(DataError, match="a tab and 0 or 1"):
-        data_sets.sentiment_labelled(tmp_path)
+        papers.data_sets.sentiment_labelled(tmp_path)
     (folder / "imdb_labelled.txt").unlink()
     with pytest.raises(StorageError, match="cannot read"):
-        data_sets.sentiment_labelled(tmp_path)
-    with pytest.raises(StorageError, match="--data"):
-        data_sets.data_folder(str(tmp_path / "absent"))
+        papers.data_sets.sentiment_labelled(tmp_path)
+
+
+# -- the perceptron ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bits():
+    """Half of the bits are rare, as those that OME sends as 1 by chance alone; one never occurs."""
+    draws = np.random.default_rng(1).random((70, 90)) < np.where(np.arange(90) % 2, 0.03, 0.4)
+    draws[:, 3] = False
+    return draws.astype(np.uint8), np.arange(70) % 3
+
+
+@pytest.mark.parametrize("decay", [1e-6, 1e-2])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_the_perceptron_trains_what_the_library_trains(papers, monkeypatch, bits, decay, dropout):
+    """With dropout drawn as torch draws it, weights differ by rounding; 1e-6 of them is 300 times less than a step."""
+
+    def as_torch(_, rows, width, share):
+        return torch.empty(rows, width).bernoulli_(1 - share).numpy().astype(np.uint8)
+
+    if dropout:
+        monkeypatch.setattr(papers.perceptron, "_dropout", as_torch)
+    options = TrainingOptions(**OPTIONS, weight_decay=decay, dropout=dropout)
+    one = papers.perceptron.BitPerceptron(options, 3, device="cpu").fit(*bits)
+    other = train_mlp(bits[0].astype(np.float64), bits[1], 3, options, seed=3)
+    for (weights, bias), (expected, expected_bias) in zip(one.layers, other.layers, strict=True):
+        np.testing.assert_allclose(weights, expected, atol=1e-6)
+        np.testing.assert_allclose(bias, expected_bias, atol=1e-6)
+
+
+def test_dropout_keeps_half_of_the_bits_and_another_half_each_time(papers):
+    random = RandomBits(seed=2)
+    first, second = (papers.perceptron._dropout(random, 32, 1001, 0.5) for _ in range(2))
+    for entry in (first, second, first == second):
+        assert abs(entry.mean() - 0.5) < 5.5 * 0.5 / entry.size**0.5  # false alarms below 1e-7
+
+
+def test_the_learning_rate_decays_as_that_of_keras(papers, bits):
+    """A rate that is divided by 1 + 1e9 t is 0 after the first step."""
+    options = TrainingOptions(**OPTIONS | {"batch_size": 70, "epochs": 3}, weight_decay=0.0)
+    stopped = papers.perceptron.BitPerceptron(options, 5, rate_decay=1e9).fit(*bits)
+    once = papers.perceptron.BitPerceptron(TrainingOptions(**vars(options) | {"epochs": 1}), 5, device="cpu").fit(*bits)
+    np.testing.assert_allclose(stopped.layers[0][0], once.layers[0][0], atol=1e-7)
+    assert set(papers.decay.READINGS.values()) == {(1e-6, 0.0), (0.0, 1e-6), (0.0, 0.0)}
+
+
+# -- the tables --------------------------------------------------------------------------------------------------------
+
+
+def test_the_tables_have_no_empty_cell_and_count_agreement(papers, tmp_path):
+    """Two runs of IMDb and MRPC, without noise and with PrivUnit; one of OME on IMDb."""
+
+    def measured(settings, seed):
+        return {"accuracy": 0.7 + 0.01 * seed, "accuracy without noise at use": 0.6, "majority": 0.5, "dimension": 50.0}
+
+    def add(name, rows, seeds):
+        settings = [dict(zip(("set", "mechanism", "epsilon", "lambda"), (name, *row), strict=True)) for row in rows]
+        sweep(measured, settings, seeds, path=tmp_path / f"printed-{name.lower()}.jsonl", name="made up")
+
+    for name in ("IMDb", "MRPC"):
+        add(name, [("none", None, None), ("PrivUnit", 4.0, None)], range(2))
+    add("IMDb", [("OME", 1.0, 100.0)], [0])
+    papers.printed_report.write_report(tmp_path, readme=None)
+    text = (tmp_path / "printed.md").read_text()
+    cells = [cell.strip() for line in text.splitlines() if line.startswith("| ") for cell in line.split("|")[1:-1]]
+    assert cells and all(cells)
+    for part in (
+        "| not run (printed 66.91) |",
+        "not printed",
+        "70.0 (67.33; 1 run)",
+        "IMDb 1 of 10 (0 above, 0 below, 9 without an interval of ours)",
+        "MRPC 1 of 8 (0 above, 0 below, 7 without an interval of ours)",
+    ):
+        assert part in text
+
+
+def test_the_rows_are_of_one_experiment(papers):
+    files = (papers.printed.HERE / "results").glob("printed-*.jsonl")
+    assert len({json.loads(file.read_text().partition("\n")[0])["digest"] for file in files}) == 1
+    assert re.search(r"IMDb \d+ of 10", (papers.printed.HERE / "results" / "printed.md").read_text())

@@ -3,13 +3,14 @@
 import csv
 import re
 import shutil
+from bisect import bisect_left
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAPERS = ("printed.cells", "printed.numbers", "printed.readme")
+PAPERS = ("printed.tables", "printed.__main__")
 
 # what the papers print, counted in their texts: by paper and table
 COUNTS = {
@@ -60,45 +61,30 @@ REPORTS = {
     "synthesis.report": "results",
     "tem.composed": "results-composed",
     "tem.pure": "results-pure",
-    "tem.report": "results/results.csv",
+    "tem.report": "results",
     "tem.threshold": "results-threshold",
 }
 
 
-@pytest.fixture(scope="module")
-def parts(papers):
-    return {folder: make() for folder, make in papers.readme.PAPERS.values()}
-
-
-def test_every_printed_number_stands_there(papers, parts):
-    table = papers.cells.Table
-    result = {
-        paper: {
-            section.place.partition(",")[0]: len(section.cells) for section in sections if isinstance(section, table)
-        }
+def test_every_printed_number_is_there_with_our_result_or_a_reason(papers):
+    parts = {folder: make() for folder, make in papers.__main__.PAPERS.values()}
+    tables = {
+        paper: {section.place.partition(",")[0]: section.cells for section in sections if hasattr(section, "cells")}
         for paper, sections in parts.items()
     }
-    assert result == COUNTS
+    assert {paper: {place: len(cells) for place, cells in entry.items()} for paper, entry in tables.items()} == COUNTS
+    assert all(cell.is_run or cell.result for entry in tables.values() for cells in entry.values() for cell in cells)
 
 
-def test_every_cell_has_ours_or_a_reason(papers, parts):
-    for sections in parts.values():
-        for section in sections:
-            for cell in getattr(section, "cells", []):
-                assert cell.is_run or cell.ours
-
-
-def test_the_page_is_what_the_rows_say(papers):
-    assert (ROOT / "papers" / "README.md").read_text("utf-8") == papers.readme.text(), "run python -m papers.printed"
-
-
-def test_a_changed_row_changes_the_page(papers, tmp_path, monkeypatch):
+def test_the_page_is_what_the_rows_say(papers, tmp_path, monkeypatch):
+    page = (ROOT / "papers" / "README.md").read_text("utf-8")
+    assert page == papers.__main__.text(), "run python -m papers.printed"
     ome = import_module("papers.printed.ome")
     shutil.copytree(ome.RESULTS, tmp_path / "results", ignore=shutil.ignore_patterns("*.png", "accuracy.csv"))
     file = tmp_path / "results" / "printed-imdb.jsonl"
     file.write_text(re.sub(r'"accuracy": [0-9.]+', '"accuracy": 0.0', file.read_text("utf-8")), "utf-8")
     monkeypatch.setattr(ome, "RESULTS", tmp_path / "results")
-    assert papers.readme.text() != (ROOT / "papers" / "README.md").read_text("utf-8")
+    assert papers.__main__.text() != page
 
 
 def test_every_report_between_marks_is_compared():
@@ -109,23 +95,84 @@ def test_every_report_between_marks_is_compared():
 @pytest.mark.parametrize("module", REPORTS)
 def test_tables_in_a_readme_are_what_the_rows_say(papers, tmp_path, monkeypatch, module):
     report = import_module(f"papers.{module}")
-    for name in ("draw", "_draw_chances", "_draw_true", "write_page"):  # they take longer, and are no text
+    for name in ("draw", "draw_chances"):  # they take longer, and are no text
         if hasattr(report, name):
             monkeypatch.setattr(report, name, lambda *_: None)
-    folder, rows = ROOT / "papers" / module.partition(".")[0], Path(REPORTS[module])
+    folder, rows = ROOT / "papers" / module.partition(".")[0], REPORTS[module]
     readme = tmp_path / "README.md"
     shutil.copy(folder / "README.md", readme)
-    if len(rows.parts) == 1 and not rows.suffix:
-        shutil.copytree(folder / rows, tmp_path / "rows", ignore=shutil.ignore_patterns("*.png", "*.svg", "work"))
-        report.write_report(tmp_path / "rows", readme=readme)
-    elif len(rows.parts) == 1:
-        report.write_report(folder / rows, readme=readme)
+    if (folder / rows).is_dir():
+        shutil.copytree(folder / rows, tmp_path / rows, ignore=shutil.ignore_patterns("*.png", "*.svg", "work"))
     else:
-        report.write_report(folder / rows, tmp_path, readme=readme)
+        shutil.copy(folder / rows, tmp_path)
+    report.write_report(tmp_path / rows, readme=readme)
     assert readme.read_text("utf-8") == (folder / "README.md").read_text("utf-8")
 
 
-def _results(folder):
+# -- numbers in prose: each with decimals or a per cent sign is in a generated table or among the results --------------
+
+_NUMBER = r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|(?<=\d))"
+_SINGLE = re.compile(rf"(?<![\w.,/@:-]){_NUMBER}%?(?![\w/])")
+_INTERVAL = re.compile(rf"({_NUMBER}) \[({_NUMBER}), ({_NUMBER})\]")
+_BRACKETS = re.compile(rf"\[({_NUMBER}), ({_NUMBER})\]")
+_PLUS_MINUS = re.compile(rf"({_NUMBER}) ± ({_NUMBER})")
+_BLOCK = re.compile(r"<!-- (?!end)[^>]*-->(.*?)<!-- end[^>]*-->", re.DOTALL)
+_CODE = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+", re.DOTALL)
+
+
+def value_of(text):
+    return float(text.strip("+%").replace(",", ""))
+
+
+def rounding(text):
+    return 0.5 * 10.0 ** -len(text.strip("%").partition(".")[2]) + 1e-9
+
+
+class Known:
+    """Numbers of texts, as they are, as shares and in per cent; estimates with intervals as a whole, of either sign."""
+
+    def __init__(self, texts):
+        singles, several = set(), set()
+        for text in texts:
+            bare = text.replace("**", "").replace("\\*", "")
+            singles |= {abs(value_of(match.group())) for match in _SINGLE.finditer(bare)}
+            for pattern in (_INTERVAL, _BRACKETS, _PLUS_MINUS):
+                several |= {tuple(map(value_of, result)) for result in pattern.findall(bare)}
+        several |= {(-value, *(-entry for entry in reversed(rest))) for value, *rest in several}
+        self.several = sorted({tuple(scale * one for one in entry) for entry in several for scale in (1, 100, 0.01)})
+        self.singles = sorted({scale * single for single in singles for scale in (1, 100, 0.01)})
+
+    def has(self, numbers):
+        if len(numbers) == 1:
+            value, error = abs(value_of(numbers[0])), rounding(numbers[0])
+            place = bisect_left(self.singles, value - error)
+            return place < len(self.singles) and self.singles[place] <= value + error
+        if len(numbers) == 3 and self.has(numbers[:1]) and self.has(numbers[1:]):
+            return True  # a table may have an interval in a column of its own
+        first, error = value_of(numbers[0]), rounding(numbers[0])
+        low, high = (bisect_left(self.several, (bound,)) for bound in (first - error, first + error))
+        return any(
+            len(entry) == len(numbers)
+            and all(abs(value_of(one) - other) <= rounding(one) for one, other in zip(numbers, entry, strict=True))
+            for entry in self.several[low:high]
+        )
+
+
+def unknown_numbers(readme, known, skipped=()):
+    """Numbers of the prose that are not known; ``skipped`` are headings of parts that have no rows."""
+    for part in re.split(r"^#+ ", _CODE.sub("", _BLOCK.sub("", readme)), flags=re.MULTILINE):
+        heading, _, text = part.partition("\n")
+        if heading in skipped:
+            continue
+        bare = text.replace("**", "")
+        for pattern in (_INTERVAL, _PLUS_MINUS):
+            yield from (match.group() for match in pattern.finditer(bare) if not known.has(match.groups()))
+            bare = pattern.sub("", bare)
+        singles = (match.group() for match in _SINGLE.finditer(bare))
+        yield from (one for one in singles if ("." in one or "%" in one) and not known.has((one,)))
+
+
+def result_texts(folder):
     for part in (folder, *folder.glob("results*")):
         for file in part.glob("*"):
             if file.suffix in (".md", ".csv") and file.name not in ("README.md", "accuracy.csv"):
@@ -135,39 +182,31 @@ def _results(folder):
                     yield from (f"{row['mean_gain']} ± {row['half_interval']}" for row in csv.DictReader(stream))
 
 
-def _means_of_sets():
-    """papers/ome has means of its three sets in its README alone."""
+def means_of_sets():
+    """The README of papers/ome alone has means of the three sets."""
     tables = import_module("papers.ome.tables")
-    for sets in tables.by_setting(tables.read(ROOT / "papers" / "ome" / "results" / "accuracy.csv")).values():
+    rows = tables.read_rows(ROOT / "papers" / "ome" / "results" / "accuracy.csv")
+    for sets in tables.group_rows(rows).values():
         for values in (tables.over_sets(sets), *(list(entry.values()) for entry in sets.values())):
             mean, half = tables.interval(values)
             yield f"{mean:.3f} ± {half:.3f}"
 
 
-@pytest.fixture
-def known(papers, paper):
-    readme = (ROOT / "papers" / paper / "README.md").read_text("utf-8")
-    more = _means_of_sets() if paper == "ome" else ()
-    return papers.numbers.Known([*papers.numbers.generated(readme), *_results(ROOT / "papers" / paper), *more])
-
-
 @pytest.mark.parametrize("paper", ["dpnr", "dptext", "dpugc", "leakage", "ome", "sentences", "synthesis", "tem"])
-def test_numbers_in_prose_are_those_of_the_rows(papers, paper, known):
+def test_numbers_in_prose_are_those_of_the_rows(papers, paper):
     readme = (ROOT / "papers" / paper / "README.md").read_text("utf-8")
-    unknown = list(papers.numbers.unknown_numbers(readme, known, WITHOUT_ROWS.get(paper, ())))
+    tables = (match[1] for match in _BLOCK.finditer(readme))
+    known = Known([*tables, *result_texts(ROOT / "papers" / paper), *(means_of_sets() if paper == "ome" else ())])
+    unknown = unknown_numbers(readme, known, WITHOUT_ROWS.get(paper, ()))
     assert [entry for entry in unknown if entry not in OTHERS.get(paper, {}) and entry != "95%"] == []
 
 
-def test_a_wrong_number_is_found(papers):
-    known = papers.numbers.Known(["| ours | 0.849 [0.830, 0.867] | 61.0 ± 1.6 |"])
+def test_a_wrong_number_is_found():
+    known = Known(["| ours | 0.849 [0.830, 0.867] | 61.0 ± 1.6 |"])
 
     def unknown(text):
-        return list(papers.numbers.unknown_numbers(f"# A\n\n{text}\n<!-- a -->.1<!-- end -->\n## B\n.2", known, ("B",)))
+        return list(unknown_numbers(f"# A\n\n{text}\n<!-- a -->.1<!-- end -->\n## B\n.2", known, ("B",)))
 
     assert unknown("It keeps .849 or 85%, .849 [.830, .867] and 61.0 ± 1.6 of 3,451 texts (`.3`).") == []
-    assert unknown("It keeps .848, 84%, .849 [.830, .868], 61.0 ± 1.5.") == [
-        ".849 [.830, .868]",
-        "61.0 ± 1.5",
-        ".848",
-        "84%",
-    ]
+    wrong = [".849 [.830, .868]", "61.0 ± 1.5", ".848", "84%"]
+    assert unknown("It keeps .848, 84%, .849 [.830, .868], 61.0 ± 1.5.") == wrong

@@ -1,4 +1,4 @@
-"""The experiment of papers/sentences: its settings, its tables, and one cell of each kind in small."""
+"""The experiment of papers/sentences: its settings, its tables, and one small cell of each kind."""
 
 import gzip
 import json
@@ -32,7 +32,7 @@ def test_tables_and_figure_come_from_the_rows_that_are_there(papers, tmp_path):
     (tmp_path / "shown.json").write_text(json.dumps([visible, visible | {"same intent, epsilon 8": False}]))
     readme = tmp_path / "README.md"
     marks = papers.report
-    places = f"{marks.START}\n{marks.END}\n{marks.SHOWN_START}\n{marks.SHOWN_END}\n"
+    places = f"{marks.START}\n{marks.END}\n{marks.QUESTIONS_START}\n{marks.QUESTIONS_END}\n"
     readme.write_text(f"before\n{places}after\n", encoding="utf-8")
     papers.report.write_report(tmp_path, readme=readme)
     text = readme.read_text(encoding="utf-8")
@@ -48,8 +48,8 @@ def test_tables_and_figure_come_from_the_rows_that_are_there(papers, tmp_path):
 
 
 @pytest.fixture
-def data(tmp_path):
-    """Sentences of two kinds, laid out as the data set is."""
+def data(tmp_path, papers, monkeypatch):
+    """Sentences of two kinds, in the form of the data set; small samples."""
     folder = tmp_path / "yelp_sentences"
     folder.mkdir()
     things = ("soup", "fish", "bread", "wine", "tea", "rice", "cake", "salad")
@@ -58,31 +58,25 @@ def data(tmp_path):
         for part in ("dev", "test"):
             content = "\n".join(lines) if part == "test" else ""
             (folder / f"style_sentiment.{part}.{label}.gz").write_bytes(gzip.compress(content.encode()))
+    for name, value in (("_SENTENCES", 30), ("_LEARNED", 200), ("_BANK", 300)):
+        monkeypatch.setattr(papers.corpus, name, value)
+    for name in ("newswire", "wikipedia"):
+        monkeypatch.setattr(papers.corpus, name, lambda _: ("the king was born in the north", "shares fell by a third"))
     return tmp_path
 
 
-@pytest.fixture
-def small(papers, monkeypatch):
-    corpus = papers.corpus
-    for name, value in (("_SENTENCES", 30), ("_LEARNT", 200), ("_BANK", 300)):
-        monkeypatch.setattr(corpus, name, value)
-    for name in ("newswire", "wikipedia"):
-        monkeypatch.setattr(corpus, name, lambda _: ("the king was born in the north", "shares fell by a third"))
-    return papers
-
-
-def test_sentences_are_divided_into_three(small, data):
-    split = small.corpus.sentences(data, 1)
+def test_sentences_are_divided_into_three(papers, data):
+    split = papers.corpus.split_of(data, "sentences", 1)
     assert len(split.private.texts) == 30
-    parts = [set(split.private.texts), set(split.learnt.texts), set(split.banks["all"])]
+    parts = [set(split.private.texts), set(split.other.texts), set(split.banks["all"].texts)]
     assert sum(map(len, parts)) == len(set.union(*parts)) == 1024
-    assert split.banks["20,000"] == split.banks["all"][:300]
+    assert split.banks["20,000"].texts == split.banks["all"].texts[:300]
     assert all(10 <= len(text.split()) <= 14 for text in split.private.texts)
 
 
-def test_a_sentence_from_a_bank_is_nearer_than_one_at_random(small, data, tmp_path):
-    bench = small.cells.Bench(data, tmp_path, None, False)
-    usual = next(small.experiment.settings_of("sentences", quick=True)) | {"features": "words", "epsilon": 6.0}
+def test_a_sentence_from_a_bank_is_nearer_than_one_at_random(papers, data):
+    bench = papers.cells.Bench(data, None, False)
+    usual = next(papers.experiment.settings_of("sentences", quick=True)) | {"features": "words", "epsilon": 6.0}
     result = {
         name: bench.cell(usual | change, 1)
         for name, change in {
@@ -98,14 +92,12 @@ def test_a_sentence_from_a_bank_is_nearer_than_one_at_random(small, data, tmp_pa
     assert result["bank"]["sentiment"] > 0.7
     assert 0 < result["bank"]["relinked"] <= result["bank"]["relinked at most"] + 0.05
     assert result["bank"]["candidates"] == 300
-    for name in ("PrivUnit", "TEM"):
-        assert np.isfinite(result[name]["cosine"])
+    assert np.isfinite([result[name]["cosine"] for name in ("PrivUnit", "TEM")]).all()
 
 
-def test_what_is_learnt_from_labels_at_random_is_nothing(papers):
+def test_nothing_is_learned_from_random_labels(papers):
     texts = [f"good {n % 7}" if n % 2 else f"bad {n % 7}" for n in range(200)]
     labels = np.arange(200) % 2
-    assert papers.cells.learnt_words(texts, labels, texts, labels) == 1.0
-    wrong = np.arange(200) // 2 % 2
-    assert papers.cells.learnt_words(texts, wrong, texts, labels) < 0.8
-    assert papers.cells.learnt_words(texts, np.zeros(200, dtype=int), texts, labels) == 0.5
+    assert papers.cells.tfidf_accuracy(texts, labels, texts, labels) == 1.0
+    assert papers.cells.tfidf_accuracy(texts, np.arange(200) // 2 % 2, texts, labels) < 0.8
+    assert papers.cells.tfidf_accuracy(texts, np.zeros(200, dtype=int), texts, labels) == 0.5

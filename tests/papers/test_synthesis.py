@@ -1,44 +1,242 @@
-"""The experiment of papers/synthesis: its settings, its tables, and vectors that are kept."""
+"""papers/synthesis: settings, tables, baselines, quality and votes."""
+
+import math
 
 import numpy as np
+import papers.synthesis.votes as votes
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from papers.sweeps import sweep
+from papers.synthesis.votes import Nearest, VoteSynthesizer, vote_sum
 
-PAPERS = ("synthesis.cells", "synthesis.experiment", "synthesis.kept", "synthesis.report")
+from dptext.errors import ParameterError
+from dptext.features.features import fit_features
+from dptext.io.documents import Document
+from dptext.noise.gaussian_sums import CELL
+from dptext.privacy.gaussian import gaussian_delta, gaussian_epsilon
+from dptext.representations.encoders import MeanOfWords
+from dptext.users.grouping import texts_of
+from dptext.vectors.formats import load_vectors
+
+PAPERS = ("synthesis.baselines", "synthesis.corpus", "synthesis.experiment", "synthesis.quality", "synthesis.report")
 
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_every_part_has_distinct_settings_of_the_same_names(papers, check_settings, quick):
     for part in papers.experiment.PARTS:
-        settings = list(papers.experiment.settings_of(part, quick=quick))
-        check_settings(settings)
-        assert {"described", "real", "random labels"} <= {setting["method"] for setting in settings}
+        part_settings = list(papers.experiment.settings_of(part, quick=quick))
+        check_settings(part_settings)
+        assert {"described", "real", "random labels"} <= {setting["method"] for setting in part_settings}
 
 
-def measured(settings, seed):
-    result = 0.7 + 0.02 * np.log2(settings["epsilon"]) + 0.001 * seed
-    return {"words": result, "sentences": result, "spread": 0.5, "distinct words": 9.0, "right": 0.8}
+def test_tables_and_figure_come_from_the_rows(papers, tmp_path):
+    def measured(setting, seed):
+        result = 0.7 + 0.02 * np.log2(setting["epsilon"]) + 0.001 * seed
+        return {"words": result, "sentences": result, "spread": 0.5, "distinct words": 9.0, "right": 0.8}
 
-
-def test_tables_and_figure_come_from_the_rows_that_are_there(papers, tmp_path):
-    settings = list(papers.experiment.settings_of("news", quick=False))
-    sweep(measured, settings, (1, 2), path=tmp_path / "news.jsonl", name="synthesis news")
+    rows = list(papers.experiment.settings_of("news", quick=False))
+    sweep(measured, rows, (1, 2, 3), path=tmp_path / "news.jsonl", name="synthesis news")
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{papers.report.START}\n{papers.report.END}\nafter\n", encoding="utf-8")
     papers.report.write_report(tmp_path, readme=readme)
     text = readme.read_text(encoding="utf-8")
-    assert "| synthetic, epsilon 1 (2 seeds) | 0.702 ± 0.006 | 0.702 ± 0.006 | 0.80 | 0.50 |" in text
+    assert "| synthetic, epsilon 1 (3 seeds) | 0.702 ± 0.002 | 0.702 ± 0.002 | 0.80 | 0.50 |" in text
     assert "synthetic, epsilon 1, pool: no news" in text
-    assert "one label has 100 of them" in text
-    assert text.startswith("before")
-    assert text.endswith("after\n")
+    assert text.startswith("before") and text.endswith("after\n")
     assert (tmp_path / "figure.png").stat().st_size > 10_000
 
 
-def test_kept_vectors_need_no_model(papers, tmp_path):
-    digest = papers.kept._digest
-    vectors = np.arange(768.0).reshape(2, 384)
-    np.savez(tmp_path / "sentences-64.npz", digests=np.array([digest("one"), digest("two")]), vectors=vectors)
-    encoder = papers.kept.KeptSentences(tmp_path, tokens=64)
-    np.testing.assert_array_equal(encoder.encode(["two", "one", "two"]), vectors[[1, 0, 1]])
-    assert encoder.encode([]).shape == (0, 384)
+def test_texts_of_one_person_become_one_text_with_their_label(papers):
+    texts = ("a b", "c d", " ".join("xyz" * 30), "e")
+    joined, people, labels = papers.corpus._join_posts(texts, np.array([7, 2, 5, 7]), np.array([1, 0, 2, 1]))
+    assert joined == ("c d", " ".join("xyz" * 20), "a b e")
+    assert (people.tolist(), labels.tolist()) == ([2, 5, 7], [0, 2, 1])
+
+
+# -- baselines ---------------------------------------------------------------------------------------------------------
+
+CLASSES, SIZE = 3, 20
+
+
+@pytest.fixture
+def planted():
+    generator = np.random.default_rng(3)
+    labels = generator.integers(CLASSES, size=3000)
+    vectors = 0.2 * generator.normal(size=(3000, SIZE)) / np.sqrt(SIZE)
+    vectors[np.arange(3000), labels] += 0.5
+    return vectors, labels
+
+
+def test_every_baseline_finds_planted_classes(papers, planted):
+    vectors, labels = planted
+    generator = np.random.default_rng(1)
+    weights = papers.baselines.noisy_gradient_descent(vectors, labels, CLASSES, 0.0, 16.0, generator)
+    means, offsets = papers.baselines.class_means(vectors, labels, CLASSES, 0.0, np.cov(vectors.T), generator)
+    for scores in (vectors @ weights[:, :-1].T + weights[:, -1], vectors @ means.T + offsets):
+        assert (scores.argmax(axis=1) == labels).mean() > 0.95
+    scores = papers.baselines.histogram(labels, labels, labels, CLASSES, 1e-6, generator)
+    assert (scores.argmax(axis=1) == labels).all()
+
+
+def test_noise_of_each_baseline_has_the_stated_size(papers, planted):
+    """Compared with the same call without noise; 4 standard deviations of the estimate."""
+    _, labels = planted
+    sigma = 5.0
+    clusters = np.arange(3000) % 10
+    counts = [
+        np.exp(papers.baselines.histogram(clusters, clusters, labels, CLASSES, noise, np.random.default_rng(1)))
+        for noise in (0.0, sigma)
+    ]
+    changes = (counts[1] - counts[0])[:10] * 300  # about 300 documents in each cluster
+    assert changes.std() == pytest.approx(sigma * np.sqrt(2 / 3), rel=0.5)
+    # T steps with noise sigma sqrt(T) each are one release with sigma
+    steps, size = papers.baselines._STEPS, 1000.0
+    zeros = np.zeros((3000, SIZE))
+    noisy, clean = (
+        papers.baselines.noisy_gradient_descent(zeros, labels, CLASSES, noise, size, np.random.default_rng(2))[:, :-1]
+        for noise in (sigma, 0.0)
+    )
+    # the average of w_t over the last half, w_t a sum of t steps of N(0, (size sigma sqrt(T) / n)^2)
+    times = np.arange(steps // 2 + 1, steps + 1)
+    expected = size * sigma * np.sqrt(steps) / 3000 * np.sqrt(np.minimum.outer(times, times).mean())
+    assert (noisy - clean).std() == pytest.approx(expected, rel=4 / np.sqrt(2 * CLASSES * SIZE))
+
+
+def test_the_report_names_cells_below_a_baseline(papers, tmp_path):
+    values = {
+        f"{kind}, {method}": 0.7 + 0.02 * (method == "class means")
+        for kind in ("release", "corpus")
+        for method in papers.baselines.METHODS
+    }
+    rows = sweep(
+        lambda _settings, seed: {name: value + 0.001 * seed for name, value in values.items()},
+        [{"data": "AG News", "pool": "news", "people": people} for people in (50, 100)],
+        (1, 2),
+        path=tmp_path / "rows.jsonl",
+        name="synthesis baselines",
+    ).rows
+    text = "\n".join(papers.baselines._sections(rows))
+    assert "below the best baseline in 2 of 2 cells: AG News, news, 50 (class means, by 0.020)" in text
+    assert "0.702 ± 0.006" in text
+
+
+def test_the_table_of_quality(papers, tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{papers.quality.START}\n{papers.quality.END}\nafter\n", encoding="utf-8")
+    sweep(
+        lambda _settings, seed: {"precision": 0.7 + 0.01 * seed, "of the domain": 0.5},
+        [{"data": "AG News", "corpus": "real texts"}],
+        (1, 2, 3),
+        path=tmp_path / "quality.jsonl",
+        name="synthesis quality",
+    )
+    papers.quality.write_report(tmp_path, readme=readme)
+    text = readme.read_text(encoding="utf-8")
+    assert "| AG News | real texts (an upper limit) | 0.720 ± 0.025 | 0.500 ± 0.000 |" in text
+
+
+# -- votes: a user moves the sum by at most 1 --------------------------------------------------------------------------
+
+WORDS = [f"{a}{b}" for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u")]
+TEXTS = [f"{WORDS[n]} {WORDS[(7 * n + 3) % 60]} {WORDS[(11 * n + 5) % 60]}" for n in range(60)]
+LABELS = ["one", "two", "three"]
+EVERYWHERE = [(text, label) for text in TEXTS for label in range(3)]
+
+
+@pytest.fixture(scope="module")
+def features():
+    points = np.random.default_rng(1).normal(size=(60, 8))
+    return fit_features(MeanOfWords(load_vectors((WORDS, points))), TEXTS, cache=False)
+
+
+@pytest.fixture(scope="module")
+def candidates(features):
+    return features.units(TEXTS[:20])
+
+
+def total(features, candidates, users):
+    """The sum of votes; users are lists of (text, class)."""
+    documents = [
+        Document(text, user=str(user), label=str(code)) for user, row in enumerate(users) for text, code in row
+    ]
+    with texts_of(documents, columns=["label"], code=lambda values: int(values[0])) as people:
+        return vote_sum(features, candidates, 3, people)
+
+
+def squared_length(cells):
+    return sum(int(cell) ** 2 for cell in cells.ravel())
+
+
+def test_a_text_votes_for_the_nearest_candidate(features, candidates):
+    """By Python's integers; of equally near ones for the first."""
+    texts = [*TEXTS, "", "zzz", TEXTS[3] + " ba", TEXTS[21]]
+    units = features.units(texts)
+    for row, place in zip(units.tolist(), Nearest(candidates).places(units, 1)[:, 0].tolist(), strict=True):
+        far = [sum((a - b) ** 2 for a, b in zip(row, entry, strict=True)) for entry in candidates.tolist()]
+        assert place == far.index(min(far))
+    assert Nearest(np.repeat(candidates[:1], 4, axis=0)).places(units, 1).max() == 0
+
+
+def test_the_votes_of_a_user_are_scaled_as_a_whole(features, candidates):
+    rows = [(TEXTS[0], 0), (TEXTS[0], 0), (TEXTS[1], 0), (TEXTS[11], 1), (TEXTS[0], 2), (TEXTS[5], -1)]
+    expected = np.zeros(60)
+    expected[[0, 1, 31, 40]] = [2, 1, 1, 1]
+    cells = total(features, candidates, [rows])
+    assert np.abs(cells * CELL - expected / math.sqrt(7)).max() < 2 * CELL
+
+
+USER_VOTES = st.lists(st.tuples(st.sampled_from([*TEXTS, "", "zzz", "\ud800"]), st.integers(-1, 2)), max_size=12)
+
+
+@given(users=st.lists(USER_VOTES, max_size=5), added=USER_VOTES)
+@settings(max_examples=15, deadline=None)
+def test_a_user_changes_the_sum_by_their_own_votes(features, candidates, users, added):
+    difference = total(features, candidates, [*users, added]) - total(features, candidates, users)
+    assert (difference == total(features, candidates, [added])).all()
+    assert squared_length(difference) <= 2**48
+
+
+@pytest.mark.parametrize("votes_of_user", [EVERYWHERE, [(TEXTS[0], 0)], [(TEXTS[0], 0)] * 3000, EVERYWHERE * 20])
+def test_the_votes_of_a_user_have_norm_1(features, candidates, votes_of_user):
+    assert (1 - 1e-6) ** 2 < squared_length(total(features, candidates, [votes_of_user])) / 2**48 <= 1
+
+
+def test_a_norm_of_each_label_is_refuted(features, candidates, monkeypatch):
+    """Scaled label by label, a user under all three labels moves the sum by the root of 3."""
+    synthesizer = VoteSynthesizer(epsilon=2.0, delta=1e-5, labels=LABELS, features=features)
+
+    def delta():
+        length = math.sqrt(squared_length(total(features, candidates, [EVERYWHERE]))) * CELL
+        return gaussian_delta(synthesizer.terms.budget.sigma, epsilon=2.0, sensitivity=length)
+
+    assert delta() <= 1e-5
+    scale, cells = votes.scale_votes, len(candidates)
+    monkeypatch.setattr(votes, "scale_votes", lambda counts, starts: scale(counts, np.arange(0, len(counts), cells)))
+    assert delta() > 50 * 1e-5
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1.0, 1e-6), (8.0, 1e-5)])
+def test_the_noise_is_that_of_the_budget(features, epsilon, delta):
+    sigma = VoteSynthesizer(epsilon=epsilon, delta=delta, labels=LABELS, features=features).terms.budget.sigma
+    assert gaussian_epsilon(sigma, delta=delta, sensitivity=1.0) <= epsilon
+    assert gaussian_epsilon(sigma * (1 - 1e-4), delta=delta, sensitivity=1.0) > epsilon
+
+
+@pytest.mark.parametrize("unit", ["user", "document"])
+def test_texts_with_votes_come_out_with_their_labels(features, unit):
+    documents = [
+        Document(TEXTS[place], user=f"{label} {user}", label=label)
+        for user in range(400)
+        for label, place in (("one", user % 3), ("two", 30 + user % 3))
+    ]
+    options = {"epsilon": 8.0, "delta": 1e-6, "features": features, "seed": 1}
+    texts, labels = VoteSynthesizer(labels=LABELS, unit=unit, **options).make(documents, TEXTS, 6)
+    result = set(zip(labels, texts, strict=True))
+    assert result == {("one", TEXTS[n]) for n in range(3)} | {("two", TEXTS[30 + n]) for n in range(3)}
+    synthesizer = VoteSynthesizer(labels=LABELS[:2], **options)
+    texts, labels = synthesizer.make(documents, TEXTS, 40)  # more than have votes: their neighbours
+    assert len(set(texts)) == 40 and set(texts) <= set(TEXTS)
+    assert labels.count("one") == 20
+    with pytest.raises(ParameterError, match="number of public texts, 60, got 61"):
+        synthesizer.make(documents, TEXTS, 61)

@@ -1,4 +1,4 @@
-"""The experiment of papers/tem on made-up reviews: it runs, goes on where it stopped, and says what it found."""
+"""papers/tem on made-up reviews: the quick forms, and mechanisms at one pure budget."""
 
 import csv
 import io
@@ -6,12 +6,12 @@ import tarfile
 
 import numpy as np
 import pytest
-from papers.sweeps import read_sweep
+from papers.sweeps import read_sweep, sweep
 
 import dptext
 from dptext.errors import DataError, ParameterError
 
-PAPERS = ("tem.cells", "tem.composed", "tem.corpus", "tem.experiment", "tem.report", "tem.threshold")
+PAPERS = ("tem.composed", "tem.corpus", "tem.experiment", "tem.pure", "tem.report", "tem.threshold", "data_sets")
 WORDS = [f"word{'abcdefghij'[n % 10]}{'abcdefghij'[n // 10]}" for n in range(80)]
 
 
@@ -30,94 +30,65 @@ def folder(tmp_path_factory):
                 member = tarfile.TarInfo(f"aclImdb/{part}/{'pos' if positive else 'neg'}/{place}_7.txt")
                 member.size = len(text)
                 archive.addfile(member, io.BytesIO(text.encode()))
-        skipped = tarfile.TarInfo("aclImdb/train/unsup/0_0.txt")
-        archive.addfile(skipped, io.BytesIO(b""))
+        archive.addfile(tarfile.TarInfo("aclImdb/train/unsup/0_0.txt"), io.BytesIO(b""))
     lines = [f"{word} " + " ".join(f"{x:.4f}" for x in generator.normal(size=4)) for word in WORDS]
     (folder / "vectors.txt").write_text("\n".join(lines), encoding="utf-8")
     return folder
 
 
-def _rows(file):
+def rows_of(file):
     with file.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+        return [{key: value for key, value in row.items() if "seconds" not in key} for row in csv.DictReader(stream)]
 
 
-def test_a_run_is_gone_on_with_and_reported(papers, folder, monkeypatch, capsys):
-    paths = []
-    monkeypatch.setattr(papers.report, "draw", lambda found, path: paths.append(path))
-    out = folder / "out"
-    arguments = ["--data", str(folder), "--vectors", str(folder / "vectors.txt"), "--out", str(out)]
-    arguments += ["--processes", "1", "--trials", "2", "--epsilons", "2", "--shadows", "4", "--epochs", "3"]
-    papers.experiment.main([*arguments, "--no-matched"])
-    whole = _rows(out / "results.csv")
-    assert sorted((row["trial"], row["mechanism"]) for row in whole) == sorted(
-        (trial, entry) for trial in "01" for entry in ("none", "TEM", "Madlib")
-    )
+def test_the_experiment_runs_resumes_and_reports(papers, folder, tmp_path):
+    arguments = ["--data", str(folder), "--vectors", str(folder / "vectors.txt"), "--out", str(tmp_path)]
+    arguments += ["--trials", "2", "--epsilons", "2", "--shadows", "4"]
+    papers.experiment.main(arguments)
+    file = tmp_path / "results.csv"
+    whole = rows_of(file)
+    cells = {(row["trial"], row["mechanism"]) for row in whole}
+    assert cells == {(trial, name) for trial in "01" for name in ("none", "TEM", "Madlib")}
     assert all(0 <= float(row["online_auc"]) <= 1 for row in whole)
     none = next(row for row in whole if row["mechanism"] == "none")
     assert (none["keep"], none["recovered"]) == ("1", "1")
-    # cut the last row off, as if the run had been stopped: only that one is made again, and it is the same
-    text = (out / "results.csv").read_text(encoding="utf-8").splitlines(keepends=True)
-    (out / "results.csv").write_text("".join(text[:-1]), encoding="utf-8")
-    papers.experiment.main([*arguments, "--no-matched"])
-    repeated = _rows(out / "results.csv")
-    assert len(repeated) == len(whole)
-    assert {k: v for k, v in repeated[-1].items() if "seconds" not in k} == {
-        k: v for k, v in whole[-1].items() if "seconds" not in k
-    }
-    table = (out / "table.md").read_text(encoding="utf-8")
-    assert "TEM - Madlib" in table
-    assert len(paths) == 2
-    capsys.readouterr()
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    papers.experiment.main(arguments)
+    assert rows_of(file) == whole
+    assert "TEM - Madlib" in (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ParameterError, match="other settings"):
-        papers.experiment.main([*arguments[:-1], "4", "--no-matched"])
+        papers.experiment.main([*arguments[:-1], "2"])
 
 
-def test_the_adaptive_attacker_and_the_quarters(papers, folder):
-    from papers.imdb import reviews
-
-    cells, corpora = papers.cells, papers.corpus
+def test_quarters_share_no_review_and_have_equal_halves(papers, folder):
     vectors = dptext.load_vectors(folder / "vectors.txt")
-    corpus = corpora.read_corpus(reviews(folder), vectors)
-    assert len(corpus.ids) == 160  # without those that have no label
-    unknown = vectors.vocabulary.unknown_row
-    assert set(corpus.ids.lengths) == {16}  # "br", "amp" and the number are gone, "done" is a word
-    assert (corpus.ids.values == unknown).mean() == pytest.approx(1 / 16)
-    settings = cells.Settings(reviews=None, shadows=4, epochs=2)
-    trial = cells.prepared_trial(0, corpus, vectors, settings, folder / "work")
-    parts = trial.parts
-    everyone = np.concatenate([parts.tr1, parts.tr2, parts.te1, parts.te2])
-    assert sorted(everyone) == list(range(160))
-    assert corpus.train[np.concatenate([parts.tr1, parts.tr2])].all()
-    assert all(corpus.positive[entry].mean() == 0.5 for entry in (parts.tr1, parts.tr2, parts.te1, parts.te2))
-    stored = cells.prepared_trial(0, corpus, vectors, settings, folder / "work")
-    assert (stored.outputs == trial.outputs).all()
-    assert (stored.parts.tr1 == parts.tr1).all()
-    row = cells.run_cell(cells.Cell(0, "TEM", 3.0, "epsilon", adaptive=True), trial, corpus, vectors, settings)
-    assert 0 <= row["adaptive_auc"] <= 1
+    corpus = papers.corpus.read_corpus(papers.data_sets.imdb_reviews(folder), vectors)
+    assert len(corpus.ids) == 160  # without reviews that have no label
+    assert set(corpus.ids.lengths) == {16}  # without markup and numbers
+    assert (corpus.ids.values == vectors.vocabulary.unknown_row).mean() == pytest.approx(1 / 16)
+    parts = papers.corpus.quarters(corpus, reviews=None, seed=1)
+    entries = (parts.tr1, parts.tr2, parts.te1, parts.te2)
+    assert sorted(np.concatenate(entries)) == list(range(160))
+    assert corpus.train[np.concatenate(entries[:2])].all()
+    assert all(corpus.positive[entry].mean() == 0.5 for entry in entries)
 
 
-def test_what_is_guessed_is_learnt_on_the_other_half(papers):
-    recovered = papers.cells.recovered
+def test_guesses_are_learned_on_the_other_half(papers):
     words = np.random.default_rng(2).integers(0, 50, 20_000)
-    assert recovered(words, words, 50) == 1.0
-    assert recovered(words, (words + 7) % 50, 50) == 1.0  # a secret permutation hides nothing
-    constant = np.zeros_like(words)
-    assert recovered(words, constant, 50) < 0.03  # one in 50; standard error .0014
+    assert papers.corpus.recovery_rate(words, words, 50) == 1.0
+    assert papers.corpus.recovery_rate(words, (words + 7) % 50, 50) == 1.0  # a permutation hides nothing
+    assert papers.corpus.recovery_rate(words, np.zeros_like(words), 50) < 0.03  # one in 50; standard error .0014
 
 
 def test_a_missing_archive_is_named(papers, tmp_path):
-    from papers.imdb import reviews
-
-    with pytest.raises(DataError, match="--data"):
-        next(reviews(tmp_path))
+    with pytest.raises(DataError, match="expected one of imdb_acl"):
+        next(papers.data_sets.imdb_reviews(tmp_path))
 
 
 def test_matched_epsilons_keep_equally_many_words(papers, glove, folder):
-    from papers.imdb import reviews
-
     small = dptext.load_vectors((glove.words[:400], glove.matrix[:400]))
-    corpus = papers.corpus.read_corpus(reviews(folder), small)
+    corpus = papers.corpus.read_corpus(papers.data_sets.imdb_reviews(folder), small)
     corpus.ids.values[:] = np.random.default_rng(3).integers(0, 400, corpus.ids.values.size)
     ((madlib, tem),) = papers.experiment.matched_epsilons(corpus, small, [8.0])
     weights = corpus.frequencies(len(small))
@@ -129,40 +100,68 @@ def test_matched_epsilons_keep_equally_many_words(papers, glove, folder):
     assert abs(kept[0] - kept[1]) < 0.02  # 401 words, 200 draws each: standard error below .002
 
 
-def test_the_figure(papers, folder, tmp_path):
-    pytest.importorskip("matplotlib")
-    rows = [
-        {"mechanism": m, "epsilon": e, "arm": "epsilon", "trial": t, "accuracy": ".8", "keep": ".5", "shadow_auc": ".6"}
-        for m, e in (("none", "0"), ("TEM", "2"), ("TEM", "4"), ("Madlib", "2"))
-        for t in "012"
-    ]
-    results = papers.report.Results(rows)  # a run without likelihood ratios has no such columns
-    assert "| TEM | 2 |" in results.attacks()
-    papers.report.draw(results, tmp_path / "figure.png")
-    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_threshold_and_the_trained_vectors_are_run_and_reported(papers, folder, tmp_path, monkeypatch):
-    paths = []
-    monkeypatch.setattr(papers.threshold, "draw", lambda rows, path: paths.append(path))
+def test_thresholds_and_learned_vectors_run_and_report(papers, folder, tmp_path):
     arguments = ["--data", str(folder), "--vectors", str(folder / "vectors.txt"), "--quick", "--out", str(tmp_path)]
     for part in (papers.threshold, papers.composed):
         part.main(arguments)
-        part.main([*arguments, "--report"])
-        assert "2 trials, 600 reviews a quarter" in (tmp_path / "table.md").read_text("utf-8")
-    assert paths == [tmp_path / "figure.png"] * 2
-    rows = {
-        (row.settings["mechanism"], row.settings["threshold"]): row.numbers for row in _sweep(tmp_path, "threshold")
-    }
+        assert "2 trials, 600 reviews per quarter" in (tmp_path / "table.md").read_text("utf-8")
+    measured = read_sweep(tmp_path / "threshold.jsonl").rows
+    rows = {(row.settings["mechanism"], row.settings["threshold"]): row.numbers for row in measured}
     assert rows["none", None]["stays"] == 1.0
     assert rows["TEM", 0.0]["bound"] == pytest.approx(0.0, abs=1e-4)  # all words equally likely
-    assert 1 < rows["TEM", 15.0]["bound"] < 45.1  # of words that are so far from one another
-    for row in _sweep(tmp_path, "composed"):
+    assert 1 < rows["TEM", 15.0]["bound"] < 45.1  # 15 epsilon 3
+    for row in read_sweep(tmp_path / "composed.jsonl").rows:
         numbers, training = row.numbers, row.settings["training"]
         assert numbers["of the vectors"] == (training or 0.0)
-        if training is not None:  # under substitution a person is taken out and another put in
+        if training is not None:  # substitution removes one person and adds another
             assert numbers["of both"] >= numbers["of the text"] + 2 * training
 
 
-def _sweep(folder, name):
-    return read_sweep(folder / f"{name}.jsonl").rows
+# -- one pure budget ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def few(papers, monkeypatch, small):
+    monkeypatch.setattr(papers.pure, "_word_vectors", lambda: small)
+    return small
+
+
+def test_every_mechanism_has_the_pure_budget(papers, few, check_settings):
+    check_settings(list(papers.pure.settings_of(quick=True)))
+    settings = list(papers.pure.settings_of(quick=False))
+    check_settings(settings)
+    for setting in settings:
+        if setting["method"] not in ("real", "CusText") and setting["budget"] <= 250.0:
+            spent = papers.pure.mechanism_of(setting).document_statement(setting["covered"]).epsilon
+            assert setting["budget"] * 0.999 < spent <= setting["budget"] * (1 + 1e-4), setting
+
+
+def test_the_attacker_is_the_best_one(papers, few):
+    """Against enumeration: sentences of one word, each as likely, over all draws."""
+    words = np.array(few.words[:40])[:, None]
+    mechanism = dptext.SubsetSelection(few, epsilon=3.0, size=4)
+    draws = (np.array(mechanism.sample(list(words[:, 0]), seed=seed))[:, None] for seed in range(60))
+    rates = [papers.pure.relinked(mechanism, words, draw) for draw in draws]
+    sets = mechanism._sets.members(np.array([few.vocabulary.row(word) for word in words[:, 0]]))
+    exact = mechanism._selection.relinking(40, union=int(sets.any(axis=0).sum()))
+    assert np.mean(rates) == pytest.approx(exact, abs=5.2 * np.std(rates) / np.sqrt(60))  # false alarms below 1e-6
+    private = np.array([few.words[row : row + 3] for row in range(0, 60, 3)])
+    assert papers.pure.relinked(dptext.Madlib(few, epsilon=1e6), private, private) == 1.0
+    nothing = dptext.SubsetSelection(few, epsilon=1e-30)
+    assert papers.pure.relinked(nothing, private, private[::-1]) == pytest.approx(1 / 20)
+
+
+def test_the_table_of_pure_budgets(papers, tmp_path):
+    def measured(settings, seed):
+        result = 0.2 + settings["rate"] / 100 + seed / 1000
+        return {"stays": 0.1, "relinked": 0.5, "k": 7.0, "cosine": result, "sentiment": 0.6}
+
+    settings = [setting for setting in papers.pure.settings_of(quick=False) if setting["budget"] in (0.0, 50.0)]
+    sweep(measured, settings, (1, 2), path=tmp_path / "pure.jsonl", name="words at a pure budget")
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{papers.pure.START}\n{papers.pure.END}\nafter\n", encoding="utf-8")
+    papers.pure.write_report(tmp_path, readme=readme)
+    text = readme.read_text(encoding="utf-8")
+    assert "| 50 | TEM, epsilon 8 | 7 | 0.100 ± 0.000 | 0.282 ± 0.006 | 0.600 ± 0.000 | 0.500 ± 0.000 |" in text
+    assert "TEM, epsilon 4" not in text
+    assert text.startswith("before") and text.endswith("after\n")
