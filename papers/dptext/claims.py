@@ -71,7 +71,6 @@ def _attack_fold(fold: Fold, place: int, seed: int, setting: Setting) -> dict[st
         [words[row] for row in fold.tested],
         top=10,
         people=rows.people[fold.tested].tolist(),
-        seed=seed,
     )
     return {
         "released AUC": _release_membership(fold, clean, clean_public).auc.score.value,

@@ -13,7 +13,7 @@ import dptext
 from dptext.embeddings.training import Scratch
 from dptext.errors import DataError
 from dptext.privacy.gaussian import SampledGaussian
-from embeddings.dpsgd.test_clipping import DIMENSION, by_autograd, pairs_of, tables_of
+from embeddings.dpsgd.test_clipping import DIMENSION, autograd_gradient, pairs_of, tables_of
 
 PAPERS = ("dpugc.models", "dpugc.published", "dpugc.trained", "dpugc.training", "dpugc.training_report", "data_sets")
 
@@ -75,8 +75,8 @@ def test_the_loss_of_one_pair_is_that_of_a_poisson_sample_and_a_user_loses_more(
 
 def test_without_clipping_each_unit_is_followed_at_once():
     tables, pairs = tables_of(2), pairs_of(2, 30)
-    expected = tables - 0.1 * by_autograd(tables, pairs[:10])
-    expected -= 0.1 * by_autograd(expected, pairs[10:])
+    expected = tables - 0.1 * autograd_gradient(tables, pairs[:10])
+    expected -= 0.1 * autograd_gradient(expected, pairs[10:])
     scratch = Scratch.of(len(tables), pairs.size, DIMENSION)
     offsets = np.zeros(len(tables), dtype=np.float32)
     follow_unclipped(tables, offsets, pairs, np.array([10, 30]), 0.1, True, scratch)
