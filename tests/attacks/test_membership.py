@@ -196,6 +196,3 @@ def test_an_attack_that_says_the_same_of_everybody_is_no_proof_of_privacy():
     assert "all texts have the same score" in auc.detail
     assert auc.score.low < 0.4 < 0.6 < auc.score.high
     assert "same score" not in score_membership([0.3] * 39 + [0.4], [1] * 20 + [0] * 20).auc.detail
-
-
-_SHADOWS, _HALVES = np.full((4, 6, 2), 0.5), random_halves(6, 4, seed=1)

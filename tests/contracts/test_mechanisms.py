@@ -8,7 +8,6 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import dptext
 from contracts.forked import outputs_of_processes
@@ -17,8 +16,8 @@ from dptext.privacy.guarantee import MetricDP, NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import ShownMechanism
 from dptext.words.registry import MECHANISMS, PUBLISHED_ONLY, mechanism_from_statement
+from laws import follows
 
-FALSE_ALARM = 1e-6
 EVERY = MECHANISMS | PUBLISHED_ONLY
 OPTIONS = {
     "vickrey": {"t": 0.3},
@@ -73,24 +72,15 @@ def test_the_promise_stands_and_that_of_a_twin_with_too_little_noise_is_refuted(
     assert dptext.audit(twin, mechanism.statement, **known).refuted
 
 
-def fits(counts, shares):
-    expected = shares * counts.sum()
-    rare = expected < 10
-    assert not counts[shares == 0].any()
-    observed = np.append(counts[~rare], counts[rare].sum())
-    target = np.append(expected[~rare], expected[rare].sum())
-    return stats.chisquare(observed[target > 0], target[target > 0], sum_check=False).pvalue > FALSE_ALARM
-
-
 @pytest.mark.parametrize(("name", "unknown"), SHOWN)
 def test_draws_follow_the_law_that_it_shows_and_not_another(name, unknown, words):
     mechanism, other = (build(name, words, epsilon, unknown=unknown) for epsilon in (2.0, 3.0))
     for word in (words.words[4], "nobody-knows-me"):
         row = words.vocabulary.row(word)
         counts = np.bincount(mechanism.sample_rows(np.full(100_000, row), RandomBits(7)), minlength=len(words))
-        assert fits(counts, mechanism.probabilities(word))
+        assert follows(counts, mechanism.probabilities(word))
         if word in words.words or unknown == "unk":
-            assert not fits(counts, other.probabilities(word))
+            assert not follows(counts, other.probabilities(word))
 
 
 @pytest.mark.parametrize("name", PUBLISHED_ONLY)

@@ -28,7 +28,7 @@ from dptext.noise.discrete import (
 from dptext.privacy.randomness import RandomBits
 
 FALSE_ALARM = 1e-6
-DRAWS = 400_000
+DRAWS = 200_000
 
 
 def is_the_chance(heads, draws, chance, tests=1):
@@ -43,12 +43,6 @@ def test_the_threshold_is_the_least_that_keeps_the_promise(epsilon):
     threshold = flip_threshold(epsilon)
     assert flip_epsilon(threshold) <= epsilon < flip_epsilon(threshold - 1)
     assert flip_epsilon(threshold) > 0.99 * epsilon
-
-
-def test_a_threshold_of_24_bits_breaks_the_promise_that_one_of_32_keeps():
-    coarse = math.floor(2**24 / (1 + math.exp(14.0)))
-    assert math.log((2**24 - coarse) / coarse) > 14.05
-    assert flip_epsilon(flip_threshold(14.0)) <= 14.0
 
 
 def test_what_is_stated_covers_the_arithmetic_and_stays_below_what_was_asked():
@@ -74,10 +68,10 @@ def test_a_coin_counts_the_integers_below_its_threshold(threshold, monkeypatch):
 
 
 @pytest.mark.parametrize("width", [1, 8, 13, 64])
-@pytest.mark.parametrize("alike", [True, False])
-def test_packed_coins_have_their_chances_and_wrong_ones_are_rejected(width, alike):
+@pytest.mark.parametrize("equal", [True, False])
+def test_packed_coins_have_their_chances_and_wrong_ones_are_rejected(width, equal):
     rows = DRAWS // width
-    chances = np.full(width, 0.3) if alike else np.linspace(0.1, 0.9, width)
+    chances = np.full(width, 0.3) if equal else np.linspace(0.1, 0.9, width)
     packed = packed_coins(RandomBits(2), rows, (chances * SCALE).astype(np.uint32))
     assert packed.shape == (rows, -(-width // 8))
     heads = np.unpackbits(packed, axis=1)
@@ -124,9 +118,6 @@ def test_a_leaning_coin_leans_by_its_number(number):
 
 
 # -- uneven bits ---------------------------------------------------------------------------------------------------
-
-
-FALSE_ALARM = 1e-6
 
 
 class Given:
@@ -214,10 +205,6 @@ def test_losses_are_those_of_exact_fractions():
 
 
 # -- rounding at random --------------------------------------------------------------------------------------------
-
-
-FALSE_ALARM = 1e-6
-DRAWS = 200_000
 
 
 @pytest.mark.parametrize("number", [-3.75, -0.1, 0.5, 2.25, 1000.9])

@@ -21,13 +21,9 @@ from dptext.privacy.gaussian import (
     l2_sensitivity,
 )
 from dptext.privacy.guarantee import Relation
+from laws import delta_of_gaussian
 
 sizes = st.floats(0.01, 100)
-
-
-def by_scipy(mu, epsilon):
-    """Delta of a Gaussian that moves by mu standard deviations (Balle and Wang 2018, Theorem 8)."""
-    return special.ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + special.log_ndtr(-mu / 2 - epsilon / mu))
 
 
 # -- one release ----------------------------------------------------------------------------------------------
@@ -36,10 +32,10 @@ def by_scipy(mu, epsilon):
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-2])
 def test_sigma_and_epsilon_agree_with_dp_accounting(epsilon, delta):
-    ours = GaussianRelease.calibrated(epsilon=epsilon, delta=delta, sensitivity=3.0)
-    assert ours.sigma == pytest.approx(3.0 * get_sigma_gaussian(epsilon, delta), rel=2e-5)
-    back = GaussianRelease(sigma=ours.sigma, sensitivity=3.0).epsilon(delta=delta)
-    assert back == pytest.approx(get_epsilon_gaussian(ours.sigma / 3.0, delta), rel=2e-4)
+    release = GaussianRelease.calibrated(epsilon=epsilon, delta=delta, sensitivity=3.0)
+    assert release.sigma == pytest.approx(3.0 * get_sigma_gaussian(epsilon, delta), rel=2e-5)
+    back = GaussianRelease(sigma=release.sigma, sensitivity=3.0).epsilon(delta=delta)
+    assert back == pytest.approx(get_epsilon_gaussian(release.sigma / 3.0, delta), rel=2e-4)
     assert back <= epsilon
 
 
@@ -53,7 +49,7 @@ def test_the_classical_sigma_is_rejected_at_large_epsilon():
     """Broken twin: sqrt(2 ln(1.25 / delta)) / epsilon is proved below epsilon 1 only."""
     twin = GaussianRelease(sigma=math.sqrt(2 * math.log(1.25 / 1e-6)) / 20.0)
     assert twin.epsilon(delta=1e-6) > 20.0
-    assert by_scipy(twin.mu, 20.0) > 10 * 1e-6
+    assert delta_of_gaussian(twin.mu, 20.0) > 10 * 1e-6
 
 
 def test_one_sum_under_both_relations():
@@ -147,12 +143,7 @@ def test_extreme_ratios_are_refused_and_never_perfect_privacy():
 # -- one release ---------------------------------------------------------------------------------------------------
 
 
-def delta_by_scipy(sigma, epsilon, sensitivity):
-    a, b = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
-    return special.ndtr(a - b) - math.exp(epsilon + special.log_ndtr(-a - b))
-
-
-def by_quadrature(sigma, epsilon):
+def log_delta(sigma, epsilon):
     """ln delta at sensitivity 1: f(a - b) times the integral of e^(-b t - t^2 / 2) (e^(a t) - e^(-a t))."""
     a, b = 1 / (2 * sigma), epsilon * sigma
     area, _ = integrate.quad(lambda t: math.exp(a * t - b * t - t * t / 2) * -math.expm1(-2 * a * t), 0, np.inf)
@@ -163,8 +154,8 @@ def by_quadrature(sigma, epsilon):
 @pytest.mark.parametrize("delta", [1e-60, 1e-5, 0.3])
 def test_sigma_is_the_least_in_every_range(epsilon, delta):
     sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=1.0)
-    assert by_quadrature(sigma, epsilon) <= math.log(delta)
-    assert by_quadrature(sigma * (1 - (0.01 if delta < 1e-20 else 2e-5)), epsilon) > math.log(delta)
+    assert log_delta(sigma, epsilon) <= math.log(delta)
+    assert log_delta(sigma * (1 - (0.01 if delta < 1e-20 else 2e-5)), epsilon) > math.log(delta)
     assert gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=2.0) == pytest.approx(2 * sigma, rel=1e-12)
 
 
@@ -189,9 +180,9 @@ def test_one_dimension_on_a_coarse_grid_keeps_the_promise():
             borders = (np.arange(-4_000, 4_002) - 0.5) * step - shift
             one, other = (np.diff(special.ndtr((borders - position) / sigma)) for position in (0.0, 1.0))
             delta = np.maximum(one - math.exp(epsilon) * other, 0).sum()
-            assert delta <= delta_by_scipy(sigma, epsilon, 1.0) * (1 + 1e-9)
+            assert delta <= delta_of_gaussian(1 / sigma, epsilon) * (1 + 1e-9)
             if step == 0.01:
-                assert delta == pytest.approx(delta_by_scipy(sigma, epsilon, 1.0), rel=1e-3)
+                assert delta == pytest.approx(delta_of_gaussian(1 / sigma, epsilon), rel=1e-3)
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.3, math.pi / 4, 1.3])
@@ -206,10 +197,10 @@ def test_two_dimensions_and_an_oblique_shift_keep_it_too(angle):
             for sign in (1, -1)
         )
         delta = np.maximum(one - math.exp(epsilon) * other, 0).sum()
-        assert delta <= delta_by_scipy(sigma, epsilon, 1.0) * (1 + 1e-9)
+        assert delta <= delta_of_gaussian(1 / sigma, epsilon) * (1 + 1e-9)
         if step == 0.1:
-            assert delta == pytest.approx(delta_by_scipy(sigma, epsilon, 1.0), rel=0.01)
-        assert step > 0.1 or delta > delta_by_scipy(1.5 * sigma, epsilon, 1.0)
+            assert delta == pytest.approx(delta_of_gaussian(1 / sigma, epsilon), rel=0.01)
+        assert step > 0.1 or delta > delta_of_gaussian(1 / (1.5 * sigma), epsilon)
 
 
 def test_mills_ratio_agrees_with_scipy_and_has_no_seam():
@@ -220,6 +211,6 @@ def test_mills_ratio_agrees_with_scipy_and_has_no_seam():
 def test_what_no_noise_reaches_is_infinite_and_what_needs_none_is_small():
     assert gaussian_sigma(epsilon=1e-300, delta=1e-300, sensitivity=1.0) == math.inf
     minimum = gaussian_sigma(epsilon=1.0, delta=1 - 1e-9, sensitivity=1.0)
-    assert optimize.brentq(lambda s: delta_by_scipy(s, 1.0, 1.0) - (1 - 1e-9), 0.05, 1.0) == pytest.approx(
+    assert optimize.brentq(lambda s: delta_of_gaussian(1 / s, 1.0) - (1 - 1e-9), 0.05, 1.0) == pytest.approx(
         minimum, rel=0.2
     )

@@ -8,12 +8,12 @@ import pytest
 from dp_accounting import get_epsilon_gaussian, get_sigma_gaussian
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import special
 
 from dptext.errors import ParameterError
 from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
 from dptext.privacy.gaussian import compose_gaussians
 from dptext.privacy.guarantee import ApproxDP, Relation
+from laws import delta_of_gaussian
 
 DELTA = 1e-6
 LEVELS = {"strict": 1.0, "standard": 4.0, "open": 8.0}
@@ -24,11 +24,6 @@ deltas = st.floats(-25, -0.7).map(math.exp)
 @pytest.fixture
 def budgets():
     return PersonalBudgets(LEVELS, delta=DELTA, default="strict")
-
-
-def exact_delta(moved, sigma, epsilon):
-    mu = moved / sigma
-    return special.ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + special.log_ndtr(-mu / 2 - epsilon / mu))
 
 
 # -- the norms ------------------------------------------------------------------------------------------------
@@ -51,7 +46,7 @@ def test_every_level_keeps_its_promise_and_wastes_nothing(levels, delta):
     for level, epsilon in levels.items():
         moved = budgets.clipping_norm(level)
         assert 0 < moved <= 1
-        assert exact_delta(moved, budgets.sigma, epsilon) <= delta * (1 + 1e-9) + 1e-14
+        assert delta_of_gaussian(moved / budgets.sigma, epsilon) <= delta * (1 + 1e-9) + 1e-14
         exact = budgets.release(level).epsilon(delta=delta)
         assert epsilon * 0.999 - 1e-4 < exact <= epsilon * (1 + 1e-9)
         assert budgets.guarantee(level) == ApproxDP(epsilon, delta)
@@ -63,11 +58,11 @@ def test_every_level_keeps_its_promise_and_wastes_nothing(levels, delta):
 def test_proportional_clipping_is_rejected():
     """Broken twin: a norm of epsilon_l / epsilon_max looks natural, and breaks the promise of the small budgets."""
     budgets = PersonalBudgets(LEVELS, delta=DELTA)
-    assert exact_delta(4.0 / 8.0 * 1.5, budgets.sigma, 4.0) > DELTA  # half too long a vector
+    assert delta_of_gaussian(4.0 / 8.0 * 1.5 / budgets.sigma, 4.0) > DELTA  # half too long a vector
     twin = PersonalBudgets({"standard": 8.0, "open": 60.0}, delta=DELTA)
-    assert exact_delta(1.0, twin.sigma, 8.0) > 1e4 * DELTA  # no clipping
+    assert delta_of_gaussian(1.0 / twin.sigma, 8.0) > 1e4 * DELTA  # no clipping
     classical = math.sqrt(2 * math.log(1.25 / DELTA)) / 60.0  # the classical sigma for the cap
-    assert exact_delta(1.0, classical, 60.0) > 10 * DELTA
+    assert delta_of_gaussian(1.0 / classical, 60.0) > 10 * DELTA
 
 
 # -- relations ------------------------------------------------------------------------------------------------
@@ -132,9 +127,9 @@ def test_copies_are_equal_and_frozen(budgets):
         budgets.delta = 0.5
     with pytest.raises(TypeError):
         budgets.levels["open"] = 100.0
-    mine = dict(LEVELS)
-    kept = PersonalBudgets(mine, delta=DELTA)
-    mine["open"] = 100.0
+    given_levels = dict(LEVELS)
+    kept = PersonalBudgets(given_levels, delta=DELTA)
+    given_levels["open"] = 100.0
     assert kept.cap == 8.0
 
 

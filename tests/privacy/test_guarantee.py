@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy import stats
 
 from dptext.errors import RefusedError
 from dptext.privacy.guarantee import (
@@ -32,6 +31,7 @@ from dptext.privacy.guarantee import (
     substitution_from_add_remove,
     zcdp_from_pure,
 )
+from laws import delta_of_gaussian
 
 amounts = st.floats(min_value=0, allow_nan=False)
 finite = st.floats(min_value=0, max_value=1e6)
@@ -423,29 +423,23 @@ def test_half_of_epsilon_squared_bounds_every_renyi_divergence_of_randomised_res
         assert any(renyi(one, two, order) > 0.75 * rho * order for order in orders)
 
 
-def gaussian_delta(shift, epsilon):
-    """The exact delta of N(0, 1) against N(shift, 1) at epsilon (Balle and Wang 2018, Theorem 8); rho = shift^2/2."""
-    above, below = stats.norm.cdf([shift / 2 - epsilon / shift, -shift / 2 - epsilon / shift])
-    return above - math.exp(epsilon) * below
-
-
 @pytest.mark.parametrize("shift", [0.1, 3.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-9])
 def test_the_epsilon_of_zcdp_bounds_the_gaussian_mechanism_and_without_the_factor_two_it_does_not(shift, delta):
     rho = shift**2 / 2
-    assert gaussian_delta(shift, approx_from_zcdp(ZCDP(rho), delta=delta).epsilon) <= delta
-    assert gaussian_delta(shift, rho + math.sqrt(rho * math.log(1 / delta))) > delta
+    assert delta_of_gaussian(shift, approx_from_zcdp(ZCDP(rho), delta=delta).epsilon) <= delta
+    assert delta_of_gaussian(shift, rho + math.sqrt(rho * math.log(1 / delta))) > delta
 
 
 def test_zcdp_of_several_gaussian_releases_and_of_a_group():
     total = compose(ZCDP(1.0**2 / 2), ZCDP(2.0**2 / 2))
     together = math.hypot(1.0, 2.0)  # two independent Gaussian releases are one with this shift
     assert total.rho == pytest.approx(together**2 / 2)
-    assert gaussian_delta(together, approx_from_zcdp(total, delta=1e-6).epsilon) <= 1e-6
-    assert gaussian_delta(5.0, approx_from_zcdp(ZCDP(2.0), delta=1e-6).epsilon) > 1e-6, "a maximum is too small"
+    assert delta_of_gaussian(together, approx_from_zcdp(total, delta=1e-6).epsilon) <= 1e-6
+    assert delta_of_gaussian(5.0, approx_from_zcdp(ZCDP(2.0), delta=1e-6).epsilon) > 1e-6, "a maximum is too small"
     shift, size = 0.5, 4
     group = for_group(ZCDP(shift**2 / 2), size)
     assert group.rho == pytest.approx((size * shift) ** 2 / 2)
     linear = approx_from_zcdp(ZCDP(size * shift**2 / 2), delta=1e-6)
-    assert gaussian_delta(size * shift, approx_from_zcdp(group, delta=1e-6).epsilon) <= 1e-6
-    assert gaussian_delta(size * shift, linear.epsilon) > 1e-6
+    assert delta_of_gaussian(size * shift, approx_from_zcdp(group, delta=1e-6).epsilon) <= 1e-6
+    assert delta_of_gaussian(size * shift, linear.epsilon) > 1e-6

@@ -7,7 +7,6 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import dptext
 from dptext.errors import RefusedError
@@ -34,6 +33,7 @@ from dptext.privacy.restating import (
 )
 from dptext.privacy.statement import PrivacyStatement, release_statement
 from dptext.representations.published import mask_words
+from laws import delta_of_gaussian
 
 GUARANTEES = [
     PureDP(0.5),
@@ -63,14 +63,14 @@ def central(guarantee=ApproxDP(2.0, 1e-6), **changes):  # noqa: B008  frozen
         Condition(requirements=(OfLevel("strict"),), note="n"),
     ],
 )
-@pytest.mark.parametrize("made", [statement, central])
-def test_a_condition_is_carried_to_people(condition, made):
-    text = statement_for_user(made(condition=condition), 4)
+@pytest.mark.parametrize("build", [statement, central])
+def test_a_condition_is_carried_to_people(condition, build):
+    text = statement_for_user(build(condition=condition), 4)
     assert text.unit is Unit.USER
     assert text.condition.narrows(condition, text.unit)
     assert text.condition.has(TextsOfOne)
-    assert text.trust is made().trust
-    assert text.relation is made().relation
+    assert text.trust is build().trust
+    assert text.relation is build().relation
 
 
 def test_the_promise_inside_groups_stays_one_inside_groups(tmp_path):
@@ -111,19 +111,12 @@ def test_texts_in_one_output_are_a_group(guarantee):
     assert statement_for_user(central(guarantee), 5).guarantee == for_group(guarantee, 5)
 
 
-def exact_delta(sigma, distance, epsilon):
-    """Balle and Wang 2018, Theorem 8."""
-    return stats.norm.cdf(distance / 2 / sigma - epsilon * sigma / distance) - math.exp(epsilon) * stats.norm.cdf(
-        -distance / 2 / sigma - epsilon * sigma / distance
-    )
-
-
 def test_the_sum_over_documents_of_a_gaussian_release_holds_and_the_sum_of_deltas_did_not():
     """Central noise at (2, 1e-6) a document, five documents of one user: (10, 5e-6) was claimed."""
     grid = np.linspace(0.5, 5.0, 2001)
-    sigma = float(grid[np.argmax([exact_delta(entry, 1.0, 2.0) <= 1e-6 for entry in grid])])
+    sigma = float(grid[np.argmax([delta_of_gaussian(1 / entry, 2.0) <= 1e-6 for entry in grid])])
     text = statement_for_user(central(), 5)
-    true = exact_delta(sigma, 5.0, 10.0)
+    true = delta_of_gaussian(5 / sigma, 10.0)
     assert text.guarantee.epsilon == 10.0
     assert 5e-6 < true <= text.guarantee.delta == pytest.approx(3.45e-3, rel=0.01)
     assert true == pytest.approx(1.6e-4, rel=0.1)
@@ -142,11 +135,11 @@ def test_numbers_that_were_computed_for_documents_are_not_read_as_those_of_users
     assert substitution_guarantee(statement_for_user(output, 4)).epsilon == 16.0
 
 
-@pytest.mark.parametrize("made", [statement, central])
-def test_a_printed_epsilon_is_carried_only_where_it_adds_up(made):
+@pytest.mark.parametrize("build", [statement, central])
+def test_a_printed_epsilon_is_carried_only_where_it_adds_up(build):
     about = {"claim_is": "false", "reason": "r", "holds_for": "h", "witness": "w", "witness_loss": 8.0}
-    text = statement_for_user(made(claimed_epsilon=0.5, parameters=about), 4)
-    if made is statement:
+    text = statement_for_user(build(claimed_epsilon=0.5, parameters=about), 4)
+    if build is statement:
         assert text.claimed_epsilon == 2.0
         assert text.parameters["witness_loss"] == 32.0
     else:

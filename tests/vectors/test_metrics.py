@@ -147,20 +147,6 @@ def test_float32_functions_are_as_accurate_as_the_slack_assumes():
     assert np.arctan2(np.float32(0), np.float32(2)) == np.arcsinh(np.float32(0)) == 0
 
 
-def test_an_arc_cosine_would_lose_half_of_the_digits():
-    points = hard_points("angular")
-    table = AngularDistances(directions(points))
-    ways = directions(points)
-    naive = np.arccos(np.clip(ways @ ways.T, -1, 1))
-    exact = np.array([[reference("angular", x, y) for y in points] for x in points])
-    result = table.distances(table.rows(np.arange(60)), table.columns(0, 60), 1e9) * 2.0
-    assert np.abs(naive - exact).max() > 1e-8
-    near = exact < 1e-5
-    assert np.abs(result - exact)[near].max() < np.abs(naive.astype(np.float32) - exact)[near].max() * 100
-    single = ways.astype(np.float32)
-    assert np.abs(np.arccos(np.clip(single @ single.T, -1, 1)) - exact).max() > 1e-4 > 100 * table.rounding
-
-
 @pytest.mark.parametrize("dimension", [1, 300])
 @pytest.mark.parametrize(("scale", "offset"), [(1e-25, 0.0), (1.0, 7.0), (1e25, -1e25), (1.0, 1e7)])
 def test_lattices_of_any_scale_and_dimension_do_not_overflow(dimension, scale, offset):

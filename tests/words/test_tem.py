@@ -5,15 +5,14 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import dptext
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.words.tem import TEM, threshold_for
+from laws import FALSE_ALARM, chi_square
 
 EPSILON = 5.0
-FALSE_ALARM = 1e-6
 TWIN_ROWS = 100  # pairs of so many words are enough to reject what is broken
 
 
@@ -119,15 +118,6 @@ def test_a_float32_cumulative_sum_is_rejected(mechanism, far, rows):
     assert worst > mechanism.slack
 
 
-def chi_square(counts, probabilities):
-    """p-value of the counts under the probabilities; outputs expected fewer than ten times are pooled."""
-    expected = probabilities * counts.sum()
-    rare = expected < 10
-    observed = np.append(counts[~rare], counts[rare].sum())
-    target = np.append(expected[~rare], expected[rare].sum())
-    return stats.chisquare(observed[target > 0], target[target > 0], sum_check=False).pvalue
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("word", ["doctor", "<unk>"])
 def test_a_million_draws_fit_the_probabilities(glove, word):
@@ -190,6 +180,7 @@ def test_a_pure_document_budget_is_split_over_its_words(glove):
     mechanism = TEM(glove, epsilon=3.0, document_epsilon=100.0, max_words=10)
     assert mechanism.word_guarantee().pure_epsilon == pytest.approx(10.0)
     assert mechanism.beta == pytest.approx((len(glove) - 1) / (len(glove) - 1 + math.exp(5.0)))
+    assert 49_999 / (49_999 + math.exp(5)) == pytest.approx(0.997, abs=5e-4)  # claims.md section 1
     weights = mechanism.weights(list(glove.words[:50])).astype(np.float64)
     logs = np.log(weights) - np.log(weights.sum(axis=1, keepdims=True))
     assert np.abs(logs[:, None] - logs[None]).max() <= 10.0 + mechanism.slack
@@ -198,14 +189,6 @@ def test_a_pure_document_budget_is_split_over_its_words(glove):
     # the eleventh word and those after it are not looked at
     assert result.texts[0].split()[10:] == ["<unk>"] * 10
     assert any("first 10" in line for line in result.statement.exposed)
-
-
-def test_beta_of_claims_at_a_budget_of_100_for_10_words(glove):
-    # claims.md section 1: beta = .997 at |W| = 50,000
-    mechanism = TEM(glove, epsilon=1.0, document_epsilon=100.0, max_words=10)
-    others = len(glove) - 1
-    assert others / (others + math.exp(5)) == pytest.approx(mechanism.beta)
-    assert 49_999 / (49_999 + math.exp(5)) == pytest.approx(0.997, abs=5e-4)
 
 
 def test_the_uniform_policy_mixes_all_rows_and_keeps_the_pure_bound(small):
