@@ -25,3 +25,9 @@ def follows(counts, probabilities):
 def delta_of_gaussian(mu, epsilon):
     """Delta of a Gaussian that moves by mu standard deviations (Balle and Wang 2018, Theorem 8)."""
     return special.ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + special.log_ndtr(-mu / 2 - epsilon / mu))
+
+
+def distances(vectors, rows):
+    """Float64 brute force: (n, V) Euclidean distances from rows to all words."""
+    matrix = vectors.matrix.astype(np.float64)
+    return np.stack([np.sqrt(((matrix - matrix[row]) ** 2).sum(axis=1)) for row in rows])

@@ -1,4 +1,4 @@
-"""Attacks find the members of an overfitted model, and nobody where there is nothing to find.
+"""Attacks find the members of an overfitted model, and no one else.
 
 Statistical tests reject at 1e-6 or less. Each positive control stands beside the same attack on a model that never saw
 the members: without it a dead attack would look like privacy.
@@ -108,7 +108,7 @@ def test_intervals_cover_what_they_should():
         results = [getattr(run, name).score for run in runs]
         covered = _covered([(entry.low, entry.high) for entry in results], truth)
         assert stats.binomtest(covered, trials, 0.95, alternative="less").pvalue > 1e-6  # never too narrow
-    # the twin that takes the threshold for the true one is too narrow
+    # the variant that takes the threshold for the true one is too narrow
     naive = [stats.binomtest(round(entry.value * n), n).proportion_ci() for entry in results]
     covered = _covered([(entry.low, entry.high) for entry in naive], truth)
     assert stats.binomtest(covered, trials, 0.95, alternative="less").pvalue < 1e-6

@@ -44,8 +44,8 @@ def sampled(draw):
     return lambda: sampled_loss(draw, normal, samples=1000, error=0.05)
 
 
-def vectors(draw=None, stated=claim(PureDP(1.0)), pair=PAIR):  # noqa: B008  frozen
-    return lambda: audit_vectors(draw or (lambda rows, bits: rows + bits.normal(*rows.shape)), stated, pair=pair)
+def vectors(draw=None, statement=claim(PureDP(1.0)), pair=PAIR):  # noqa: B008  frozen
+    return lambda: audit_vectors(draw or (lambda rows, bits: rows + bits.normal(*rows.shape)), statement, pair=pair)
 
 
 def draws(sampler):
@@ -53,10 +53,10 @@ def draws(sampler):
     return lambda: judge_exact(claim(PureDP(1.0)), half, 1.0, names="ab", coverage="", sampler=sampler, samples=100)
 
 
-def gaussian(stated, sigma=1.0):
-    guarantee = stated if isinstance(stated, ApproxDP) else ApproxDP(1.0, 1e-6)
+def gaussian(guarantee, sigma=1.0):
+    released = guarantee if isinstance(guarantee, ApproxDP) else ApproxDP(1.0, 1e-6)
     return lambda: judge_gaussian(
-        claim(stated), sigma=sigma, sensitivity=1.0, release_guarantee=guarantee, coverage="a pair"
+        claim(guarantee), sigma=sigma, sensitivity=1.0, release_guarantee=released, coverage="a pair"
     )
 
 
@@ -66,9 +66,9 @@ REFUSED = {
         (lambda: audit(WORDS, WORDS.document_statement(5)), "one about a document"),
         (lambda: audit(WORDS, WORDS.statement.replace(guarantee=NoGuarantee("broken"))), "nothing to refute"),
         (lambda: audit(WORDS, WORDS.statement.replace(guarantee=MetricDP(1.0, "hamming"))), "is not known here: give"),
-        (vectors(stated=claim(NoGuarantee("none"))), "has no guarantee"),
-        (vectors(stated=claim(MetricDP(1.0, "euclidean"))), "expected a claim for any two vectors"),
-        (vectors(stated=replace(claim(PureDP(1.0)), relation=Relation.ADD_REMOVE)), "expected a claim for any two"),
+        (vectors(statement=claim(NoGuarantee("none"))), "has no guarantee"),
+        (vectors(statement=claim(MetricDP(1.0, "euclidean"))), "expected a claim for any two vectors"),
+        (vectors(statement=replace(claim(PureDP(1.0)), relation=Relation.ADD_REMOVE)), "expected a claim for any two"),
         (gaussian(ApproxDP(1.0, 0.0)), "delta"),
         (gaussian(NoGuarantee("none")), "has no guarantee"),
         (gaussian(ApproxDP(1.0, 1e-6), sigma=0.0), "sigma"),

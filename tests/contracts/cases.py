@@ -16,14 +16,14 @@ VECTORS = dptext.load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-
 RANDOM = {"Gaussian": {"delta": 1e-6}, "CappedLaplace": {}, "OME": UNSAFE | {"lambda_": 100.0}}
 
 
-def of_words(name, kind):
+def word_statements(name, kind):
     mechanism = kind(VECTORS, epsilon=9.0, **WORDS.get(name, UNSAFE if name in registry.PUBLISHED_ONLY else {}))
     yield mechanism.statement
     yield mechanism.document_statement(3)
     yield dptext.privatize(["Tea tax."], mechanism).statement
 
 
-def of_vectors(name, kind):
+def vector_statements(name, kind):
     options = RANDOM.get(name, UNSAFE if name in PUBLISHED_RANDOMIZERS else {})
     randomizer = kind(epsilon=3.0, **options)
     yield randomizer.statement(DIMENSION)
@@ -32,7 +32,7 @@ def of_vectors(name, kind):
         yield statement_of_vectors(randomizer, {}, Provenance(texts=3, public=public, hidden="age"), DIMENSION)
 
 
-def of_people():
+def people_statements():
     documents = [Document("tea cup tax", user=f"user {number}") for number in range(30)]
     small = {"epsilon": 3.0, "delta": 1e-6}
     yield dptext.Cooccurrence(VECTORS, **small).fit(documents).statement_
@@ -42,7 +42,7 @@ def of_people():
     yield dptext.private_labels(documents, **small, unit="document").statement
 
 
-def of_a_bank():
+def bank_statements():
     bank = dptext.TextBank(
         ["tea cup", "cup of tea", "tax law", "the law"], encoder="words", cache=False, name="four texts"
     )
@@ -53,7 +53,7 @@ def of_a_bank():
     yield dptext.statement_for_user(dptext.privatize(["Tea."], rewriter).statement, 3)
 
 
-def of_redacted():
+def redacted_statements():
     bank = dptext.TextBank(["tea cup", "tax law", "law"], encoder="words", cache=False, name="three texts")
     behind = [
         *(kind(VECTORS, epsilon=9.0, **WORDS.get(name, {})) for name, kind in registry.MECHANISMS.items()),
@@ -68,7 +68,7 @@ def of_redacted():
     yield dptext.statement_for_user(redacted.document_statement(3), 3)
 
 
-def of_others():
+def other_statements():
     yield mask_words(["a b c"], mu=0.5).statement
     yield mask_words(["a b c"], sensitive=["a"]).statement
     encoder = dptext.PrivateEncoder(MeanOfWords(VECTORS), dptext.PrivUnit(epsilon=3.0)).fit(
@@ -89,15 +89,15 @@ def of_others():
 
 CASES = {
     **{
-        name: (lambda name=name, kind=kind: of_words(name, kind))
+        name: (lambda name=name, kind=kind: word_statements(name, kind))
         for name, kind in (registry.MECHANISMS | registry.PUBLISHED_ONLY).items()
     },
     **{
-        name: (lambda name=name, kind=kind: of_vectors(name, kind))
+        name: (lambda name=name, kind=kind: vector_statements(name, kind))
         for name, kind in (RANDOMIZERS | PUBLISHED_RANDOMIZERS).items()
     },
-    "bank": of_a_bank,
-    "redacted": of_redacted,
-    "people": of_people,
-    "others": of_others,
+    "bank": bank_statements,
+    "redacted": redacted_statements,
+    "people": people_statements,
+    "others": other_statements,
 }

@@ -1,4 +1,4 @@
-"""What every word mechanism of the registry keeps: its promise, its law, its statement, and no random state.
+"""What every word mechanism of the registry keeps: its guarantee, its law, its statement, and no random state.
 
 Audits refute a true claim, and chi-square tests reject a true law, at most once in a million.
 """

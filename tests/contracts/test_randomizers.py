@@ -1,4 +1,4 @@
-"""What every randomizer of the registry keeps: its promise, its error, its statement, total functions, fresh noise.
+"""What every randomizer of the registry keeps: its guarantee, its error, its statement, total functions, fresh noise.
 
 Audits refute a true claim, and tests of means reject a true one, at most once in a million.
 """

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 import dptext
-from contracts.shown import TAG, everything
+from contracts.displayed import TAG, everything
 from dptext.display import ReprMixin
 from dptext.errors import MissingExtraError
 from secrecy import MARKER

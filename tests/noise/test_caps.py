@@ -45,8 +45,8 @@ def test_the_moments_of_a_normal_tail_are_those_of_scipy():
     assert tail.second == pytest.approx(ideal.expect(lambda t: t * t, lb=0.3), rel=1e-8)
 
 
-def _furthest(drawn, chance_up_to):
-    ordered = np.sort(drawn)
+def _furthest(values, chance_up_to):
+    ordered = np.sort(values)
     ideal = chance_up_to(ordered)
     steps = np.arange(len(ordered) + 1) / len(ordered)
     return max(np.abs(ideal - steps[1:]).max(), np.abs(ideal - steps[:-1]).max())

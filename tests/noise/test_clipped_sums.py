@@ -1,4 +1,4 @@
-"""Nobody's matrix is longer than their norm, counted in integers, whatever its numbers are."""
+"""No user's matrix is longer than the norm, counted in integers, for any numbers."""
 
 from fractions import Fraction
 
@@ -18,10 +18,10 @@ def test_a_matrix_is_scaled_to_its_norm_as_a_whole_and_by_itself():
     rows = generator.normal(size=(9, 4)) * np.geomspace(1e-3, 1e3, 9)[:, None]
     starts, norms = np.array([0, 2, 3]), np.array([1.0, 0.3, 0.7])
     cells = clipped_matrices(rows, starts, norms)
-    for mine, whole, norm in zip(np.split(cells, starts[1:]), np.split(rows, starts[1:]), norms, strict=True):
-        assert (mine == clipped_matrices(whole, np.array([0]), np.array([norm]))).all()
-        assert np.abs(mine * CELL - norm * whole / np.linalg.norm(whole)).max() < 2 * CELL
-        assert squared_length(mine) <= Fraction(norm) ** 2 * 2**48
+    for part, whole, norm in zip(np.split(cells, starts[1:]), np.split(rows, starts[1:]), norms, strict=True):
+        assert (part == clipped_matrices(whole, np.array([0]), np.array([norm]))).all()
+        assert np.abs(part * CELL - norm * whole / np.linalg.norm(whole)).max() < 2 * CELL
+        assert squared_length(part) <= Fraction(norm) ** 2 * 2**48
 
 
 def test_rounding_that_lengthens_is_cut_back():

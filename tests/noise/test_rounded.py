@@ -88,7 +88,7 @@ def test_what_doubles_decide_is_what_sixty_digits_decide(kind, dimension, monkey
     usual = kind(RandomBits(4), x, 1.3, 1.3 * FINE)
     calls = []
     settle = module.settle
-    monkeypatch.setattr(module, "settle", lambda *given: calls.append(1) or settle(*given))
+    monkeypatch.setattr(module, "settle", lambda *arguments: calls.append(1) or settle(*arguments))
     monkeypatch.setattr(module, "_SLIP", 1.0)
     slow = kind(RandomBits(4), x, 1.3, 1.3 * FINE)
     assert len(calls) >= 120
@@ -103,7 +103,7 @@ def test_in_doubt_more_bits_decide_and_the_law_stays(kind, monkeypatch):
     assert (cells % 8 == 0).mean() > 0.9  # as a double shows it
     seen = []
     settled = module.settled
-    monkeypatch.setattr(module, "settled", lambda *given: seen.append(settled(*given)) or seen[-1])
+    monkeypatch.setattr(module, "settled", lambda *arguments: seen.append(settled(*arguments)) or seen[-1])
     kind(RandomBits(6), np.zeros((300, 2)), 1.0, step)
     low = np.array([whole % 8 for row in seen for whole in row])
     assert len(low) >= 600

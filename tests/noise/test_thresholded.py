@@ -1,4 +1,4 @@
-"""Counts of unknown things: tails by enumeration, rates by sampling, and twins with too little that are rejected."""
+"""Counts of unknown things: tails by enumeration, rates by sampling, and variants with too little are rejected."""
 
 import math
 from dataclasses import replace
@@ -26,11 +26,11 @@ def mechanism_for(epsilon, delta, keys):
     return thresholded_counts(epsilon=epsilon, delta=delta, keys=keys)
 
 
-def exact_tail(noise, scale, least):
-    """P(Z >= least), term by term."""
+def exact_tail(noise, scale, minimum):
+    """P(Z >= minimum), term by term."""
     reach = np.arange(-math.ceil(60 * scale) - 60, math.ceil(60 * scale) + 61)
     weights = np.exp(-np.abs(reach) / scale if noise == "laplace" else -(reach.astype(float) ** 2) / (2 * scale**2))
-    return math.fsum(weights[reach >= least]) / math.fsum(weights)
+    return math.fsum(weights[reach >= minimum]) / math.fsum(weights)
 
 
 @pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 2.5, 10.0, 47.3])

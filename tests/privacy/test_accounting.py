@@ -1,4 +1,4 @@
-"""Gaussian accounting against scipy, dp-accounting and mixtures worked out by hand; broken twins are rejected."""
+"""Gaussian accounting against scipy, dp-accounting and mixtures worked out by hand; broken variants are rejected."""
 
 import math
 from fractions import Fraction
@@ -46,7 +46,7 @@ def test_delta_of_no_epsilon_is_the_total_variation_and_epsilon_of_that_delta_is
 
 
 def test_the_classical_sigma_is_rejected_at_large_epsilon():
-    """Broken twin: sqrt(2 ln(1.25 / delta)) / epsilon is proved below epsilon 1 only."""
+    """A broken variant: sqrt(2 ln(1.25 / delta)) / epsilon is proved below epsilon 1 only."""
     twin = GaussianRelease(sigma=math.sqrt(2 * math.log(1.25 / 1e-6)) / 20.0)
     assert twin.epsilon(delta=1e-6) > 20.0
     assert delta_of_gaussian(twin.mu, 20.0) > 10 * 1e-6

@@ -56,7 +56,7 @@ def test_every_level_keeps_its_promise_and_wastes_nothing(levels, delta):
 
 
 def test_proportional_clipping_is_rejected():
-    """Broken twin: a norm of epsilon_l / epsilon_max looks natural, and breaks the promise of the small budgets."""
+    """A broken variant: a norm of epsilon_l / epsilon_max breaks the guarantee of small budgets."""
     budgets = PersonalBudgets(LEVELS, delta=DELTA)
     assert delta_of_gaussian(4.0 / 8.0 * 1.5 / budgets.sigma, 4.0) > DELTA  # half too long a vector
     twin = PersonalBudgets({"standard": 8.0, "open": 60.0}, delta=DELTA)

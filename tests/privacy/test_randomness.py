@@ -1,7 +1,7 @@
 """Random bits: repeatable only under a seed, never copied, unbiased, and fine enough for the tails.
 
 Statistical tests use fixed seeds, so they cannot flicker; on a fresh seed each would raise a false alarm with a
-probability of at most `FALSE_ALARM`. Each also rejects a broken twin, or it would prove nothing.
+probability of at most `FALSE_ALARM`. Each also rejects a broken variant, or it would prove nothing.
 """
 
 import copy

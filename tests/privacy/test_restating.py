@@ -202,7 +202,7 @@ def test_it_holds_for_mechanisms_that_hide_any_two_texts_and_is_attained(mu, eps
     tells_of_a = {text: SMALL * math.exp(epsilon * ("a" in text[:changed])) for text in texts(3)}
     worst = loss(tells_of_a, ("a",) * changed + ("b",) * (3 - changed), ("b",) * 3, masks)
     assert worst == pytest.approx(bound, rel=1e-9)
-    # a broken twin of the formula: one word's rate for several
+    # a broken variant of the formula: one word's rate for several
     if changed > 1:
         assert worst > amplified_by_dropout(epsilon, mu) * 1.001
 
@@ -260,7 +260,7 @@ def test_the_ends_and_large_numbers():
 # -- statements ------------------------------------------------------------------------------------------------------
 
 
-def stated(**changes):
+def text_statement(**changes):
     fields = {
         "guarantee": PureDP(8.0),
         "unit": Unit.DOCUMENT,
@@ -274,23 +274,23 @@ def stated(**changes):
 
 
 def test_a_statement_for_texts_becomes_one_for_words():
-    text = apply_word_dropout(stated(), 0.5)
+    text = apply_word_dropout(text_statement(), 0.5)
     assert text.guarantee == PureDP(amplified_by_dropout(8.5, 0.5))
     assert (text.unit, text.slack) == (Unit.WORD, 0.0)
     assert "differ in one word" in text.neighbours
     assert text.parameters["word_dropout"] == 0.5
     assert "a coin of its own" in text.assumptions[-1]
     assert PrivacyStatement.from_json(text.to_json()) == text
-    two = apply_word_dropout(stated(), 0.5, words=2)
+    two = apply_word_dropout(text_statement(), 0.5, words=2)
     assert two.guarantee.epsilon > text.guarantee.epsilon
     assert "differ in 2 words" in two.neighbours
-    words = apply_word_dropout(stated(unit=Unit.WORD), 0.5, words=2)
+    words = apply_word_dropout(text_statement(unit=Unit.WORD), 0.5, words=2)
     assert words.guarantee.epsilon == pytest.approx(2 * amplified_by_dropout(8.5, 0.5, base="one word"))
 
 
 def test_a_printed_epsilon_is_amplified_as_printed_and_is_not_proved():
     about = {"claim_is": "false", "reason": "r", "holds_for": "h", "witness": "w", "witness_loss": 8.0}
-    text = apply_word_dropout(stated(claimed_epsilon=1.0, parameters=about), 0.5)
+    text = apply_word_dropout(text_statement(claimed_epsilon=1.0, parameters=about), 0.5)
     assert text.claimed_epsilon == pytest.approx(math.log(0.5 + 0.5 * math.e))
     assert "This is not proved: r." in " ".join(text.explain().split())
 
@@ -302,7 +302,7 @@ def test_a_printed_epsilon_is_amplified_as_printed_and_is_not_proved():
 @pytest.mark.parametrize("unit", [Unit.DOCUMENT])
 def test_a_masked_text_is_no_neighbour_under_a_condition(requirement, unit):
     with pytest.raises(RefusedError, match="which words were masked"):
-        apply_word_dropout(stated(unit=unit, condition=Condition(requirements=(requirement,))), 0.5)
+        apply_word_dropout(text_statement(unit=unit, condition=Condition(requirements=(requirement,))), 0.5)
 
 
 def test_masks_show_in_the_layout_that_a_mechanism_for_words_lets_out():
@@ -318,7 +318,7 @@ def test_masks_show_in_the_layout_that_a_mechanism_for_words_lets_out():
 
 
 def test_conditions_of_a_trained_encoder_stay():
-    text = apply_word_dropout(stated(condition=Condition(requirements=(EncoderStays(),))), 0.5)
+    text = apply_word_dropout(text_statement(condition=Condition(requirements=(EncoderStays(),))), 0.5)
     assert text.condition == Condition(requirements=(EncoderStays(), WordsChanged(1)))
 
 

@@ -1,4 +1,4 @@
-"""Poisson-subsampled noise against quadrature, Fourier inversion and optimistic bounds; broken twins are rejected."""
+"""Poisson-subsampled noise against quadrature, Fourier inversion and optimistic bounds; broken ones are rejected."""
 
 import math
 from functools import lru_cache
@@ -25,9 +25,9 @@ def mixtures(noise, rate, relation):
     return [(one, none), (none, one)]
 
 
-def log_density(parts, noise, at):
+def log_density(parts, noise, x):
     return special.logsumexp(
-        [math.log(w) - (at - m) ** 2 / (2 * noise**2) - math.log(noise) - math.log(2 * math.pi) / 2 for w, m in parts],
+        [math.log(w) - (x - m) ** 2 / (2 * noise**2) - math.log(noise) - math.log(2 * math.pi) / 2 for w, m in parts],
         axis=0,
     )
 
@@ -173,8 +173,8 @@ def divergence_in_the_plane(first, second, noise, rate, epsilon):
     side = np.linspace(-1 - 7 * noise, 1 + 7 * noise, 241)
     x, y = np.meshgrid(side, side)
 
-    def density(at):
-        return np.exp(-((x - at[0]) ** 2 + (y - at[1]) ** 2) / (2 * noise**2))
+    def density(mean):
+        return np.exp(-((x - mean[0]) ** 2 + (y - mean[1]) ** 2) / (2 * noise**2))
 
     rest = (1 - rate) * density((0, 0))
     p, q = rest + rate * density(first), rest + rate * density(second)
@@ -221,7 +221,7 @@ def test_round_trip(epsilon, rate, steps, relation):
     assert rate * 0.999 <= repeated.sampling_rate <= rate * 1.002
 
 
-# -- broken twins ---------------------------------------------------------------------------------------------
+# -- broken variants ------------------------------------------------------------------------------------------
 
 
 def test_a_rate_that_is_not_the_real_one_is_rejected():

@@ -1,4 +1,4 @@
-"""Statements in words: every promise with its unit, its relation and its limits, in lines that fit a page."""
+"""Statements in words: every guarantee with its unit, its relation and its limits, in lines that fit a page."""
 
 import html.parser
 import math

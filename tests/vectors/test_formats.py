@@ -1,4 +1,4 @@
-"""Loading and saving by name: what each name stands for, what comes back, what is refused."""
+"""Loading and saving by name: what each name stands for, what comes back, refusals."""
 
 import gzip
 import pickle

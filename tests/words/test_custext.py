@@ -1,4 +1,4 @@
-"""CusText: groups that anybody finds again, the promise inside them, and none for the sets as published."""
+"""CusText: groups that anybody finds again, the guarantee inside them, and none for the sets as published."""
 
 import dataclasses
 import math
@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.errors import ParameterError, RefusedError
-from dptext.ledger.ledger import TEXT, Ledger
+from dptext.errors import ParameterError
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.neighbours import ANY_TWO
 from dptext.vectors.search import neighbour_groups
@@ -95,12 +94,6 @@ def test_words_of_two_groups_are_told_apart_and_the_statement_says_so(small, mec
     assert any("are distinguished with certainty" in line for line in statement.exposed)
     assert any("are distinguished with certainty" in line for line in mechanism.statement.exposed)
     assert statement.claimed_epsilon is None
-
-
-def test_a_ledger_does_not_count_a_promise_inside_groups_with_others(mechanism, tmp_path):
-    ledger = Ledger.create(tmp_path / "l.ledger", epsilon=100.0)
-    with pytest.raises(RefusedError, match="words of one group of the public partition only"):
-        ledger.reserve("r", mechanism.document_statement(2), ["a text"], by=TEXT)
 
 
 def test_an_audit_of_groups_asks_for_them(small, mechanism):

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 from scipy.special import lambertw
 
 import dptext
@@ -12,7 +11,8 @@ from dptext.errors import ParameterError
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.words.madlib import TruncatedGumbel, published_scale
-from known_broken.replacements import gumbel_shares
+from known_broken.replacements import Broken, gumbel_shares
+from laws import follows
 
 EPSILON = 14.0
 
@@ -60,19 +60,12 @@ def test_draws_fit_the_quadrature_and_another_scale_is_rejected(mechanism, words
     row = words.vocabulary.row(word)
     counts = np.bincount(mechanism.sample_rows(np.full(100_000, row), RandomBits(5)), minlength=len(words))
 
-    def fits(probabilities):
-        common = probabilities * 100_000 >= 10
-        observed = np.append(counts[common], counts[~common].sum())
-        expected = np.append(probabilities[common], probabilities[~common].sum()) * 100_000
-        return stats.chisquare(observed, expected * 100_000 / expected.sum()).pvalue > 1e-6
-
-    assert fits(shares[row])
+    assert follows(counts, shares[row] / shares[row].sum())
     less = TruncatedGumbel(words, epsilon=EPSILON, scale=0.1 * mechanism.scale, unsafe_as_published=True)
-    assert not fits(gumbel_shares(less)[row])
+    assert not follows(counts, gumbel_shares(less)[row])
 
 
 def test_the_printed_promise_is_refuted(mechanism, shares, words):
-    from known_broken.replacements import Broken
 
     metric = dptext.MetricDP(EPSILON, "euclidean", None, words.fingerprint)
     printed = mechanism.statement.replace(guarantee=metric)

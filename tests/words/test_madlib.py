@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 from scipy import stats
 
 import dptext
@@ -79,30 +78,6 @@ def test_output_frequencies_follow_the_laplace_law_of_the_cells():
     for row in range(3):
         assert stats.chisquare(counts[row], cells(points[row], 1.0) * 300_000).pvalue > FALSE_ALARM
         assert stats.chisquare(counts[row], cells(points[row], 1.5) * 300_000).pvalue < FALSE_ALARM
-
-
-def worst_lower_bound(counts, points, epsilon):
-    """A lower bound on the worst loss less epsilon * distance, all pairs and outputs at once (level 1e-6)."""
-    tests = counts.shape[0] ** 2 * counts.shape[1]
-    level = FALSE_ALARM / (2 * tests)
-    trials = counts.sum(axis=1, keepdims=True)
-    low = stats.beta.ppf(level, counts, trials - counts + 1)
-    high = stats.beta.ppf(1 - level, counts + 1, trials - counts)
-    worst = -math.inf
-    for one in range(len(counts)):
-        for other in range(len(counts)):
-            allowed = epsilon * abs(points[one] - points[other])
-            worst = max(worst, float(np.nanmax(np.log(low[one]) - np.log(high[other]))) - allowed)
-    return worst
-
-
-@pytest.mark.statistical
-def test_sampled_losses_stay_below_the_promise_and_too_little_noise_is_refuted():
-    vectors, counts = losses_on_a_line(1.0)
-    points = vectors.matrix[:3, 0].astype(np.float64)
-    assert worst_lower_bound(counts, points, 1.0) <= 0
-    _, broken = losses_on_a_line(1.5)
-    assert worst_lower_bound(broken, points, 1.0) > 0
 
 
 def test_the_statement_is_bounded_by_the_public_diameter(glove):

@@ -1,4 +1,4 @@
-"""SanText: the promise on the integers that are drawn from, near the formula, and what breaks it."""
+"""SanText: the guarantee on the integers that are drawn from, near the formula, and what breaks it."""
 
 import math
 
@@ -7,11 +7,7 @@ import pytest
 
 import dptext
 from dptext.words.santext import SanText
-
-
-def distances(vectors, rows):
-    matrix = vectors.matrix.astype(np.float64)
-    return np.stack([np.sqrt(((matrix - matrix[row]) ** 2).sum(axis=1)) for row in rows])
+from laws import distances
 
 
 def log_formula(far, epsilon):
@@ -65,14 +61,6 @@ def test_words_beyond_the_reach_gain_next_to_nothing(glove, rows):
     assert (far > mechanism.reach).any()
     formula, draws = np.exp(log_formula(far, epsilon)), np.exp(logs_of(mechanism, rows))
     assert 0.5 * np.abs(formula - draws).sum(axis=1).max() <= 1.1 * len(glove) * math.exp(-22.7)
-
-
-def test_a_running_sum_and_53_bits_lose_words_and_with_them_the_promise(glove, rows):
-    # how the authors' code draws: a word whose probability is below 2^-53 has no multiple of it to itself
-    sums = np.cumsum(np.exp(log_formula(distances(glove, rows), 15.0)), axis=1)
-    really = np.diff(np.rint(sums * 2.0**53), axis=1, prepend=0)
-    assert (really == 0).mean() > 0.5
-    assert (SanText(glove, epsilon=15.0).weights([glove.words[row] for row in rows]) > 0).all()
 
 
 def test_the_statement_says_what_is_proved(glove):

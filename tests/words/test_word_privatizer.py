@@ -1,4 +1,4 @@
-"""The scikit-learn transformer: it works where estimators work, keeps no random state, says what it promised."""
+"""The scikit-learn transformer: it works where estimators work, keeps no random state, says what it guarantees."""
 
 import pickle
 
@@ -73,9 +73,6 @@ def test_the_statement_speaks_of_the_last_call_and_two_calls_compose(privatizer)
     assert not any("null" in entry for entry in second.exposed)  # a missing text is an empty one here
 
 
-# -- fresh noise ----------------------------------------------------------------------------------------------
-
-
 # -- where estimators work ------------------------------------------------------------------------------------
 
 
@@ -102,6 +99,3 @@ def test_in_a_search_over_epsilon(vectors):
     assert search.best_params_["wordprivatizer__epsilon"] == 200.0
     assert search.best_estimator_[0].mechanism_.epsilon == 200.0
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
-# -- as an extra ----------------------------------------------------------------------------------------------

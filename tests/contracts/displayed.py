@@ -17,7 +17,7 @@ SMALL = {"epsilon": 3.0, "delta": 1e-6}
 POOL = ["tea cup", "cup of tea", "tax law", "the law"]
 
 
-def of_words():
+def word_objects():
     result = registry.MECHANISMS | registry.PUBLISHED_ONLY
     for name, kind in result.items():
         yield kind(VECTORS, epsilon=9.0, **WORDS.get(name, UNSAFE if name in registry.PUBLISHED_ONLY else {}))
@@ -33,7 +33,7 @@ def of_words():
     yield dptext.Document(MARKER, user=MARKER, label=MARKER, attributes={MARKER: MARKER})
 
 
-def of_vectors():
+def vector_objects():
     for name, kind in (RANDOMIZERS | PUBLISHED_ONLY).items():
         output = kind(epsilon=3.0, **RANDOM.get(name, UNSAFE if name in PUBLISHED_ONLY else {}))
         yield output
@@ -44,7 +44,7 @@ def of_vectors():
     yield dptext.CallableEncoder(lambda texts: [[1.0, 2.0] for _ in texts], name=TAG)
 
 
-def of_banks():
+def bank_objects():
     bank = dptext.TextBank(POOL, encoder=dptext.MeanOfWords(VECTORS), cache=False, name=TAG)
     yield bank
     yield bank.features
@@ -54,7 +54,7 @@ def of_banks():
     yield dptext.Pool(POOL, name=TAG * 9, licence=TAG)
 
 
-def of_people(folder):
+def user_objects(folder):
     documents = [
         dptext.Document(
             f"tea cup tax {MARKER}{number}", user=f"{MARKER}{number}", label=("drinks", "rules")[number % 2]
@@ -82,7 +82,7 @@ def of_people(folder):
     yield dptext.Ledger.create(folder / "ledger.db", epsilon=5.0)
 
 
-def of_results():
+def result_objects():
     yield AttackScore(
         attack="linkage",
         measure="accuracy",
@@ -94,8 +94,8 @@ def of_results():
 
 
 def everything(folder):
-    yield from of_words()
-    yield from of_vectors()
-    yield from of_banks()
-    yield from of_people(folder)
-    yield from of_results()
+    yield from word_objects()
+    yield from vector_objects()
+    yield from bank_objects()
+    yield from user_objects(folder)
+    yield from result_objects()
