@@ -31,3 +31,8 @@ def distances(vectors, rows):
     """Float64 brute force: (n, V) Euclidean distances from rows to all words."""
     matrix = vectors.matrix.astype(np.float64)
     return np.stack([np.sqrt(((matrix - matrix[row]) ** 2).sum(axis=1)) for row in rows])
+
+
+def most_by_luck(rows, rate):
+    """The share of hits that luck exceeds once in a million."""
+    return stats.binom.isf(FALSE_ALARM, rows, rate) / rows

@@ -14,10 +14,7 @@ from dptext.attacks import author_reidentification, linkage
 from dptext.attacks.linkage import rank_scores, similarities
 from dptext.errors import MissingExtraError
 from dptext.privacy.randomness import RandomBits
-
-
-def most_by_luck(rows, rate):
-    return stats.binom.isf(1e-6, rows, rate) / rows
+from laws import most_by_luck
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,12 @@ from dptext import TEM, Madlib, SanText, deniability, load_vectors
 from dptext.attacks import bayes_recovery, cross_corpus_recovery, expected_recovery, nearest_recovery
 from dptext.calibration.deniability import zipf_weights
 from dptext.privacy.randomness import RandomBits
+from laws import most_by_luck
 
 
 def channel_of(mechanism):
     words = mechanism.vectors.words
     return lambda rows: mechanism.distributions([words[row] for row in rows])
-
-
-def most_by_luck(rows, rate):
-    return stats.binom.isf(1e-6, rows, rate) / rows
 
 
 def drawn(mechanism, prior, count, seed):

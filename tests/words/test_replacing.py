@@ -62,16 +62,6 @@ def test_the_statement_speaks_of_the_longest_document(glove):
     assert any("number of words" in line for line in statement.exposed)
 
 
-@pytest.mark.usefixtures("same_draws")
-def test_two_runs_without_a_seed_differ_and_with_one_agree(glove):
-    mechanism = TEM(glove, epsilon=2.0)
-    texts = ["the doctor lied to the patient about the bill"] * 3
-    assert privatize(texts, mechanism).texts != privatize(texts, mechanism).texts
-    assert privatize(texts, mechanism, seed=5).texts == privatize(texts, mechanism, seed=5).texts
-    # equal documents of one run do not share their noise
-    assert len(set(privatize(texts, mechanism).texts)) == 3
-
-
 def test_a_limit_on_words_counts_for_each_document(glove):
     mechanism = TEM(glove, epsilon=3.0, document_epsilon=50.0, max_words=2)
     texts = privatize(["a b c, d", "e", "f g h"], mechanism).texts

@@ -60,19 +60,6 @@ def test_the_statement_is_that_of_the_same_release_by_privatize(vectors):
     assert privatizer.statement_.guarantee == dptext.PureDP(30.0)
 
 
-def test_the_statement_speaks_of_the_last_call_and_two_calls_compose(privatizer):
-    privatizer.fit_transform(["one two three"])
-    first = privatizer.statement_
-    privatizer.transform(["one two", None])
-    second = privatizer.statement_
-    assert [entry.parameters["words_counted"] for entry in (first, second)] == [3, 2]
-    assert first.release_id != second.release_id
-    both = first.compose(second)
-    assert both.guarantee.epsilon == pytest.approx(0.2)
-    assert both.slack == first.slack + second.slack
-    assert not any("null" in entry for entry in second.exposed)  # a missing text is an empty one here
-
-
 # -- where estimators work ------------------------------------------------------------------------------------
 
 
