@@ -54,7 +54,7 @@ class BankExamination(RowExamination):
         self.samples = sample_pairs(public_form(self._rewriter, self.statement))
 
     def audit(self) -> Audit:
-        return check_bank(self.config.files(self.data, self.statement), self._rewriter)
+        return check_bank(self.files, self._rewriter)
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
         if not is_its_data:
@@ -75,7 +75,7 @@ class BankExamination(RowExamination):
     def _relinking(self) -> list[Relinking]:
         """Return the success of linking documents with as many sentences as the longest one."""
         rewriter = self._rewriter
-        longest = max(self.config.files(self.data, self.statement).counted("sentences_counted"), 1)
+        longest = max(self.files.counted("sentences_counted"), 1)
         parts = longest if rewriter.unit == "sentence" else rewriter.longest_document or 1
         return [
             Relinking(

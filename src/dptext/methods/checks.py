@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class ReleaseFiles:
         value = self.statement.parameters.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
 
-    @property
+    @cached_property
     def pool(self) -> Pool | None:
         """The public pool, if it was named."""
         return Pool(list(self.public), text=self.public_text) if self.public else None
@@ -215,9 +215,9 @@ def description_folder(data: Path, named: Path | None = None) -> Path | None:
     return None
 
 
-def check_corpus(files: ReleaseFiles, pool: Pool | None, described: Described | None) -> Audit:
+def check_corpus(files: ReleaseFiles, described: Described | None) -> Audit:
     """Check a synthetic corpus against its statement, its pool and its description."""
-    statement = files.statement
+    statement, pool = files.statement, files.pool
     digest, count = (statement.parameters.get(name) for name in ("pool_sha256", "pool_texts"))
     if pool is not None and digest not in (None, pool.sha256):
         texts = f"{count:,} texts, " if isinstance(count, int) else ""
@@ -226,7 +226,7 @@ def check_corpus(files: ReleaseFiles, pool: Pool | None, described: Described | 
             "pass that one as --public. Nothing was checked."
         )
 
-    contents = partial(_check_texts, files, pool, described)
+    contents = partial(_check_texts, files, described)
     audit = audit_file(files, contents, _check_people(statement), _judge_people(statement))
     if described is not None:
         differ = disagreements(statement, described.statement, of_a_release=True)  # it may contain more, not less
@@ -238,7 +238,7 @@ def check_corpus(files: ReleaseFiles, pool: Pool | None, described: Described | 
     return audit
 
 
-def _check_texts(files: ReleaseFiles, pool: Pool | None, described: Described | None) -> Iterator[Check]:
+def _check_texts(files: ReleaseFiles, described: Described | None) -> Iterator[Check]:
     labels = None if described is None else described.labels
     columns = () if labels is None else labels.columns
     missing = sorted(set(columns) - set(columns_of(files.data))) if columns else []
@@ -256,8 +256,8 @@ def _check_texts(files: ReleaseFiles, pool: Pool | None, described: Described | 
     if "pool_sha256" in files.statement.parameters:
         yield Check("no text occurs twice", not repeated, f"{repeated:,} texts do")
         of_pool = (None, "the pool was not named (--public)")
-        if pool is not None:
-            known = {" ".join(text.split()) for text in pool.texts}
+        if files.pool is not None:
+            known = {" ".join(text.split()) for text in files.pool.texts}
             foreign = sum(text not in known for text in texts)
             of_pool = (not foreign, f"{foreign:,} texts are not")
     yield Check("every text is one of the public pool", *of_pool)

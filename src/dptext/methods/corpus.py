@@ -75,14 +75,11 @@ class CorpusExamination(Examination):
                 f"a synthetic corpus has no original rows, and {known}: leave {' and '.join(wrong)} out"
             )
         self.say(f"Auditing {self.statement.mechanism} ...")
-        self._pool = config.files(self.data, self.statement).pool
-        self.add_audit(
-            check_corpus(config.files(self.data, self.statement), self._pool, read_description(self._folder))
-        )
+        self.add_audit(check_corpus(self.files, read_description(self._folder)))
         self.notes += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self._distribution.doubts()]
         if config.label is not None and config.original is None:
             self.notes.append("No model was trained: name real texts to test it on (--original).")
-        if self._pool is None:
+        if self.files.pool is None:
             self.notes.append("The corpus was not compared with the public pool: name it with --public.")
         self.attacks.append(self._bound())
         corpus, real = self._read(self.data, None), None
@@ -151,7 +148,7 @@ class CorpusExamination(Examination):
     # -- utility ----------------------------------------------------------------------------------------------
 
     def _measure_utility(self, corpus: _Texts, real: _Texts) -> None:
-        config, distribution, pool, held_out = self.config, self._distribution, self._pool, None
+        config, distribution, pool, held_out = self.config, self._distribution, self.files.pool, None
         if config.held_out is not None:  # texts of people who are not in the data
             held_out = self._read(config.held_out, config.user, maximum=config.rows)
         if len(distribution.labels.names) < 2:
@@ -328,7 +325,7 @@ class CorpusExamination(Examination):
     # -- texts ------------------------------------------------------------------------------------------------
 
     def _describe_texts(self, corpus: _Texts, real: _Texts | None) -> Corpus:
-        pool, features = self._pool, self._distribution.features
+        pool, features = self.files.pool, self._distribution.features
         kinds = {"corpus": corpus.texts}
         if pool is not None:
             kinds["pool"] = [pool.texts[row] for row in chosen_rows(len(pool), self.config.rows, self._public_bits)]
@@ -339,7 +336,7 @@ class CorpusExamination(Examination):
         vectors = {name: np.asarray(features.vectors(texts), dtype=np.float64) for name, texts in compared.items()}
         return Corpus(
             texts=len(corpus),
-            pool=self.config.files(self.data, self.statement).counted("pool_texts") or None,
+            pool=self.files.counted("pool_texts") or None,
             labels=self._labels(corpus, real),
             more_labels=max(0, len(self._distribution.labels.names) - _LABELS_SHOWN),
             spread=[*self._variety(kinds, vectors), *self._distances_to_real(compared, vectors)],
@@ -350,8 +347,8 @@ class CorpusExamination(Examination):
             return Spread(name=name, detail=detail, **values)  # type: ignore[arg-type]
 
         yield row("distinct texts", {name: f"{len(set(texts)):,} of {len(texts):,}" for name, texts in kinds.items()})
-        if self._pool is not None:
-            used = len(set(kinds["corpus"]) & set(self._pool.texts)) / len(self._pool)
+        if self.files.pool is not None:
+            used = len(set(kinds["corpus"]) & set(self.files.pool.texts)) / len(self.files.pool)
             yield row("share of the pool that is used", {"corpus": f"{100 * used:.1f}%"})
         words = {name: np.mean([len(text.split()) for text in texts]) for name, texts in kinds.items()}
         yield row("words per text, on average", {name: f"{value:.1f}" for name, value in words.items()})

@@ -102,6 +102,7 @@ class Examination(ABC):
         self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
     ) -> None:
         self.config, self.data, self.statement, self.say = config, data, statement, say
+        self.files = config.files(data, statement)
         self.checks: list[Check] = []
         self.verdicts: list[Verdict] = []
         self.notes: list[str] = []

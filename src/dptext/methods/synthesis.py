@@ -168,7 +168,7 @@ class Synthesis(base.Method):
         if announces_description(files.data):
             return check_description(files.data)
         folder = description_folder(files.data, files.distribution)
-        return check_corpus(files, files.pool, None if folder is None else read_description(folder))
+        return check_corpus(files, None if folder is None else read_description(folder))
 
 
 def infer_membership(inputs: AttackInputs) -> AttackResult:

@@ -59,7 +59,7 @@ class VectorExamination(RowExamination):
     """Private vectors, of a randomizer."""
 
     def audit(self) -> Audit:
-        return Vectors().check(self.config.files(self.data, self.statement))
+        return Vectors().check(self.files)
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002
         self.notes.append(NO_ENCODER)

@@ -68,7 +68,7 @@ class WordExamination(RowExamination):
 
     def audit(self) -> Audit:
         self.attacks += expect_recovery(self._mechanism)
-        return check_words(self.config.files(self.data, self.statement), self._mechanism)
+        return check_words(self.files, self._mechanism)
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
         if raw.vectors is not None or rows.vectors is not None:
