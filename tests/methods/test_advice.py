@@ -177,7 +177,7 @@ def test_the_page_is_short_and_starts_with_the_recommendation(advise, rows):
         assert " ".join(str(advice).split()).startswith(advice.recommendation)
         assert "For you alone" in str(advice) and "for the owner" in repr(advice)
         assert advice.as_dict()["for_the_owner_only"]
-    assert {column.name for column in advice.columns if column.reasons} >= {"author", "mail", "day"}
+    assert {column.name for column in advice.data.columns if column.reasons} >= {"author", "mail", "day"}
     assert "mail " in str(advice) and "<code>mail</code>" in advice._repr_html_()
     rows = [{"<b>x</b>": f"some words of a text that is long enough to be one {n}"} for n in range(60)]
     assert "<b>x</b>" not in advise(rows)._repr_html_()

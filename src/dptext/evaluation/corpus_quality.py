@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 MEASURES = {
     "precision": "share of texts within the region of real texts",
     "recall": "share of real texts within the region of these texts",
-    "Fréchet distance": "of the means and covariances to those of real texts",
+    "Fréchet distance": "between the normal distributions of the texts and of real texts",
     "two-sample AUC": "of a classifier that separates these texts from real ones (0.5: it cannot)",
     "distinct-1": "distinct words by words",
     "distinct-2": "distinct pairs of words by pairs of words",
@@ -33,7 +33,7 @@ _PART_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_]+")
 def compare(texts: Sequence[str], vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> dict[str, float]:
     """Return the `MEASURES` of a corpus by name; MAUVE only if its package is installed (extra ``evaluation``).
 
-    ``vectors`` (n, k) are those of the n texts, ``real`` (m, k) those of real texts by the same encoder; use m = n.
+    ``vectors`` (n, k) belong to the n texts, ``real`` (m, k) to real texts, by the same encoder; use m = n.
     """
     precision, recall = precision_recall(vectors, real)
     distance, auc = frechet_distance(vectors, real), two_sample_auc(vectors, real, seed=seed)

@@ -18,7 +18,6 @@ from dptext.privacy.guarantee import Trust, Unit
 from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength, filled, paragraphs, table_cells
-from dptext.text.identifiers import Column
 
 WIDTH = 80
 _LONGEST_NAME = 40
@@ -84,11 +83,6 @@ class Advice:
     methods: tuple[ComparedMethod, ...]
     recommendation: str
     public: str
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of the rows, with the reasons why one may identify a person."""
-        return self.data.columns
 
     @property
     def recommended(self) -> ComparedMethod | None:

@@ -250,8 +250,8 @@ def _check_texts(files: ReleaseFiles, described: Described | None) -> Iterator[C
             values = document.attributes or {}
             outside += labels.code([values.get(column) for column in columns]) < 0
     count, repeated = len(texts), len(texts) - len(set(texts))
-    stated = count == files.statement.parameters.get("texts")
-    yield Check("there are as many texts as the statement says", stated, f"{count:,} texts")
+    is_stated = count == files.statement.parameters.get("texts")
+    yield Check("there are as many texts as the statement says", is_stated, f"{count:,} texts")
     of_pool: tuple[bool | None, str] = (None, "a generator wrote them")
     if "pool_sha256" in files.statement.parameters:
         yield Check("no text occurs twice", not repeated, f"{repeated:,} texts do")

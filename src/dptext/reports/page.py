@@ -236,10 +236,10 @@ def report(
 def _shared_values(report: Report, recommended: summary.Recommendation) -> dict[str, Any]:
     """Return the values that page and card share."""
     answers = summary.answers(report)
-    held = next(entry.good for entry in answers["guarantee"] if entry.topic == "held")
+    is_good = next(entry.good for entry in answers["guarantee"] if entry.topic == "held")
     topic = recommended.attack or "membership"
     levels = {
-        "guarantee": None if recommended.level is summary.Level.WEAK else held,
+        "guarantee": None if recommended.level is summary.Level.WEAK else is_good,
         "attack": next((entry for entry in answers["attacks"] if entry.topic == topic), None),
         "utility": [entry for entry in answers["utility"] if entry.topic != "groups"],
     }
