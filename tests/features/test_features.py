@@ -94,7 +94,7 @@ def test_rows_of_a_block_are_bounded_and_independent(rows, centre):
     np.testing.assert_array_equal(units, np.concatenate([block.units(row[None]) for row in raw]))
 
 
-def test_a_block_centres_and_normalises_and_rounds_towards_zero(features):
+def test_a_block_centres_and_normalises_and_rounds_towards_zero(features, monkeypatch):
     encoder = CallableEncoder(lambda texts: np.zeros((len(texts), 2)))
     raw = np.array([[4.0, 4.0], [1.0, 0.0], [1.3, 0.4]], dtype=np.float32)
     normalised = Block(encoder, [1.0, 0.0], 1.0).units(raw) * UNIT
@@ -107,6 +107,8 @@ def test_a_block_centres_and_normalises_and_rounds_towards_zero(features):
     units = np.array([[2**15, 1], [2**15, 0], [-(2**17), 2**16]], dtype=np.int32)
     module._cut(units)
     assert (squares(units) <= 2**30).all() and units[1].tolist() == [2**15, 0] and units[0, 0] > 0.999 * 2**15
+    monkeypatch.setattr(Block, "units", lambda self, raw: np.full((len(raw), self.dimension), 2**14, dtype=np.int32))
+    assert (squares(features["words"].units(POOL[:3])) <= 2**30).all()
 
 
 def test_encoders_that_round_differently_in_a_batch_get_single_texts():

@@ -220,13 +220,13 @@ class TextDistribution(ReprMixin):
         """Select likely texts from a public pool, each at most once, with a label.
 
         Args:
-            public: the pool: files, a table, texts, or a `Pool`. It must have been chosen without regard to the
-                private texts; no text may be removed because it is among them.
+            public: a `Pool`, or files, a table or texts for one. It must have been chosen without regard to the private
+                texts; no text may be removed because it is among them.
             n: number of texts. It is public.
             variety: from 0 (the most typical texts of each label) to 1 (a draw from all likely texts).
             shares: shares of the labels: "released" (the noisy counts) or "uniform".
             cache: as in `dptext.Synthesizer`.
-            progress: a bar, as `dptext.display` says; or called with the number of public texts that are encoded.
+            progress: progress bar (`dptext.display`), or a function called with the number of encoded public texts.
             seed: seed of the selection, which does not affect the guarantee; None draws one.
 
         Returns:
@@ -275,7 +275,7 @@ class TextDistribution(ReprMixin):
             source: `dptext.ChatEndpoint`, `dptext.LocalModel`, or any `Source`.
             n, variety, shares, seed: as in `sample`.
             rounds: number of rounds; the first proposes texts, the others vary them.
-            progress: a bar, as `dptext.display` says; or called with the number of texts that were written.
+            progress: progress bar (`dptext.display`), or a function called with the number of written texts.
 
         Raises:
             ParameterError: an argument out of range.
@@ -332,12 +332,12 @@ class TextDistribution(ReprMixin):
         """Write what may be shared into a folder, completely or not at all: arrays, configuration, statement and card.
 
         Args:
-            folder: where.
+            folder: path of the new folder.
             replace: overwrite a folder that was written by this method; never another one.
 
         Raises:
-            ParameterError: something is there already.
-            StorageError: it cannot be written.
+            ParameterError: the path exists already.
+            StorageError: the folder cannot be written.
         """
         target = FOLDER.place(folder, replace=replace)
         config, tensors = self.features.to_parts()
@@ -371,15 +371,15 @@ class TextDistribution(ReprMixin):
         """Load a distribution from a folder that `save` wrote.
 
         Args:
-            folder: where.
+            folder: path of the folder.
             encoder: encoders that the folder cannot store (a caller's function, a model elsewhere).
             features: the public features, if they are already in memory.
 
         Raises:
-            DataError: the folder was changed, or is none.
-            RefusedError: its encoder was trained on texts that are not public.
-            MissingExtraError: what its features need is not installed.
-            StorageError: it cannot be read.
+            DataError: the folder was changed, or holds no distribution.
+            RefusedError: the encoder was trained on texts that are not public.
+            MissingExtraError: a package that the features need is not installed.
+            StorageError: the folder cannot be read.
         """
         place = check_path("the folder", folder)
         source = place.name or str(place)

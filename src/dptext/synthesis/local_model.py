@@ -39,21 +39,21 @@ _LIKELIEST = 1024
 class LocalModel:
     """Local language model in a transformers folder (extra ``local-models``).
 
-    Nothing is downloaded, no code of the folder is run, and weights are read from safetensors alone, never from
-    pickles. A model with a chat template gets a request for each text; another model continues a list of examples
-    under a heading, up to the end of the line.
+    Nothing is downloaded, no code of the folder is run, and weights are read from safetensors only, never from pickles.
+    A model with a chat template gets a request for each text; another model continues a list of examples under a
+    heading, up to the end of the line.
 
     **Guarantee.** The texts are post-processing: the model receives public text, parts of the release and its own
     texts. Assumption: it was not trained on the private texts.
 
     Args:
-        folder: of the model: ``config.json``, a tokenizer, ``*.safetensors``.
-        about: what texts are wanted, in public words, as in ``"questions to a bank's assistant, one sentence each"``.
-        temperature: of the sampling; 0 takes the likeliest token.
-        top_p: tokens are drawn from the likeliest ones that together have this probability.
-        max_tokens: of one text, at most.
-        batch_size: texts that are written at one time.
-        device: as torch calls it.
+        folder: folder of the model, with ``config.json``, a tokenizer and ``*.safetensors``.
+        about: public description of the texts, such as ``"questions to a bank's assistant, one sentence each"``.
+        temperature: sampling temperature; 0 takes the most likely token.
+        top_p: tokens are drawn from the most likely ones that together have this probability.
+        max_tokens: maximum length of a text in tokens.
+        batch_size: number of texts that are written at a time.
+        device: device of torch, such as ``"cuda"``.
         seed: sampling seed, which does not affect any guarantee; None draws one.
 
     Raises:
