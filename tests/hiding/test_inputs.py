@@ -101,10 +101,7 @@ BAD_ROW = np.ones((64, 3))
 BAD_ROW[4, 1] = np.nan
 AUTO = dptext.AutoEncoder(dimension=6, units=4, epochs=1)
 REFUSALS = [
-    (lambda: small(alpha=-1.0), ParameterError, "alpha must be a finite number"),
     (lambda: small(game="chess"), ParameterError, "game must be one of"),
-    (lambda: small(class_weight="heavy"), ParameterError, "class_weight must be one of"),
-    (lambda: small(dimension=1), ParameterError, "dimension must be an integer from 2"),
     (lambda: small(randomizer="PrivUnit"), ParameterError, "PrivUnit needs epsilon="),
     (lambda: small(randomizer=8.0), ParameterError, "randomizer must be one of"),
     (lambda: dptext.HidingEncoder(None, None, epsilon=1.0), ParameterError, "epsilon needs a randomizer"),
@@ -112,7 +109,6 @@ REFUSALS = [
     (lambda: small(public="yes"), ParameterError, "public must be true or false"),
     (lambda: small(public_name=7), ParameterError, "public_name must be text"),
     (lambda: small(checkpoint=7), ParameterError, "checkpoint must be a path, got 7"),
-    (lambda: hiding(patience=0), ParameterError, "patience must be an integer of at least 1, got 0"),
     (lambda: hiding(epoch=3), TypeError, "unexpected keyword argument 'epoch'"),
     (lambda: hiding(randomizer=DPText(epsilon=0.1)), RefusedError, "unsafe_as_published"),
     (lambda: hiding().fit(BAD_ROW, **LABELS), DataError, "row 5: vectors to train on must be finite"),
@@ -137,9 +133,7 @@ REFUSALS = [
         ParameterError,
         "dimension must be 6, as in the auto-encoder",
     ),
-    (lambda: dptext.AutoEncoder(words=0), ParameterError, "words must be an integer"),
     (targets(TASK[:5], {"t": OTHER}), ParameterError, "the task has 5 labels for 6 rows"),
-    (targets(TASK, {"t": OTHER[:2]}), ParameterError, "the attribute 't' has 2 labels for 6 rows"),
     (targets(TASK, {}), ParameterError, "there is nothing to hide"),
     (targets([None] * 6, {"t": OTHER}), DataError, "all labels of the task are missing"),
     (targets(["a"] * 6, {"t": OTHER}), DataError, "the task must have from 2 to 1000 classes, got 1"),
@@ -147,7 +141,6 @@ REFUSALS = [
     (targets(TASK, {"t": [1, "a"] * 3}), DataError, "one type that has an order"),
     (targets(TASK, {"t": [0, 1, None, 1, 1, 1]}), DataError, "'t' determines the task"),
     (channel(dptext.OptimizedUnary(epsilon=8.0)), ParameterError, "does not add noise to a vector"),
-    (channel(NOISE, "squash"), ParameterError, "bound must be one of 'auto'"),
     (channel(NOISE, "clip"), ParameterError, "takes vectors of the unit sphere"),
     (channel(NOISE, learn=True), ParameterError, "pass L2Laplace"),
     (channel(None, learn=True), ParameterError, "pass L2Laplace"),

@@ -17,7 +17,7 @@ from dptext.hiding.training import HidingOptions, LearntBudget
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import L1NormalisedLaplace, L2Laplace
 from dptext.representations.bounds import TRAINED_INTO, Domain, Floats
-from dptext.representations.networks import L1_SPHERE, bounding, noise_on
+from dptext.representations.networks import L1_SPHERE, TrainingOptions, bounding, noise_on, perceptron
 from dptext.representations.published import DPText
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.validation import check_choice
@@ -56,10 +56,13 @@ class Game:
         reader: Reader,
     ) -> None:
         self._torch, self._body, self._noise, self._options, self._reader = torch, body, noise, options, reader
-        self._task = _head(torch, task, options, 1)
-        self._adversaries = torch.nn.ModuleList(
-            _head(torch, target, options, options.adversary_layers) for target in attributes
-        )
+
+        def head(target: Target, layers: int) -> Any:
+            shape = TrainingOptions(hidden=(options.adversary_units,) * layers, dropout=0.0)
+            return perceptron(torch, options.dimension, len(target.classes), shape)
+
+        self._task = head(task, 1)
+        self._adversaries = torch.nn.ModuleList(head(target, options.adversary_layers) for target in attributes)
         self._labels, self._weights = [], []
         for target in (task, *attributes):
             codes = torch.from_numpy(target.codes)
@@ -179,15 +182,6 @@ class Game:
         weights = self._weights[place][rows]
         losses = self._torch.nn.functional.cross_entropy(answers, self._labels[place][rows], reduction="none")
         return (losses * weights).sum() / weights.sum().clamp(min=1e-12)
-
-
-def _head(torch: Any, target: Target, options: HidingOptions, layers: int) -> Any:
-    modules: list[Any] = []
-    width = options.dimension
-    for _ in range(layers):
-        modules += [torch.nn.Linear(width, options.adversary_units), torch.nn.ReLU()]
-        width = options.adversary_units
-    return torch.nn.Sequential(*modules, torch.nn.Linear(width, len(target.classes)))
 
 
 def denial(torch: Any, answers: Any, labels: Any, weights: Any) -> Any:
