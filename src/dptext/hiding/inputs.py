@@ -16,6 +16,7 @@ from dptext.io.documents import is_missing
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.bounds import Floats, check_vectors
 from dptext.representations.encoders import TextEncoder, check_texts
+from dptext.representations.networks import hold_out
 
 MISSING = -1
 _MOST_CLASSES = 1000
@@ -189,9 +190,7 @@ def split_rows(
     if fraction:
         order = shuffled(np.arange(rows), stream_of(start, b"held out"))
         if users is None:
-            for code in np.unique(task.codes):
-                of_class = order[task.codes[order] == code]
-                held_out[of_class[: min(round(fraction * len(of_class)), len(of_class) - 1)]] = True
+            held_out = hold_out(order, task.codes, fraction)
         else:
             ids: dict[Any, int] = {}
             codes = np.array([ids.setdefault(user, len(ids)) for user in users], dtype=np.int64)

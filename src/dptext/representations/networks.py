@@ -137,7 +137,9 @@ def train_mlp(
     others = [] if device == "cpu" else [torch.device(device).index or 0]
     with torch.random.fork_rng(devices=others), one_torch_thread(torch):  # the caller's generators stay as they were
         _seed(torch, seed)
-        held_rows, kept = _split_rows(torch.randperm(len(vectors)).numpy(), labels, options.validation_fraction)
+        order = torch.randperm(len(vectors)).numpy()
+        mask = hold_out(order, labels, options.validation_fraction)[order]
+        held_rows, kept = order[mask], order[~mask]
         network = perceptron(torch, begin.shape[1], classes, options).to(device)
         optimiser = options.optimiser(torch, network, fused=True)
         held_out = tensors(begin[held_rows], labels[held_rows])
@@ -188,13 +190,13 @@ def one_torch_thread(torch: Any) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _split_rows(order: Labels, labels: Labels, fraction: float) -> tuple[Labels, Labels]:
-    """(held out, kept) rows in a random order; the same share of each class is held out, and none loses all."""
-    validation = np.zeros(len(labels), dtype=bool)
+def hold_out(order: Labels, labels: Labels, fraction: float) -> npt.NDArray[np.bool_]:
+    """(n,) mask of the rows that are held out: the first of an order, with the same share of each class, never all."""
+    mask = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
         rows = order[labels[order] == label]
-        validation[rows[: min(round(fraction * len(rows)), len(rows) - 1)]] = True
-    return order[validation[order]], order[~validation[order]]
+        mask[rows[: min(round(fraction * len(rows)), len(rows) - 1)]] = True
+    return mask
 
 
 def _one_epoch(torch: Any, network: Any, optimiser: Any, rows: tuple[Any, Any], batch_size: int) -> float:
