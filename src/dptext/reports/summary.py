@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from dptext.attacks.base import AttackScore
@@ -166,37 +167,23 @@ def _utility(report: Report) -> list[Answer]:
         rivals = sorted((entry for entry in others if entry.is_rival), key=lambda rival: -rival.score.value)
         original = [entry for entry in others if entry.name.startswith("trained on original")]
         learned = [entry for entry in report.utility if entry.name.startswith("trained on the corpus")]
-        pairs = (
-            (learned_score, other)
-            for learned_score in learned
-            for other in original
-            if learned_score.texts == other.texts
-        )
+        pairs = (pair for pair in product(learned, original) if pair[0].texts == pair[1].texts)
         values: dict[str, Any] = {"ours": main, "rivals": rivals, "original": original, "corpus": report.corpus}
         values["pair"] = next(pairs, None)
         result.append(_answer("utility", "use", sign(main.grade, "model"), owner_only=owner, **values))
+        leads = {rival.name: rival.lead for rival in rivals if rival.lead is not None}
+        values["equal"] = equal = [rival for rival in rivals if rival.name in leads and not _helps(leads[rival.name])]
         for pool in rivals:
-            if pool.lead is not None and pool.texts is not None:
-                equal = [rival for rival in rivals if rival.lead is not None and not _helps(rival.lead)]
+            if pool.name in leads and pool.texts is not None:
                 good = None if pool in equal else True
-                result.append(
-                    _answer(
-                        "utility",
-                        "selection",
-                        good,
-                        owner_only=True,
-                        pool=pool,
-                        helps=_helps(pool.lead),
-                        equal=equal,
-                        **values,
-                    )
-                )
+                values |= {"pool": pool, "helps": _helps(leads[pool.name])}
+                result.append(_answer("utility", "selection", good, owner_only=True, **values))
     if report.gaps:
-        ours_worst = max((gap.grade for gap in report.gaps if gap.is_for_release), default=Grade.GUESS)
-        good = {Grade.GUESS: True, Grade.UNCLEAR: None, Grade.LITTLE: None}.get(ours_worst, False)
+        worst = max((gap.grade for gap in report.gaps if gap.is_for_release), default=Grade.GUESS)
+        good = {Grade.GUESS: True, Grade.UNCLEAR: None, Grade.LITTLE: None}.get(worst, False)
         original_gaps = [gap for gap in report.gaps if not gap.is_for_release]
         owner = any(gap.owner_only for gap in report.gaps)
-        result.append(_answer("utility", "groups", good, owner_only=owner, grade=ours_worst, original=original_gaps))
+        result.append(_answer("utility", "groups", good, owner_only=owner, grade=worst, original=original_gaps))
     return result
 
 
