@@ -10,7 +10,6 @@ import dptext
 from dptext import TEM, Madlib, deniability
 from dptext.calibration import deniability as module
 from dptext.calibration.deniability import (
-    measure_draws,
     probability_interval,
     replacements,
     sample_words,
@@ -75,10 +74,7 @@ def test_sampled_numbers_lie_within_their_stated_errors_of_the_exact_ones(small,
     exact = deniability(TEM(small, epsilon=4.0))
     result = deniability(sampled_only(small, epsilon=4.0), draws=2000, seed=3)
     assert result.draws == 2000
-    wrong = (exact.keep < result.keep_low) | (exact.keep > result.keep_high)
-    assert wrong.mean() <= 0.05  # the stated error of a word; the bound is not tight
-    assert ((result.support_low <= exact.support) & (exact.support <= result.support_high)).all()
-    assert (result.support_high < len(small)).any()
+    assert (result.support <= exact.support).all()  # from draws it is too small
     for name in ("keep", "distance"):
         assert result.error(name) > 0
         assert result.mean(name) == pytest.approx(exact.mean(name), abs=2.5 * result.error(name))  # 5 standard errors
@@ -86,11 +82,6 @@ def test_sampled_numbers_lie_within_their_stated_errors_of_the_exact_ones(small,
     np.testing.assert_array_equal(result.neighbourhood, exact.neighbourhood)
     other = deniability(TEM(small, epsilon=6.0))
     assert abs(result.mean("keep") - other.mean("keep")) > 2.5 * result.error("keep")
-    assert ((other.keep < result.keep_low) | (other.keep > result.keep_high)).mean() > 0.5
-    # few draws give no upper bound on the support
-    few = deniability(Madlib(small, epsilon=3.0), draws=50, seed=1)
-    assert (few.support_high == len(small)).all()
-    assert (few.support_low <= few.support).all()
 
 
 def test_a_word_that_always_stays_has_no_replacement(three):
@@ -207,19 +198,15 @@ def test_intervals_of_a_share_cover_it_and_contain_clopper_pearson():
 
 
 @pytest.mark.parametrize("size", [5, 60, 2000])
-def test_the_support_lies_between_its_bounds(size):
-    """5% a side is allowed; the bounds are cautious, so 40 repetitions should show next to nothing."""
+def test_the_support_is_at_least_its_lower_bound(size):
+    """The bound may fail in 2.5% of the cases; it is cautious, so 40 repetitions should show next to nothing."""
     generator = np.random.default_rng(size)
     shares = generator.dirichlet(np.full(size, 0.3))
-    truth = smallest_support(shares)
-    distance = generator.random(size).astype(np.float32)
-    misses = 0
+    truth, misses = smallest_support(shares), 0
     for _ in range(40):
-        result = measure_draws(generator.choice(size, 1600, p=shares), distance, 0, np.argsort(distance))
-        misses += not result["support_low"] <= truth <= result["support_high"]
+        counts = np.unique(generator.choice(size, 1600, p=shares), return_counts=True)[1]
+        misses += smallest_support(counts / 1600, module.ETA + module._reach_of_masses(1600)) > truth
     assert misses <= 4
-    if size < 100:
-        assert result["support_high"] < 2 * size  # the bound follows the draws
 
 
 def test_the_smallest_support():

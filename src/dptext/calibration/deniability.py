@@ -129,9 +129,9 @@ class Deniability(ReprMixin):
         mechanism, epsilon: the measured mechanism.
         words: the n words.
         weights: the share of running text that each stands for; their sum is 1.
-        keep, keep_low, keep_high: N_w, the probability that the word stays, and a 95% interval for it.
-        support, support_low, support_high: S_w, the size of the smallest set of outputs that holds a probability of at
-            least 95%, and a 95% interval for it.
+        keep: N_w, the probability that the word stays.
+        support: S_w, the size of the smallest set of outputs that holds a probability of at least 95%. From draws it
+            is too small.
         distance: mean distance from the word to its output, 0 where it stays, in the metric that epsilon counts.
         distance_variance: sampling variance of ``distance``.
         median_rank: median rank of a replacement among the neighbours of the word (1: the nearest).
@@ -145,11 +145,7 @@ class Deniability(ReprMixin):
     words: tuple[str, ...]
     weights: Floats
     keep: Floats
-    keep_low: Floats
-    keep_high: Floats
     support: Floats
-    support_low: Floats
-    support_high: Floats
     distance: Floats
     distance_variance: Floats
     median_rank: Floats
@@ -263,7 +259,7 @@ def deniability(
             is no larger. A word outside the vocabulary counts as ``"<unk>"``.
         weights: (V,) public frequencies of the vocabulary; None: 1 / rank, an assumption.
         rows: how many words to sample.
-        draws: draws of each word. An upper bound on S_w below the vocabulary's size needs about 1,600.
+        draws: draws of each word. S_w cannot exceed their number.
         seed: of the draws. The sampled words are public, so a seed reveals nothing.
 
     Raises:
@@ -316,11 +312,7 @@ def _measure(mechanism: WordMechanism, rows: Rows, bits: RandomBits, draws: int)
         else:
             outputs = distributions([words[row] for row in batch])
         results += _measure_batch(batch, outputs, distances_from(table, batch), exact=distributions is not None)
-    measures = {name: np.array([result[name] for result in results]) for name in results[0]}
-    if distributions is None:
-        kept = np.rint(measures["keep"] * draws)
-        measures["keep_low"], measures["keep_high"] = probability_interval(kept, draws, 2 * _SIDE)
-    return measures
+    return {name: np.array([result[name] for result in results]) for name in results[0]}
 
 
 def _measure_batch(
@@ -331,7 +323,7 @@ def _measure_batch(
     def measure(index: int) -> None:
         row, lengths = int(rows[index]), distances[index]
         order = np.argsort(np.where(np.arange(lengths.size) == row, -1.0, lengths), kind="stable")  # itself first
-        numbers = _measure_distribution if exact else measure_draws
+        numbers = _measure_distribution if exact else _measure_draws
         results[index] = numbers(outputs[index], lengths, row, order)
         results[index]["neighbourhood"] = float(lengths[order[min(NEIGHBOURS, order.size - 1)]])
 
@@ -398,38 +390,25 @@ def _measure_distribution(
 ) -> dict[str, float]:
     summed = np.cumsum(shares[order[1:]])
     leaves = float(summed[-1])
-    keep, support = float(shares[row]), smallest_support(shares)
     return {
-        **dict.fromkeys(("keep", "keep_low", "keep_high"), keep),
-        **dict.fromkeys(("support", "support_low", "support_high"), support),
+        "keep": float(shares[row]),
+        "support": smallest_support(shares),
         "distance": float(shares @ distances),
         "distance_variance": 0.0,
         "median_rank": float(np.searchsorted(summed, leaves / 2) + 1) if leaves > 0 else math.nan,
     }
 
 
-def measure_draws(
+def _measure_draws(
     draws: Rows, distances: npt.NDArray[np.float32], row: int, order: npt.NDArray[np.intp]
 ) -> dict[str, float]:
     rank = np.empty(order.size, dtype=np.int64)
     rank[order] = np.arange(order.size)
     lengths = distances[draws].astype(np.float64)
     replaced = rank[draws[draws != row]]
-    shares = np.unique(draws, return_counts=True)[1] / draws.size
-    # an upper bound: half of the draws rank the outputs, the other half tests how many of them suffice
-    half, support_high = draws.size // 2, float(rank.size)
-    tested = draws[half:]
-    needed = math.ceil((1 - ETA + _reach_of_masses(tested.size)) * tested.size)
-    if half > 0 and needed <= tested.size:
-        seen, times = np.unique(draws[:half], return_counts=True)
-        place = rank + seen.size  # ranked after the seen words
-        place[seen[np.argsort(-times, kind="stable")]] = np.arange(seen.size)
-        support_high = float(min(int(np.sort(place[tested])[needed - 1]) + 1, rank.size))
     return {
         "keep": float((draws == row).mean()),
-        "support": smallest_support(shares),
-        "support_low": smallest_support(shares, ETA + _reach_of_masses(draws.size)),
-        "support_high": support_high,
+        "support": smallest_support(np.unique(draws, return_counts=True)[1] / draws.size),
         "distance": float(lengths.mean()),
         "distance_variance": float(lengths.var(ddof=1) / draws.size) if draws.size > 1 else math.inf,
         "median_rank": float(np.sort(replaced)[(replaced.size - 1) // 2]) if replaced.size else math.nan,
