@@ -187,8 +187,8 @@ def personal_participation(
 ) -> Participation:
     """Return the noise of the largest epsilon, and for each level the largest sampling rate that satisfies its own."""
     budgets = PersonalBudgets(levels, delta=delta, default=default, floor=floor)
-    least = least_noise_multiplier(epsilon=budgets.cap, delta=delta, sampling_rate=sampling_rate, steps=steps)
-    noise_multiplier = least.noise_multiplier
+    noise = least_noise_multiplier(epsilon=budgets.cap, delta=delta, sampling_rate=sampling_rate, steps=steps)
+    noise_multiplier = noise.noise_multiplier
     rates: dict[str, float] = {}
     for level, epsilon in budgets.levels.items():
         if epsilon == budgets.cap:
