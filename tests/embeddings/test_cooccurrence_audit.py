@@ -35,6 +35,19 @@ def test_the_noise_is_normal_with_the_stated_scale():
     assert too_little(noise(SIGMA / 1.02, 2).ravel(), SIGMA)  # 1.5 times too little is found with 60 numbers
 
 
+def test_a_release_has_the_noise_of_its_statement():
+    """Without users, 100,000 numbers are noise alone; noise that is too small by 5% is found."""
+    model = Cooccurrence(Vocabulary([f"w{n}" for n in range(999)] + ["<unk>"]), epsilon=1.0)
+    plan = model.plan()
+    total = np.zeros((len(plan.words), plan.features.dimension), dtype=np.int64)
+    values = model.released(plan, total, RandomBits(4)).release_.ravel()
+    sigma = model.statement_.parameters["sigma"]
+    assert gaussian_delta(sigma, epsilon=1.0, sensitivity=1.0) <= 1e-6
+    assert stats.kstest(values / sigma, "norm").pvalue > 1e-6
+    assert not too_little(values, sigma)
+    assert too_little(0.95 * values, sigma)
+
+
 @pytest.mark.slow
 def test_tails_exceed_those_of_short_uniforms():
     """Of 10^7 normals 28 lie beyond 4.7 standard deviations; between 4 and 70 with probability 1 - 1e-6."""

@@ -6,10 +6,12 @@ part by a fair coin.
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dptext import Document
 from dptext.audits import canary_loss
 from dptext.embeddings.skipgram import SkipGram
+from dptext.privacy.gaussian import SampledGaussian
 from dptext.privacy.randomness import NoiseKey
 from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import stored_users, users_of
@@ -54,6 +56,21 @@ def audit_canaries(epsilon, *, steps, sampling_rate, mode="private", unit="user"
 
     expected = plan.participation.guarantee().epsilon if mode == "private" else None
     return canary_loss(train, score, canaries=CANARIES, delta=DELTA, error=1e-6, seed=11), expected
+
+
+def test_a_training_has_the_noise_of_its_statement():
+    """Without words, the tables move by noise alone; noise that is too small by 5% is found."""
+    plan = SkipGram(WORDS, dimension=20, epsilon=1.0, steps=3, sampling_rate=1.0, distance=20.0).plan()
+    silent = [Document("", user="a")]
+    with users_of(silent, plan.trained, unit="user", seed=1) as users, stored_users(users) as store:
+        moved = plan.train(store, NoiseKey(5)).astype(np.float64) - plan.start()
+    values = moved.ravel() / plan.noise_of_tables
+    gaussian = SampledGaussian(
+        noise_multiplier=plan.participation.noise_multiplier, sampling_rate=1.0, steps=plan.participation.steps
+    )
+    assert gaussian.epsilon(delta=1e-6) <= 1.0
+    assert stats.chi2.cdf((values**2).sum(), values.size) > 1e-6
+    assert stats.chi2.cdf(((0.95 * values) ** 2).sum(), values.size) < 1e-6
 
 
 @pytest.mark.statistical
