@@ -1,4 +1,4 @@
-"""A bar is shown where somebody waits, late enough, once, and nowhere else."""
+"""A progress bar is shown to a person who waits: late enough, once, and nowhere else."""
 
 import contextlib
 import inspect
@@ -14,20 +14,12 @@ import dptext
 from dptext import display
 from dptext.display import progress_bar
 from dptext.errors import ParameterError
+from secrecy import MARKER, assert_error
 
 LONG = [
-    dptext.audit,
-    dptext.calibrate,
-    dptext.deniability,
-    dptext.encode_file,
-    dptext.privatize,
-    dptext.privatize_file,
-    dptext.report,
-    dptext.SkipGram.fit,
-    dptext.Synthesizer.fit,
-    dptext.TextBank,
-    dptext.TextDistribution.generate,
-    dptext.TextDistribution.sample,
+    *(dptext.audit, dptext.calibrate, dptext.deniability, dptext.encode_file, dptext.privatize, dptext.privatize_file),
+    *(dptext.SkipGram.fit, dptext.Synthesizer.fit, dptext.TextBank),
+    *(dptext.TextDistribution.generate, dptext.TextDistribution.sample),
 ]
 
 
@@ -35,124 +27,91 @@ class Terminal(io.StringIO):
     def isatty(self):
         return True
 
-    def __enter__(self):
-        self._before, sys.stderr = sys.stderr, self
-        return self
-
-    def __exit__(self, *_error):
-        sys.stderr = self._before
-
 
 @pytest.fixture
-def terminal(monkeypatch):
-    """Standard error is it within ``with``: pytest puts its own there between a fixture and a test."""
-    output = Terminal()
+def shown(monkeypatch):
+    """Return a function that runs work with standard error as a terminal and returns the output."""
     monkeypatch.setattr(display, "DELAY", 0.02)
     monkeypatch.setattr(display, "_disabled", threading.Event())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    return output
+
+    def run(act):
+        with contextlib.redirect_stderr(Terminal()) as terminal:
+            act()
+            return terminal.getvalue()
+
+    return run
 
 
-def work(how, *, steps=3, pause=0.1, **options):
-    with progress_bar(how, "texts", steps, **options) as done:
+def work(progress, *, steps=3, pause=0.1, **options):
+    with progress_bar(progress, "texts", steps, **options) as done:
         for step in range(steps):
             time.sleep(pause)
             done(step + 1)
 
 
-def test_a_bar_appears_by_itself_after_a_while_and_goes(terminal):
-    with terminal:
-        work(None)
-        text = terminal.getvalue()
-        assert "texts" in text and "%" in text
-        assert text.rstrip().endswith("\x1b[2K") or "\x1b[2K" in text[text.rindex("%") :]
-        assert not any(entry.name.startswith("Timer") for entry in threading.enumerate())
+def test_a_bar_appears_after_a_delay_and_goes(shown, monkeypatch):
+    text = shown(lambda: work(None))
+    assert "texts" in text and "%" in text
+    assert "\x1b[2K" in text[text.rindex("%") :]
+    assert not any(entry.name.startswith("Timer") for entry in threading.enumerate())
+    monkeypatch.setattr(display, "DELAY", 60.0)
+    assert shown(lambda: work(None, pause=0.0)) == ""
+    assert "texts" in shown(lambda: work(True))
 
 
-def test_a_quick_call_shows_nothing(terminal, monkeypatch):
-    with terminal:
-        monkeypatch.setattr(display, "DELAY", 60.0)
-        work(None, pause=0.0)
-        assert terminal.getvalue() == ""
-        work(True, pause=0.1)
-        assert "texts" in terminal.getvalue()
-
-
-@pytest.mark.parametrize("how", [False, print])
-def test_nothing_is_shown_where_it_is_switched_off_or_a_function_is_given(terminal, how):
-    with terminal:
-        heard = []
-        work(heard.append if how is print else how)
-        assert terminal.getvalue() == ""
-        assert heard == ([1, 2, 3] if how is print else [])
-
-
-def test_nothing_is_shown_in_a_pipe_on_a_dumb_terminal_or_in_a_worker(terminal, monkeypatch):
-    with terminal:
-        with contextlib.redirect_stderr(io.StringIO()) as pipe:
-            work(True, steps=1)
-        assert pipe.getvalue() == ""
-        monkeypatch.setenv("TERM", "dumb")
+def test_nothing_is_shown_if_switched_off_replaced_or_without_a_viewer(shown, monkeypatch):
+    counts = []
+    assert shown(lambda: work(False)) == shown(lambda: work(counts.append)) == ""
+    assert counts == [1, 2, 3]
+    with contextlib.redirect_stderr(io.StringIO()) as pipe:
         work(True, steps=1)
-        monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setattr("multiprocessing.parent_process", lambda: object())
-        work(True, steps=1)
-        assert terminal.getvalue() == ""
+    assert pipe.getvalue() == ""
+    monkeypatch.setenv("TERM", "dumb")
+    assert shown(lambda: work(True, steps=1)) == ""
+    monkeypatch.setenv("TERM", "xterm")
+    with monkeypatch.context() as patch:
+        patch.setattr("multiprocessing.parent_process", lambda: object())
+        assert shown(lambda: work(True, steps=1)) == ""
+    display.disable_progress()
+    assert shown(lambda: work(None)) == ""
+    assert_error(ParameterError, lambda: work("yes"), "progress must be None, True, False or a function, got str")
 
 
-def test_one_bar_at_a_time(terminal):
-    with terminal:
+def test_there_is_one_bar_at_a_time_even_after_an_error(shown):
+    def nested():
         with progress_bar(True, "outer"):
             work(True)
-        assert "outer" in terminal.getvalue() and "texts" not in terminal.getvalue()
-        work(True)
-        assert "texts" in terminal.getvalue()
 
+    assert "outer" in (text := shown(nested)) and "texts" not in text
 
-def test_a_program_shows_its_own(terminal):
-    with terminal:
-        display.disable_progress()
-        work(None)
-        assert terminal.getvalue() == ""
-
-
-def test_an_error_leaves_no_bar_behind(terminal):
-    with terminal:
+    def failing():
         with pytest.raises(ValueError, match="of the work"), progress_bar(True, "outer"):
             raise ValueError("of the work")
-        work(True)
-        assert "texts" in terminal.getvalue()
+
+    shown(failing)
+    assert "texts" in shown(lambda: work(True))
 
 
-def test_what_a_call_means_is_said_by_who_calls(terminal):
-    with terminal:
+def test_a_caller_may_describe_its_steps(shown):
+    def described():
         with progress_bar(True, "first", describe=lambda step: (step, 7, f"step {step}")) as done:
             time.sleep(0.1)
             done(5)
             time.sleep(0.2)
-        assert "step 5" in terminal.getvalue()
+
+    assert "step 5" in shown(described)
 
 
-def test_another_thing_is_refused():
-    with pytest.raises(ParameterError, match="progress must be None, True, False or a function, got str"):
-        work("yes")
-
-
-def test_what_may_take_long_has_the_switch():
+def test_long_functions_have_the_option_and_count_texts_without_showing_them(shown, monkeypatch):
     for function in LONG:
         assert inspect.signature(function).parameters["progress"].default is None
-
-
-def test_texts_are_counted_and_not_shown(terminal, monkeypatch):
-    with terminal:
-        secret = "qsecretq"
-        mechanism = dptext.TEM(dptext.load_vectors((["tea", "tax"], [[0.0], [1.0]])), epsilon=3.0)
-        heard = []
-        monkeypatch.setattr("dptext.release.privatize._PROGRESS_STEP", 2)
-        release = dptext.privatize(["tea", secret, "tax", "tea", None], mechanism, seed=1, progress=heard.append)
-        assert heard == [2, 4] and len(release.texts) == 5
-        assert secret not in terminal.getvalue()
+    mechanism = dptext.TEM(dptext.load_vectors((["tea", "tax"], [[0.0], [1.0]])), epsilon=3.0)
+    monkeypatch.setattr("dptext.release.privatize._PROGRESS_STEP", 2)
+    texts, counts = ["tea", MARKER, "tax", "tea", None], []
+    assert MARKER not in shown(lambda: dptext.privatize(texts, mechanism, seed=1, progress=counts.append))
+    assert counts == [2, 4]
 
 
 def test_nothing_is_imported_before_a_bar_is_shown():

@@ -1,13 +1,18 @@
-"""Work through several processes: in order, with errors as they are, and a death that is said."""
+"""Work in several processes and threads: in order, with errors as they are, on arrays that are shared."""
 
 import os
 import tempfile
+import threading
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
+import dptext
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.processes import map_in_order
+from dptext.processes import load_shared, map_in_order, save_shared
+from dptext.threads import for_each_block
+from secrecy import assert_error
 
 
 def doubled(value):
@@ -31,7 +36,7 @@ def dying(value):
 
 
 class Summing:
-    """Of an array that is in memory once."""
+    """Work on an array that is in memory once."""
 
     def __init__(self, array):
         self.array = array
@@ -40,14 +45,21 @@ class Summing:
         return os.getpid(), self.array.flags.owndata, float(self.array[value])
 
 
+def run(work, count, processes=2):
+    return list(map_in_order(work, ((str(value), value) for value in range(count)), processes=processes))
+
+
 @pytest.mark.parametrize("processes", [1, 2])
-def test_results_come_beside_what_stayed_in_the_order_of_the_pieces(processes):
-    pieces = [(str(value), value) for value in range(20)]
-    assert list(map_in_order(doubled, pieces, processes=processes)) == [(str(value), 2 * value) for value in range(20)]
-    assert list(map_in_order(doubled, [], processes=processes)) == []
+def test_results_come_in_order_and_errors_leave_nothing_behind(processes, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert run(doubled, 20, processes) == [(str(value), 2 * value) for value in range(20)]
+    assert run(doubled, 0, processes) == []
+    with pytest.raises(DataError, match="row 3"):
+        run(refused, 10, processes)
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_several_processes_work_and_few_pieces_are_ahead():
+def test_other_processes_do_the_work_on_mapped_arrays_a_few_pieces_ahead():
     taken = []
 
     def pieces():
@@ -56,53 +68,92 @@ def test_several_processes_work_and_few_pieces_are_ahead():
             yield value, value
 
     done = map_in_order(process_of, pieces(), processes=2)
-    assert next(done)[1] != os.getpid()
-    assert len(taken) < 10
+    assert next(done)[1] != os.getpid() and len(taken) < 10
     done.close()
+    results = [result for _, result in run(Summing(np.arange(10_000.0)), 20)]
+    assert [number for _, _, number in results] == list(range(20))
+    assert {(process == os.getpid(), owned) for process, owned, _ in results} == {(False, False)}
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_an_error_of_the_work_is_raised_and_nothing_stays(processes, tmp_path, monkeypatch):
+def test_work_that_cannot_be_done_elsewhere_is_an_error_in_one_line(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(DataError, match="row 3"):
-        list(map_in_order(refused, ((None, value) for value in range(10)), processes=processes))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_arrays_of_the_work_are_mapped_and_not_copied():
-    done = [
-        result for _, result in map_in_order(Summing(np.arange(10_000.0)), ((None, n) for n in range(20)), processes=2)
-    ]
-    assert [number for _, _, number in done] == list(range(20))
-    assert {(process == os.getpid(), owned) for process, owned, _ in done} == {(False, False)}
-
-
-def test_work_that_no_other_process_can_import_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(ParameterError, match="functions in it must be importable there"):
-        list(map_in_order(lambda value: value, [(None, 1)], processes=2))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_process_that_dies_is_said():
+    assert_error(ParameterError, lambda: run(lambda value: value, 1), "functions in it must be importable there")
     with pytest.raises(StorageError, match="a worker process died"):
-        list(map_in_order(dying, ((None, value) for value in range(10)), processes=2))
-
-
-def test_work_that_cannot_be_read_is_said_in_one_line(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        run(dying, 10)
+    assert list(tmp_path.iterdir()) == []
 
     def pieces():
         for path in tmp_path.glob("*/*.tables"):
             path.unlink()  # before the first process starts
         yield None, 1
 
+    capfd.readouterr()
     with pytest.raises(StorageError, match="a worker process died"):
         list(map_in_order(doubled, pieces(), processes=2))
     assert capfd.readouterr().err == ""
-
-
-def test_the_number_of_processes_is_checked():
     for processes in [0, -1, True, 1.5, "2"]:
-        with pytest.raises(ParameterError, match="processes must be"):
-            list(map_in_order(doubled, [], processes=processes))
+        assert_error(ParameterError, lambda p=processes: run(doubled, 1, p), "processes must be")
+
+
+# -- shared objects -----------------------------------------------------------------------------------------------
+
+
+def test_a_shared_object_is_written_once_and_its_arrays_are_read_only_views(small, tmp_path):
+    path = save_shared(small, tmp_path)
+    assert save_shared(small, tmp_path) == path and len(list(tmp_path.iterdir())) == 1
+    vectors = load_shared(path)
+    assert not vectors.matrix.flags.owndata and not vectors.matrix.flags.writeable
+    assert vectors.fingerprint == small.fingerprint
+    words = list(small.words[:40])
+    texts = [f"{one} {other}" for one in words for other in words]
+    dptext.TextBank(texts, encoder=dptext.MeanOfWords(small), cache=False).save(tmp_path / "bank")
+    bank = dptext.TextBank.load(tmp_path / "bank")
+    path = save_shared(dptext.BankRewriter(bank, epsilon=4.0), tmp_path)
+    repeated = load_shared(path).bank
+    assert path.stat().st_size < bank.vectors.nbytes + 8 * len(bank) + sum(map(len, texts)) + 60_000
+    for array in (repeated.vectors, repeated.texts._content):
+        assert not array.flags.owndata and not array.flags.writeable
+    assert repeated.fingerprint == bank.fingerprint and repeated.texts[7] == texts[7]
+
+
+def test_an_object_that_cannot_be_sent_and_a_cut_file_are_refused(small, tmp_path):
+    def inner(x, y):
+        return np.abs(x[:, None] - y[None]).sum(axis=2)
+
+    mechanism = dptext.TEM(small, epsilon=1.0, metric=inner)
+    assert_error(ParameterError, lambda: save_shared(mechanism, tmp_path), "importable there")
+    path = save_shared(small, tmp_path)
+    for content, message in ((path.read_bytes()[:-1], "cut"), (b"", "cannot read")):
+        path.write_bytes(content)
+        assert_error(StorageError, lambda: load_shared(path), message)
+
+
+# -- threads ------------------------------------------------------------------------------------------------------
+
+
+def blas_threads():
+    return [entry["num_threads"] for entry in threadpool_info() if entry["user_api"] == "blas"]
+
+
+def test_every_block_is_done_once_errors_are_raised_and_the_threads_of_blas_are_restored():
+    seen, before = [], blas_threads()
+    for_each_block(seen.append, range(100))
+    assert sorted(seen) == list(range(100))
+    with pytest.raises(ZeroDivisionError):
+        for_each_block(lambda number: 1 / number, [1, 0])
+    first_is_in, second_is_in = threading.Event(), threading.Event()
+
+    def first(_):
+        first_is_in.set()
+        second_is_in.wait(600)
+
+    def second(_):
+        first_is_in.wait(600)
+        second_is_in.set()
+
+    threads = [threading.Thread(target=for_each_block, args=(work, [0])) for work in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert blas_threads() == before
