@@ -17,9 +17,8 @@ from dptext.errors import ParameterError
 from secrecy import MARKER, assert_error
 
 LONG = [
-    *(dptext.audit, dptext.calibrate, dptext.deniability, dptext.encode_file, dptext.privatize, dptext.privatize_file),
-    *(dptext.SkipGram.fit, dptext.Synthesizer.fit, dptext.TextBank),
-    *(dptext.TextDistribution.generate, dptext.TextDistribution.sample),
+    *(dptext.audit, dptext.encode_file, dptext.privatize, dptext.privatize_file, dptext.SkipGram.fit),
+    *(dptext.Synthesizer.fit, dptext.TextBank, dptext.TextDistribution.generate, dptext.TextDistribution.sample),
 ]
 
 

@@ -43,50 +43,27 @@ def raw(header, data=b""):
     return len(text).to_bytes(8, "little") + text + data
 
 
-def test_what_is_written_is_read_and_cannot_be_changed(read):
+def test_arrays_are_read_as_they_were_written_and_are_read_only(read):
     result, metadata = read(tensor_bytes(ARRAYS, {"format": "np"}))
-    assert metadata == {"format": "np"}
-    assert result.keys() == ARRAYS.keys()
+    assert metadata == {"format": "np"} and result.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
-        assert result[name].dtype == array.dtype
-        assert result[name].shape == array.shape
+        assert (result[name].dtype, result[name].shape) == (array.dtype, array.shape)
         np.testing.assert_array_equal(result[name], array)
     with pytest.raises(ValueError, match="read-only"):
         result["mean"][0] = 1.0
     assert read(tensor_bytes({})) == ({}, {})
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.arange(12.0).reshape(3, 4).T,
-        np.arange(10)[::-2],
-        np.broadcast_to(np.float32(2.0), (3, 2)),
-        np.arange(6, dtype=">i4").reshape(2, 3).T,
-    ],
-    ids=["transposed", "backwards", "broadcast", "big-endian"],
-)
-def test_an_array_is_written_as_what_it_holds_however_it_lies(read, array):
-    result, _ = read(tensor_bytes({"a": array}))
-    np.testing.assert_array_equal(result["a"], array)
-
-
-def test_what_is_no_number_of_64_bits_is_refused():
+    transposed, backwards = np.arange(12.0).reshape(3, 4).T, np.arange(10)[::-2]
+    broadcast, big_endian = np.broadcast_to(np.float32(2.0), (3, 2)), np.arange(6, dtype=">i4").reshape(2, 3).T
+    for array in (transposed, backwards, broadcast, big_endian):
+        np.testing.assert_array_equal(read(tensor_bytes({"a": array}))[0]["a"], array)
+    message = "'bad' cannot be stored: expected integers or floating-point numbers"
     for array in [np.array(["text"]), np.array([1j]), np.array([None]), np.array([True])]:
-        with pytest.raises(ParameterError, match="'bad' cannot be stored: expected integers or floating-point numbers"):
-            tensor_bytes({"bad": array})
+        assert_error(ParameterError, lambda array=array: tensor_bytes({"bad": array}), message)
 
 
-def test_every_cut_is_refused(read):
+def test_a_cut_or_foreign_file_is_refused(read, tmp_path):
     whole = tensor_bytes(ARRAYS)
-    for content in (*(whole[:end] for end in range(len(whole))), whole + b"\0"):
-        with pytest.raises(DataError, match="f is broken"):
-            read(content)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
+    foreign = (
         b"\xff" * 20,
         (2**40).to_bytes(8, "little") + b"{}",
         raw(b"{" * 100_000),
@@ -96,20 +73,16 @@ def test_every_cut_is_refused(read):
         # safetensors takes these, numpy does not, or they are no numbers
         raw({"a": {**ENTRY, "dtype": "BF16", "shape": [1]}}, b"ab"),
         raw({"a": {**ENTRY, "dtype": "BOOL"}}, b"\x01\x02"),
-    ],
-)
-def test_what_is_no_file_of_arrays_of_numbers_is_refused(read, content):
-    with pytest.raises(DataError, match=r"^f is broken: expected a whole file of arrays of numbers .*; get it again$"):
-        read(content)
-
-
-def test_a_file_that_is_not_there_or_none_is_said(tmp_path):
-    with pytest.raises(StorageError, match="cannot read"):
-        read_tensors(tmp_path / "missing", source="f")
-    if sys.platform != "win32":
-        os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(StorageError, match="got a pipe"):
-            read_tensors(tmp_path / "pipe", source="f")
+    )
+    for content in (*(whole[:end] for end in range(len(whole))), whole + b"\0", *foreign):
+        with pytest.raises(
+            DataError, match=r"^f is broken: expected a whole file of arrays of numbers .*; get it again$"
+        ):
+            read(content)
+    for name, message in (("missing", "cannot read"), ("pipe", "got a pipe")):
+        if name == "pipe":
+            os.mkfifo(tmp_path / name)
+        assert_error(StorageError, lambda name=name: read_tensors(tmp_path / name, source="f"), message)
 
 
 # -- folders --------------------------------------------------------------------------------------------------
@@ -131,7 +104,7 @@ def save(place, **files):
     return place
 
 
-def test_what_is_saved_is_read(tmp_path):
+def test_a_saved_folder_is_read_and_replaced_only_if_it_holds_nothing_else(tmp_path):
     place = save(tmp_path / "f", **{"c.txt": b"more"})
     config, contents = FOLDER.read(place, "f")
     assert (config["format"], config["version"], config["size"]) == ("test", 2, 5)
