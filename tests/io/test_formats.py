@@ -35,7 +35,7 @@ CUT = "repair it, or copy the file again if it was cut"
 @pytest.mark.parametrize("suffix", WRITTEN)
 @given(data=st.data())
 @settings(max_examples=25)
-def test_texts_come_back_as_they_were_written_and_however_they_were_cut(suffix, data):
+def test_texts_are_read_as_they_were_written_in_any_number_of_batches(suffix, data):
     rows = data.draw(st.lists(texts.filter(lambda text: fits(suffix, text)), min_size=1, max_size=8))
     cut = data.draw(st.integers(0, len(rows)))
     with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +45,7 @@ def test_texts_come_back_as_they_were_written_and_however_they_were_cut(suffix, 
 
 
 @pytest.mark.parametrize("suffix", WITH_COLUMNS)
-def test_kept_columns_and_missing_texts_come_back(tmp_path, suffix):
+def test_kept_columns_and_missing_texts_are_read_back(tmp_path, suffix):
     columns = {"n": [1, 2, 3], "who": ["Å", 'a "b", c', ""]}
     path = put(tmp_path / f"a{suffix}", ["one", None, "three\r"], columns, cuts=(1,))
     documents = list(read_documents(path, user="who", label="n", keep=("n",)))
@@ -173,100 +173,39 @@ def test_utf_16_is_read_by_its_mark_and_other_encodings_by_their_name(tmp_path, 
 # -- bad input ------------------------------------------------------------------------------------------------
 
 BAD = {  # name of the file: content, the error, and with on_error="skip" the texts left and the rejected rows
-    "not UTF-8": (
-        "a.txt",
-        f"a\n{MARKER}".encode() + b"\xff\nb\n",
-        "row 2: expected UTF-8, the row holds other bytes",
-        ["a", "b"],
-        [2],
-    ),
-    "not JSON": (
-        "a.jsonl",
-        f'{{"text": "a"}}\n{{"text": {MARKER}}}\n',
-        f"row 2: expected a JSON object, the line is not valid JSON; {CUT}",
-        ["a"],
-        [2],
-    ),
+    "not UTF-8": ("a.txt", f"a\n{MARKER}".encode() + b"\xff\nb\n", "row 2: expected UTF-8", ["a", "b"], [2]),
+    "not JSON": ("a.jsonl", f'{{"text": "a"}}\n{{"text": {MARKER}}}\n', f"is not valid JSON; {CUT}", ["a"], [2]),
     "empty line": ("a.jsonl", '{"text": "a"}\n\n', "row 2: expected a JSON object, the line is empty", ["a"], [2]),
-    "another value": (
-        "a.jsonl",
-        '{"text": "a"}\n"x"\n',
-        "row 2: expected a JSON object, got another JSON value",
-        ["a"],
-        [2],
-    ),
+    "another value": ("a.jsonl", '{"text": "a"}\n"x"\n', "row 2: expected a JSON object, got another", ["a"], [2]),
     "a list": ("a.jsonl", '[{"text": "a"}]\n', "a.jsonl: expected one JSON object per line, got a list", None, []),
-    "too deep": (
-        "a.jsonl",
-        '{"text": "a"}\n' + "[" * 100_000 + "\n",
-        "row 2: expected a JSON object, the line is nested too deep",
-        ["a"],
-        [2],
-    ),
-    "long number": (
-        "a.jsonl",
-        '{"text": "a"}\n{"n": ' + "1" * 5000 + "}\n",
-        "row 2: expected a JSON object, the line holds a number",
-        ["a"],
-        [2],
-    ),
-    "no column": (
-        "a.jsonl",
-        f'{{"text": "a"}}\n{{"review": "{MARKER}"}}\n',
-        "row 2: expected a column 'text', the row has none among its 1: 'review'",
-        ["a"],
-        [2],
-    ),
-    "no string": (
-        "a.jsonl",
-        '{"text": "a"}\n{"text": 5}\n',
-        "row 2: expected a string in 'text', the value is of type int",
-        ["a"],
-        [2],
-    ),
-    "half a pair": (
-        "a.jsonl",
-        '{"text": "a"}\n{"text": "\\ud800"}\n',
-        "row 2: the row holds half a surrogate pair",
-        ["a"],
-        [2],
-    ),
-    "too many fields": (
-        "a.csv",
-        f"text\na\nb,{MARKER}\n",
-        "row 2: expected 1 columns as in the header, got 2 (line 3)",
-        ["a"],
-        [2],
-    ),
-    "too few fields": (
-        "a.tsv",
-        f"text\tn\na\t1\n{MARKER}\n",
-        "row 2: expected 2 columns as in the header, got 1",
-        ["a"],
-        [2],
-    ),
+    "too deep": ("a.jsonl", '{"text": "a"}\n' + "[" * 100_000 + "\n", "the line is nested too deep", ["a"], [2]),
+    "long number": ("a.jsonl", '{"text": "a"}\n{"n": ' + "1" * 5000 + "}\n", "the line holds a number", ["a"], [2]),
+    "no column": ("a.jsonl", f'{{"text": "a"}}\n{{"review": "{MARKER}"}}\n', "none among its 1: 'review'", ["a"], [2]),
+    "no string": ("a.jsonl", '{"text": "a"}\n{"text": 5}\n', "row 2: expected a string in 'text'", ["a"], [2]),
+    "half a pair": ("a.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', "row 2: the row holds half a", ["a"], [2]),
+    "too many fields": ("a.csv", f"text\na\nb,{MARKER}\n", "row 2: expected 1 columns as in", ["a"], [2]),
+    "too few fields": ("a.tsv", f"text\tn\na\t1\n{MARKER}\n", "row 2: expected 2 columns as in", ["a"], [2]),
     "open quote": ("a.csv", f'text\na\n"{MARKER}\n', "row 2 (line 3): the row ends inside quotes", None, []),
     "stray quote": ("a.csv", f'text\na\n"x"{MARKER}\n', "row 2 (line 3): the row is not valid CSV", None, []),
     "header twice": ("a.csv", "text,text\na,b\n", "a.csv: two columns of the header have the same name", None, []),
-    "no header": (
-        "a.csv",
-        f"5,{MARKER} and so on\n6,b\n",
-        "expected a column 'text', the header has none among its 2 (not shown",
-        None,
-        [],
-    ),
+    "no header": ("a.csv", f"5,{MARKER} and so on\n6,b\n", "the header has none among its 2 (not shown", None, []),
     "broken header": ("a.csv", b"text,\xff\n", "a.csv, the header: expected UTF-8", None, []),
     "nothing": ("a.jsonl", "", "a.jsonl holds no documents: expected at least one row", None, []),
-    "gzip, cut": ("a.txt.gz", None, "the compressed data is broken or ends early", None, []),
-    "zstd, cut": ("a.txt.zst", None, "the compressed data is broken or ends early", None, []),
-    "xz, cut": ("a.txt.xz", None, "the compressed data is broken or ends early", None, []),
-    "no gzip": ("a.txt.gz", b"plain", "the compressed data is broken or ends early", None, []),
-    "no zstd": ("a.txt.zst", b"plain", "the compressed data is broken or ends early", None, []),
+    **{
+        f"{kind}, {content or 'cut'}": (
+            f"a.txt{kind}",
+            content,
+            "the compressed data is broken or ends early",
+            None,
+            [],
+        )
+        for kind, content in ((".gz", None), (".zst", None), (".xz", None), (".gz", b"plain"), (".zst", b"plain"))
+    },
 }
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_named_by_its_row_and_skipped_where_the_next_row_is_certain(tmp_path, case):
+def test_bad_rows_are_named_and_skipped_where_the_next_row_is_certain(tmp_path, case):
     name, content, message, left, rejected = BAD[case]
     path = tmp_path / name
     if content is None:
@@ -294,7 +233,7 @@ def test_a_row_without_end_is_an_error(tmp_path, monkeypatch):
         assert_error(DataError, lambda path=path: rows_and_rejects(path), "1,000 bytes")
 
 
-def test_what_a_format_cannot_hold_is_named(tmp_path):
+def test_values_that_a_format_cannot_hold_are_named(tmp_path):
     def refused(name, *parts, texts=("a", "b"), **columns):
         writer = DocumentWriter(pathlib.Path(name), keep=tuple(columns))
         assert_error(DataError, lambda: writer.encode(texts, columns, row=5, first=False), *parts)
@@ -318,7 +257,7 @@ def test_what_a_format_cannot_hold_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst", ".xz"])
-def test_a_stream_is_read_bit_by_bit_and_says_how_far(tmp_path, suffix):
+def test_a_stream_is_read_piece_by_piece_with_its_position(tmp_path, suffix):
     path = raw(tmp_path / f"a.txt{suffix}", b"the same words again and again\n" * 1_000_000)
     opened = OpenedFile(path, suffix)
     assert (opened.name, opened.size, opened.position) == (path.name, path.stat().st_size, 0)

@@ -111,7 +111,7 @@ def test_kept_columns_of_parquet_are_written_to_lines_or_refused(tmp_path, suffi
         assert texts_of(out, keep=(name,)) == ["A", "B", "C", "D"]
 
 
-def test_what_is_no_string_is_no_text_and_damage_is_named(tmp_path):
+def test_only_strings_are_texts_and_damage_is_named(tmp_path):
     path = tmp_path / "a.parquet"
 
     def refused(columns, *parts, **options):
@@ -232,7 +232,7 @@ def test_the_entries_of_a_dictionary_stand_in_the_order_of_their_use_unless_they
     assert by_block.to_pylist() == output.to_pylist()
 
 
-def test_what_is_not_known_is_refused_by_the_name_of_its_type():
+def test_unknown_types_are_refused_by_name():
     nested = pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([[MARKER]]))
     for array, kind in (
         (pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([MARKER])], [MARKER]), "sparse_union"),
