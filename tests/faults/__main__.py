@@ -22,7 +22,7 @@ from typing import IO, Any
 
 import typer.main
 
-from faults.injection import Injection, compiled
+from faults.injection import Injection, compiled, compiler
 from faults.running import adopt_orphans
 from faults.scenario import Point, Scenario, Trial, imports_of
 
@@ -37,30 +37,17 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="about N points of each scenario")
     parser.add_argument("--start", type=int, default=0, metavar="N", help="of a sample: so many points later")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at the same time")
-    parser.add_argument("--twin", default="", metavar="NAME", help="break the runs in a known way, to be found")
-    parser.add_argument("--twins", action="store_true", help="break them in each known way, and say which was found")
-    parser.add_argument("--list", action="store_true", help="print the operations of an undisturbed run")
+    parser.add_argument("--broken", action="store_true", help="break the runs in each known way, to be found")
     arguments = parser.parse_args()
     if _FOLDER not in os.environ:
         return _again_with_library()
     folder = Path(os.environ[_FOLDER])
     from faults.scenarios import SCENARIOS, write_vectors
-    from faults.twins import TWINS
 
     write_vectors(folder / "vectors.txt")
-    if arguments.twins:
-        return _all_twins(folder, arguments)
+    if arguments.broken:
+        return _run_broken(folder, arguments)
     scenarios = [scenario for scenario in SCENARIOS if arguments.only in scenario.name]
-    if arguments.twin:
-        twin = TWINS[arguments.twin]
-        scenarios, arguments.at = [scenario for scenario in SCENARIOS if scenario.name == twin.scenario], twin.at
-        twin.apply()
-    if arguments.list:
-        adopt_orphans()
-        trial = Trial(scenarios[0], _place(folder, 0), Injection())
-        for operation in trial.operations:
-            print(operation.number, operation.kind, operation.what)
-        return 0
     start = time.perf_counter()
     wrong = count = 0
     scenes: dict[str, list[float]] = {}
@@ -79,22 +66,24 @@ def main() -> int:
     return 1 if wrong or not count else 0
 
 
-def _all_twins(folder: Path, arguments: argparse.Namespace) -> int:
+def _run_broken(folder: Path, arguments: argparse.Namespace) -> int:
     """Return 0 if faults are found in each known-broken run; run them one after the other in separate processes."""
+    from faults.broken import BROKEN
     from faults.scenarios import SCENARIOS
-    from faults.twins import TWINS
 
-    _warm(folder, [scenario for scenario in SCENARIOS if scenario.name in {twin.scenario for twin in TWINS.values()}])
+    _warm(
+        folder, [scenario for scenario in SCENARIOS if scenario.name in {broken.scenario for broken in BROKEN.values()}]
+    )
     missed = 0
-    for name, twin in TWINS.items():
-        scenarios = [scenario for scenario in SCENARIOS if scenario.name == twin.scenario]
+    for name, broken in BROKEN.items():
+        scenarios = [scenario for scenario in SCENARIOS if scenario.name == broken.scenario]
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
             code = 2
             with suppress(BaseException):
-                twin.apply()
-                arguments.at = twin.at
+                broken.apply()
+                arguments.at = broken.at
                 result = list(_in_processes(folder, scenarios, arguments, warm=False))
                 wrong = sum(bool(entry["problems"]) for entry in result)
                 print(f"{name}: {len(result)} points, {wrong} of them wrong", flush=True)
@@ -109,11 +98,11 @@ def _again_with_library() -> int:
     memory = Path("/dev/shm")
     around = str(memory) if memory.is_dir() and os.access(memory, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="dptext-faults-", dir=around) as folder:
-        library = compiled(Path(folder))
-        if library is None:
-            print("no C compiler for Linux: only what Python itself announces is tried")
+        if compiler() is None:
+            print("there is no C compiler for Linux, which this tool needs")
+            return 0
         few = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-        environment = os.environ | few | {_FOLDER: folder} | ({} if library is None else {"LD_PRELOAD": str(library)})
+        environment = os.environ | few | {_FOLDER: folder, "LD_PRELOAD": str(compiled(Path(folder)))}
         return os.spawnve(os.P_WAIT, sys.executable, [sys.executable, "-m", "faults", *sys.argv[1:]], environment)
 
 

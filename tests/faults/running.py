@@ -1,5 +1,4 @@
-"""One run of the command line in a forked process: all is imported before, so that a run takes some hundredths of a
-second."""
+"""One run of the command line in a forked process, which has all imports from its parent and is quick."""
 
 from __future__ import annotations
 
@@ -22,8 +21,6 @@ from pathlib import Path
 
 from faults.injection import How, Injection, Operation
 
-__all__ = ["Outcome", "adopt_orphans", "run"]
-
 _SMALL = {"BATCH_ROWS": 4, "_CHUNK_BYTES": 1 << 12, "_WORTH_KEEPING": 0}
 """Small blocks, so that short inputs have several; little read-ahead; small pools are kept too."""
 _PATIENCE = 60.0
@@ -32,14 +29,7 @@ _SUBREAPER = 36  # prctl: workers whose parent was killed become ours, so that w
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run.
-
-    Attributes:
-        code: its exit code; minus the number of the signal that killed it; None where it had to be ended.
-        out, err: what it wrote.
-        happened: whether it came to the operation that was to fail.
-        operations: what it did.
-    """
+    """The exit code (minus the signal of a kill; None if the run had to be ended), the output and the operations."""
 
     code: int | None
     out: str
@@ -64,17 +54,7 @@ def run(
     at: int = 0,
     modules: Path | None = None,
 ) -> Outcome:
-    """The command line, once.
-
-    Args:
-        injection: counts, and does what is to be done.
-        root: holds ``work``, where the command runs, and ``tmp``, for temporary files.
-        arguments: of ``dptext``.
-        secret: decides all that the run draws at random; another one, other noise.
-        how: what happens.
-        at: to which operation.
-        modules: a file for the names of all that is imported at the end.
-    """
+    """Run ``dptext`` in ``root/work`` with temporary files in ``root/tmp``; the secret decides all random bits."""
     outputs = [root.parent / name for name in ("stdout", "stderr")]
     sys.stdout.flush()
     sys.stderr.flush()

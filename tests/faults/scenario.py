@@ -1,4 +1,4 @@
-"""What a run must leave behind after everything that can happen to it, and what the next run must make of it."""
+"""A command with a fault, the next run after it, and the checks of their files, ledgers and messages."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from dptext.release.release import statement_path
 from faults.injection import How, Injection, Operation
 from faults.running import Outcome, run
 
-__all__ = ["MARKER", "Point", "Scenario", "Trial", "imports_of"]
-
 MARKER = "qsecretq"
 """Stands in every text; no message may hold it."""
 
@@ -32,22 +30,15 @@ _EXIT_CODES = {How.FAIL: (0, 4), How.FULL: (0, 4), How.INTERRUPT: (0, 130), How.
 
 @dataclass(frozen=True)
 class Scenario:
-    """A command, and where it begins.
+    """A command in a folder that `prepare` filled.
 
     Attributes:
-        name: for people.
-        arguments: of ``dptext``, in a folder that `prepare` filled.
-        out: the file or folder that comes of it.
-        prepare: writes the input into the working folder.
         before: commands that run undisturbed before it.
-        ledger: the ledger that it charges, if there is one.
-        resumes: whether ``--resume`` is a way on.
-        repeats: whether a resumed run gives the very bytes of an undisturbed one.
-        stopped: kill the command itself in the middle first: what is tried is then the run that goes on.
-        apart: the files of a folder appear one by one, not all of them together.
-        first: the folder that is released before the output, which is then made from it for nothing, as often as one
-            likes: the ledger counts the folder, and an output is whole when it is what its own statement says, of the
-            release that stands in the folder.
+        resumes: True if ``--resume`` continues it.
+        stopped: kill the command in the middle first: the run that continues is the one that is tried.
+        apart: the files of an output folder appear one by one, not all of them together.
+        first: the folder that is released before the output, which is derived from it without further budget: the
+            ledger counts the folder, and an output is whole if its statement belongs to it and to this folder.
     """
 
     name: str
@@ -57,7 +48,6 @@ class Scenario:
     before: tuple[tuple[str, ...], ...] = ()
     ledger: str | None = None
     resumes: bool = True
-    repeats: bool = True
     stopped: bool = False
     apart: bool = False
     first: str | None = None
@@ -102,11 +92,7 @@ def _begun(scenario: Scenario, folder: Path) -> Path:
 
 
 class Trial:
-    """A scenario in a folder of its own: begun anew for every point.
-
-    Raises:
-        AssertionError: an undisturbed run does not do what it should.
-    """
+    """A scenario in a folder of its own, which begins anew for every point."""
 
     def __init__(self, scenario: Scenario, folder: Path, injection: Injection) -> None:
         self.scenario = scenario
@@ -214,7 +200,7 @@ class Trial:
             wrong = sorted(name for name in names if published.get(name) != whole.content[name])
             if self.scenario.first is not None:
                 pass  # see `_of_the_first`
-            elif self.scenario.repeats and wrong:
+            elif wrong:
                 yield f"half published: {wrong} differs from the expected file"
             elif whole.statements and not self._end().statements:  # a bank has none
                 yield "published without its statement"
@@ -290,7 +276,7 @@ class Trial:
         allowed = {name: [entry.content[name] for entry in self._ends.values()] for name in first.content}
         if "rows are done and kept" in outcome.err and not self.scenario.apart:
             allowed = {name: [digest] for name, digest in first.content.items()}
-        if self.scenario.repeats and self.scenario.first is None:
+        if self.scenario.first is None:
             for name, digests in allowed.items():
                 if end.content.get(name) not in digests:
                     yield f"{name} is not what an undisturbed run makes of it"

@@ -13,8 +13,6 @@ import pyarrow.parquet as pq
 from dptext.ledger.ledger import Ledger
 from faults.scenario import MARKER, Scenario
 
-__all__ = ["SCENARIOS", "write_vectors"]
-
 _WORDS = ["the", "man", "of", "city", "war", "music", "water", "year", "said", "that", "he", "was"]
 _ROWS = 10
 _LEDGER = "budget.ledger"
@@ -41,11 +39,6 @@ def _bad_jsonl(work: Path) -> None:
     lines = [json.dumps(row) + "\n" for row in _rows()]
     lines[3:3] = ["{\n", "[]\n"]
     (work / "in.jsonl").write_text("".join(lines) + "{\n")
-
-
-def _csv(work: Path) -> None:
-    lines = [f"{row['text']},{row['id']},{row['author']}\n" for row in _rows()]
-    (work / "in.csv").write_text("text,id,author\n" + "".join(lines))
 
 
 def _parquet(work: Path) -> None:
@@ -103,10 +96,6 @@ def _synthesize(*more: str) -> tuple[str, ...]:
 
 
 _BANK = ("bank", "pool.txt", "-o", "bank", "--encoder", _VECTORS, "--quiet")
-_THROUGH_A_BANK = (
-    *("privatize", "in.jsonl", "-o", "out.jsonl", "--mechanism", "bank", "--bank", "bank", "--epsilon", "4"),
-    *("--max-sentences", "2", "--keep", "id!", "--quiet"),
-)
 _DESCRIPTION = "made.parquet.distribution"
 
 SCENARIOS = [
@@ -142,12 +131,6 @@ SCENARIOS = [
         ledger=_LEDGER,
     ),
     Scenario(
-        "privatize csv, two processes",
-        _privatize("in.csv", "out.csv", "--processes", "2"),
-        "out.csv",
-        _csv,
-    ),
-    Scenario(
         "privatize parquet, two processes, ledger",
         _privatize("in.parquet", "out.parquet", "--processes", "2", *_CHARGED),
         "out.parquet",
@@ -155,29 +138,16 @@ SCENARIOS = [
         ledger=_LEDGER,
     ),
     Scenario("privatize a folder", _privatize("texts", "private"), "private", _folder, apart=True),
-    Scenario("bank", _BANK, "bank", _with_pool, resumes=False),
     Scenario("bank in place of another", (*_BANK, "--force"), "bank", _with_pool, before=(_BANK,), resumes=False),
     Scenario(
-        "privatize through a bank, ledger",
-        (*_THROUGH_A_BANK, *_CHARGED),
-        "out.jsonl",
-        _with_ledger(_with_pool),
-        before=(_BANK,),
-        ledger=_LEDGER,
-    ),
-    Scenario("encode", _encode("in.jsonl", "out.parquet"), "out.parquet", _jsonl),
-    Scenario(
-        "encode, ledger",
-        _encode("in.parquet", "out.parquet", *_CHARGED),
+        "encode, ledger, device saved",
+        _encode("in.parquet", "out.parquet", "--save", "device", *_CHARGED),
         "out.parquet",
         _with_ledger(_parquet),
         ledger=_LEDGER,
     ),
-    Scenario("encode, device saved", _encode("in.jsonl", "out.parquet", "--save", "device"), "out.parquet", _jsonl),
-    Scenario("embed", _embed(), "shared", _jsonl, resumes=False),
     Scenario("embed, ledger", _embed(*_CHARGED), "shared", _with_ledger(_jsonl), ledger=_LEDGER, resumes=False),
     Scenario("embed in place of another", _embed("--force"), "shared", _jsonl, before=(_embed(),), resumes=False),
-    Scenario("embed skip-gram", _embed(*_SKIP_GRAM), "shared", _jsonl, resumes=False),
     Scenario(
         "embed skip-gram, ledger",
         _embed(*_SKIP_GRAM, *_CHARGED),
@@ -211,16 +181,6 @@ SCENARIOS = [
         _with_ledger(_with_pool),
         before=(_synthesize(*_CHARGED),),
         ledger=_LEDGER,
-        first=_DESCRIPTION,
-    ),
-    Scenario(
-        "synthesize again from a description",
-        ("synthesize", "--distribution", _DESCRIPTION, "--public", "pool.txt", "-n", "6", "-o", "more.csv", "--quiet"),
-        "more.csv",
-        _with_ledger(_with_pool),
-        before=(_synthesize(*_CHARGED),),
-        ledger=_LEDGER,
-        resumes=False,
         first=_DESCRIPTION,
     ),
 ]

@@ -1,4 +1,4 @@
-"""Known-broken runs that the tool must detect, as `python -m faults --twin NAME` applies them."""
+"""Known-broken runs that the tool must detect (`python -m faults --broken`)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from typing import Any
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.run import Charges
 from dptext.synthesis import release as corpus
-
-__all__ = ["TWINS", "Twin"]
 
 
 def _publish_by_copying() -> None:
@@ -62,31 +60,25 @@ def _forget_what_is_pending() -> None:
 
 
 @dataclass(frozen=True)
-class Twin:
-    """A broken run.
-
-    Attributes:
-        scenario: shows it.
-        at: what has to happen, as ``--at`` takes it.
-        apply: breaks all runs from here on.
-    """
+class Broken:
+    """The scenario that shows a defect, the point as ``--at`` takes it, and the function that breaks all later runs."""
 
     scenario: str
     at: str
     apply: Callable[[], None]
 
 
-TWINS = {
-    "published by copying": Twin("privatize jsonl", "KILL:write /work/out.jsonl", _publish_by_copying),
-    "open to all": Twin("privatize jsonl", "KILL:write /work/.out.jsonl.rows", _open_to_all),
-    "another key": Twin("privatize jsonl", "FAIL:fsync /work/.out.jsonl.rows", _forget_the_key),
-    "reservation forgotten": Twin(
+BROKEN = {
+    "published by copying": Broken("privatize jsonl", "KILL:write /work/out.jsonl", _publish_by_copying),
+    "open to all": Broken("privatize jsonl", "KILL:write /work/.out.jsonl.rows", _open_to_all),
+    "another key": Broken("privatize jsonl", "FAIL:fsync /work/.out.jsonl.rows", _forget_the_key),
+    "reservation forgotten": Broken(
         "privatize jsonl, ledger", "FAIL:write /work/.out.jsonl.rows", _forget_what_was_reserved
     ),
-    "texts before their statement": Twin(
+    "texts before their statement": Broken(
         "synthesize", "KILL:open /work/.made.parquet.privacy.json.", _texts_before_their_statement
     ),
-    "pending forgotten": Twin(
+    "pending forgotten": Broken(
         "synthesize, ledger", "KILL:chmod /work/made.parquet.distribution", _forget_what_is_pending
     ),
 }
