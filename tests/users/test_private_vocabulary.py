@@ -153,14 +153,13 @@ def test_the_words_of_a_user_are_chosen_uniformly(spy):
     assert not is_uniform(np.array([1200, 1200, 900, 900, 900, 900]))
 
 
-def test_the_number_of_processes_and_the_order_of_the_input_change_nothing(spy):
+def test_the_order_of_the_input_changes_nothing(spy):
     generator = np.random.default_rng(2)
     documents = [
         Document(" ".join(f"w{letters(number)}" for number in generator.integers(0, 500, 40)), user=str(place % 70))
         for place in range(700)
     ]
     one = spy(documents, words_per_user=10_000)
-    assert one == spy(documents, words_per_user=10_000, processes=2)
     assert one == spy(documents[::-1], words_per_user=10_000)
     assert len(one) == 500
 
@@ -201,7 +200,7 @@ def test_the_statement_depends_on_public_numbers_alone_and_composes():
 
 def test_wrong_budgets_and_arguments_are_refused_and_a_large_delta_is_warned_of():
     budget = {"epsilon": 1.0, "delta": 1e-6}
-    words = ({"epsilon": 0.0}, {"delta": 0.0}, {"words_per_user": 0}, {"processes": 0}, {"seed": 7})
+    words = ({"epsilon": 0.0}, {"delta": 0.0}, {"words_per_user": 0}, {"seed": 7})
     labels = ({"epsilon": 0.0}, {"delta": 0.0}, {"labels_per_user": 0}, {"unit": "word"}, {"column": ""})
     for learn, cases in ((private_vocabulary, words), (private_labels, labels)):
         for wrong in cases:

@@ -137,7 +137,6 @@ def embed(
                 delta=new_words.delta,
                 words_per_user=_WORDS_PER_USER,
                 known=public.vocabulary,
-                processes=settings.processes,
             )
         model = build(
             vocabulary=vocabulary, public_users=settings.public_users, processes=settings.processes, seed=run.seed

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -79,23 +79,13 @@ class UserWords:
             yield rows[offsets[start] : offsets[stop]], lengths[start:stop]
 
 
-class Indexer(Protocol):
-    """Turns texts, or values of columns, into rows. The first step runs in several processes, so it is pickled."""
-
-    def __call__(self, content: Any, /) -> Any: ...
-
-    def settle(self, result: Any, /) -> tuple[Rows, Lengths]:
-        """Return (words,) int32 rows and (texts,) the number of words of each text; called in input order."""
-
-
 @contextmanager
 def users_of(
     documents: DocumentReader | Iterable[Document],
-    words: Vocabulary | Indexer,
+    words: Vocabulary,
     *,
     unit: UserUnit = "user",
     level: str | None = None,
-    columns: Columns | None = None,
     most_words: int | None = None,
     processes: int = 1,
     seed: int | None = None,
@@ -105,24 +95,19 @@ def users_of(
     check_choice("unit", unit, get_args(UserUnit))
     if most_words is not None:
         most_words = check_int("most_words", most_words, minimum=1)
-    check_int("processes", processes, minimum=1)
-    indexer: Indexer = WordIndexer(words) if isinstance(words, Vocabulary) else words
-    if not callable(indexer):
+    if not isinstance(words, Vocabulary):
         raise ParameterError(f"words must be a Vocabulary, got {type(words).__name__}")
     digests, codes = _UserDigests(seed), _LevelCodes()
     limit = None if most_words is None else _WORD_BYTES * most_words
+    level_columns = Columns(() if level is None else (level,), is_level=True)
     with closing(UserPartition(folder, limit=limit, by_bytes=True)) as partition:
-        read_columns = Columns(() if level is None else (level,), is_level=True) if columns is None else columns
         parts = (
-            ((digests.of(part), codes.of(part.values if columns is None else (), len(part.texts))), content)
-            for part in _parts_of(documents, unit, read_columns)
-            for content in [part.texts if columns is None else part.values]
+            ((digests.of(part), codes.of(part.values, len(part.texts))), part.texts)
+            for part in _parts_of(documents, unit, level_columns)
         )
-        with closing(map_in_order(indexer, parts, processes=processes)) as results:
-            for (users, levels), result in results:
-                rows, lengths = indexer.settle(result)
-                content = rows.astype(np.int32, copy=False).tobytes()
-                partition.add(Slab(users, levels, _WORD_BYTES * lengths, content))
+        with closing(map_in_order(WordIndexer(words), parts, processes=processes)) as results:
+            for (users, levels), (rows, lengths) in results:
+                partition.add(Slab(users, levels, _WORD_BYTES * lengths, rows.tobytes()))
         partition.flush()
         yield _Repeatable(lambda: _words_of(partition, codes.levels, most_words))
 
@@ -442,9 +427,6 @@ class WordIndexer:
 
     def __call__(self, texts: Sequence[str | None]) -> tuple[Rows, Lengths]:
         return self._rows(texts)
-
-    def settle(self, result: tuple[Rows, Lengths]) -> tuple[Rows, Lengths]:
-        return result
 
     def _row_of(self, token: str) -> int:
         if kind_of(token) is not Kind.WORD:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -20,14 +21,14 @@ import numpy.typing as npt
 from dptext import validation
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extra, extras
-from dptext.io.documents import Document, DocumentReader, canonical_label
+from dptext.io.documents import Document, DocumentReader
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.privacy.wording import facts_of
 from dptext.text.tokens import UNKNOWN, Kind, Vocabulary, fold, is_single_word, kind_of
-from dptext.users.grouping import NO_WORD, Columns, Lengths, Rows, TokenCache, TokenRows, UserUnit, users_of
+from dptext.users.grouping import NO_WORD, OUTSIDE, TokenRows, UserUnit, texts_of
 
 LONGEST_WORD = 40
 """Maximum length of a released word."""
@@ -80,7 +81,6 @@ def private_vocabulary(
     words_per_user: int = 100,
     known: Vocabulary | Iterable[str] | None = None,
     public_users: int | None = None,
-    processes: int = 1,
     seed: int | None = None,
     folder: str | Path | None = None,
 ) -> PrivateVocabulary:
@@ -90,14 +90,13 @@ def private_vocabulary(
     white space, control characters and invisible marks. So a vocabulary and every vector format can hold it.
 
     Args:
-        documents: with users, in any order (see `dptext.users.grouping.users_of`).
+        documents: with users, in any order.
         epsilon, delta: privacy budget per user. Public, as all arguments.
         words_per_user: L, the maximum number of different words that a user contributes. A larger value covers more of
             a user's vocabulary but raises the threshold, which grows as the square root of L.
         known: public words, or words that were released under a statement of their own.
         public_users: public upper bound on the number of users, used to check delta: a
             `dptext.privacy.budgets.DeltaWarning` is issued unless delta is below its inverse.
-        processes: number of processes that tokenise; the guarantee and the distribution do not depend on it.
         seed: must be None: OpenDP takes its noise from the operating system and accepts no seed.
         folder: folder of the temporary file; None: the system's.
 
@@ -115,15 +114,24 @@ def private_vocabulary(
         raise ParameterError("a private vocabulary takes no seed: OpenDP takes its noise from the operating system")
     warn_of_delta(delta, public_users=public_users)
     mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=words_per_user)
-    indexer = _NewWords(_folded(known))
+    known_words, numbers = _folded(known), _Numbers()
+
+    def row_of(token: str) -> int:
+        word = _candidate(token, known_words)
+        return NO_WORD if word is None else numbers.of(word)
+
+    rows_of = TokenRows(row_of)
+    with texts_of(documents, folder=folder) as users:
+        contributions = ((rows_of(texts)[0] for texts, _ in user.chunks()) for user in users)
+        words = _released(contributions, numbers, mechanism, words_per_user)
     return PrivateVocabulary(
-        words=_released(documents, indexer, mechanism, words_per_user, processes=processes, folder=folder),
+        words=words,
         statement=_statement(
             mechanism,
             Unit.USER,
             "private vocabulary",
             {"words_per_user": words_per_user},
-            {"longest_word": LONGEST_WORD, "known_words": len(indexer.known)},
+            {"longest_word": LONGEST_WORD, "known_words": len(known_words)},
             "the words that were known before are public, or were released with their own statement",
         ),
     )
@@ -171,7 +179,7 @@ def private_labels(
     characters without control characters, line breaks and invisible marks.
 
     Args:
-        documents: with users, in any order (see `dptext.users.grouping.texts_of`).
+        documents: with users, in any order.
         epsilon, delta: privacy budget per user. It adds to the budget of each release that uses the labels (the
             statements compose). Public, as all arguments.
         column: the column of the labels: a kept one (of `Document.attributes`), or if there is none of that name, the
@@ -193,36 +201,42 @@ def private_labels(
         DataError, StorageError: as in `dptext.users.grouping.users_of`.
     """
     validation.check_choice("unit", unit, get_args(UserUnit))
-    columns = Columns((validation.check_text("column", column),))
+    validation.check_text("column", column)
     warn_of_delta(delta, public_users=public_users)
     limit = validation.check_int("labels_per_user", labels_per_user, minimum=1) if unit == "user" else 1
-    mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=limit)
+    mechanism, numbers = thresholded_counts(epsilon=epsilon, delta=delta, keys=limit), _Numbers()
+
+    def code(values: tuple[str | None, ...]) -> int:
+        (label,) = values
+        return OUTSIDE if label is None or not _may_be_label(label) else numbers.of(label)
+
+    with texts_of(documents, columns=(column,), code=code, unit=unit, folder=folder) as users:
+        contributions = ((codes[codes != OUTSIDE] for _, codes in user.chunks()) for user in users)
+        names = _released(contributions, numbers, mechanism, limit)
     return PrivateLabels(
         column=column,
-        names=_released(documents, _Labels(), mechanism, limit, columns=columns, unit=unit, folder=folder),
+        names=names,
         statement=_statement(
             mechanism, Unit(unit), "private labels", {"labels_per_user": limit}, {"longest_label": LONGEST_LABEL}
         ),
     )
 
 
+class _Numbers(dict[str, int]):
+    """Numbers of names in the order in which they come."""
+
+    def of(self, name: str) -> int:
+        return self.setdefault(name, len(self))
+
+
 def _released(
-    documents: DocumentReader | Iterable[Document],
-    indexer: _NewWords | _Labels,
-    mechanism: ThresholdedCounts,
-    limit: int,
-    **options: Any,
+    users: Iterable[Iterable[npt.NDArray[np.int32]]], numbers: _Numbers, mechanism: ThresholdedCounts, limit: int
 ) -> tuple[str, ...]:
     """Return the names that enough users contribute, at most ``limit`` each, by descending noisy count."""
-    bits = RandomBits()
-    with users_of(documents, indexer, **options) as users:
-        counts = np.zeros(len(indexer.numbers), dtype=np.int64)
-        for user in users:
-            rows = np.concatenate([rows for rows, _ in user.chunks()])
-            counts[_sample(np.unique(rows), limit, bits)] += 1
-    present = np.flatnonzero(counts)
-    noisy = mechanism.release(dict(zip(present.tolist(), counts[present].tolist(), strict=True)))
-    names = list(indexer.numbers)
+    bits, counts = RandomBits(), Counter[int]()
+    for parts in users:
+        counts.update(_sample(np.unique(np.concatenate(list(parts))), limit, bits).tolist())
+    noisy, names = mechanism.release(counts), list(numbers)
     # post-processing: ordered by noisy count, then alphabetically
     return tuple(name for _, name in sorted((-count, names[number]) for number, count in noisy.items()))
 
@@ -277,59 +291,13 @@ def _sample(numbers: npt.NDArray[np.int32], limit: int, bits: RandomBits) -> npt
     return numbers[np.argpartition(bits.integers(numbers.size), limit - 1)[:limit]]
 
 
-class _Names:
-    """Numbers of names. Subclasses are indexers (`dptext.users.grouping.Indexer`) that return names part by part."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-
-    def settle(self, result: tuple[Rows, Lengths, list[str]]) -> tuple[Rows, Lengths]:
-        """Replace the numbers within the part by the numbers of all parts."""
-        rows, lengths, names = result
-        numbers = [self.numbers.setdefault(name, len(self.numbers)) for name in names]
-        return np.array(numbers, dtype=np.int32)[rows], lengths
+def _candidate(token: str, known: frozenset[str]) -> str | None:
+    word = fold(token) if kind_of(token) is Kind.WORD else None
+    return None if word is None or word in known or not _may_enter(word) else word
 
 
-class _NewWords(_Names):
-    """Candidate words of texts that are not known."""
-
-    def __init__(self, known: frozenset[str]) -> None:
-        super().__init__()
-        self.known = known
-        self._words: TokenCache[str | None] = TokenCache(self._word)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_NewWords, (self.known,))
-
-    def __call__(self, texts: Sequence[str | None]) -> tuple[Rows, Lengths, list[str]]:
-        numbers: dict[str, int] = {}
-
-        def number(token: str) -> int:
-            word = self._words[token]
-            return NO_WORD if word is None else numbers.setdefault(word, len(numbers))
-
-        return (*TokenRows(number)(texts), list(numbers))
-
-    def _word(self, token: str) -> str | None:
-        word = fold(token) if kind_of(token) is Kind.WORD else None
-        return None if word is None or word in self.known or not _may_enter(word) else word
-
-
-class _Labels(_Names):
-    """Candidate labels of one column."""
-
-    def __call__(self, columns: Sequence[Sequence[Any]]) -> tuple[Rows, Lengths, list[str]]:
-        labels = [label if _may_be_label(label) else None for label in map(canonical_label, columns[0])]
-        numbers: dict[str, int] = {}
-        rows = [numbers.setdefault(label, len(numbers)) for label in labels if label is not None]
-        lengths = np.array([label is not None for label in labels], dtype=np.int64)
-        return np.array(rows, dtype=np.int32), lengths, list(numbers)
-
-
-def _may_be_label(label: str | None) -> bool:
-    if label is None or len(label) > LONGEST_LABEL:
-        return False
-    return not any(letter != " " and _is_nonletter(letter) for letter in label)
+def _may_be_label(label: str) -> bool:
+    return len(label) <= LONGEST_LABEL and not any(letter != " " and _is_nonletter(letter) for letter in label)
 
 
 def _may_enter(word: str) -> bool:
