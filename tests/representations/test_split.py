@@ -10,10 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import dptext
-from dptext.representations.additive import Gaussian, L2Laplace, Laplace
+from dptext.representations.additive import L2Laplace, Laplace
 from dptext.representations.bits import WeightedBits
 from dptext.representations.bounds import Domain
-from dptext.representations.cube import Piecewise
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.layers import DeviceModel
 from dptext.representations.networks import MIN_MAX, Bag, bounding, epsilons_of
@@ -85,10 +84,7 @@ def test_device_part_is_an_encoder_for_other_noise(split, tmp_path):
     "randomizer",
     [
         L2Laplace(epsilon=60.0),
-        L2Laplace(epsilon=60.0, domain=Domain.SPHERE),
         Laplace(epsilon=120.0, domain=Domain.CUBE),
-        Gaussian(epsilon=200.0, delta=1e-5),
-        Piecewise(epsilon=60.0),
         WeightedBits(epsilon=120.0),
         DPNR(epsilon=20.0, unsafe_as_published=True),
     ],
