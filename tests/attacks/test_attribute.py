@@ -1,4 +1,4 @@
-"""Attribute inference: it finds what is there, finds nothing in noise, and does not learn people by heart.
+"""Attribute inference: it finds a signal, finds nothing in noise, and does not memorise people.
 
 Lines that noise must stay below are exact binomial quantiles at 1e-6 (an attacker who sees noise is right about each
 of n rows with the frequency of its class, whatever he names).
@@ -48,7 +48,7 @@ def test_noise_tells_nothing(informative, attacker):
 
 
 def test_people_are_not_learnt_by_heart():
-    """Each person has a place of his own and an attribute that hangs on nothing."""
+    """Each person has a place of his own and an attribute independent of it."""
     generator = np.random.default_rng(9)
     people = np.repeat(np.arange(60), 5)
     features = 40 * generator.normal(size=(60, 6))[people] + generator.normal(size=(300, 6))
@@ -81,7 +81,7 @@ def test_texts_without_words_and_huge_numbers_are_attacked(attacker, informative
 
 
 def minority(generator, people=1000):
-    """Vectors of people a tenth of whom are of another kind, which shows: nobody does better than an area of .81."""
+    """Vectors of people a tenth of whom are of another kind, which shows: no attacker exceeds an area of .81."""
     labels = (np.arange(people) % 10 == 0).astype(int)
     features = generator.normal(size=(people, 6))
     features[:, :3] += 0.71 * labels[:, None]
@@ -91,7 +91,7 @@ def minority(generator, people=1000):
 @pytest.mark.statistical
 @pytest.mark.parametrize("attacker", ATTACKERS)
 def test_a_minority_that_is_told_apart_is_a_success(attacker):
-    """Whoever names the majority for everybody is right in 90%, and nobody is right more often."""
+    """An attacker who names the majority is right in 90%, and none is right more often."""
     features, labels = minority(np.random.default_rng(31))
     accuracy, f1, area = attribute_inference(features, labels, attackers=attacker, folds=2, seed=1)
     assert accuracy.baseline == 0.9
@@ -121,7 +121,7 @@ def test_one_class_of_many_that_is_told_apart_is_a_success():
 
 @pytest.mark.statistical
 def test_noise_is_a_false_alarm_as_seldom_as_said():
-    """2.5% of 150 for each number, whatever the folds, and areas spread as their intervals say (1e-6 each).
+    """2.5% of 150 for each number, for any number of folds, and areas spread as their intervals say (1e-6 each).
 
     The twin takes folds for independent: everybody teaches and is judged, so its variance is half of what it is.
     """

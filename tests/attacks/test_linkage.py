@@ -131,7 +131,7 @@ def test_scores_are_those_of_exact_arithmetic(similarity):
         first = sum(entry > scores[place] for entry in scores)
         ties = sum(entry == scores[place] for entry in scores)
         assert first <= result[place] < first + ties
-    one, other = (entry.astype(np.float32) for entry in (left, right))  # the twin
+    one, other = (entry.astype(np.float32) for entry in (left, right))  # the broken variant
     if similarity == "cosine":
         one /= np.linalg.norm(one, axis=1, keepdims=True)
     rough = other @ one.T - (similarity == "euclidean") * (one**2).sum(axis=1) / 2
@@ -176,7 +176,7 @@ def test_authors_are_named_and_in_noise_they_are_not(posts, attacker):
     result = author_reidentification(
         noise[known], authors[known], noise[~known], authors[~known], attacker=attacker, seed=1
     )
-    # nobody is named more often than the most frequent author would be right by luck
+    # no author is named more often than the most frequent author would be right by luck
     assert result[0].score.value <= most_by_luck(70, 9 / 70)
     assert not any(entry.succeeded for entry in result)
 

@@ -41,7 +41,7 @@ def world():
 
     pool = np.arange(2 * ROWS)
     members = pool < ROWS
-    distance = np.arange(2 * ROWS, 4 * ROWS)  # nobody asks about these
+    distance = np.arange(2 * ROWS, 4 * ROWS)  # never attacked
     halves = random_halves(2 * ROWS, SHADOWS, seed=2)
     return {
         "labels": labels[pool],
@@ -77,7 +77,7 @@ def test_an_overfitted_model_is_attacked(world):
         assert entry.auc.succeeded
         assert entry.auc.score.value > 0.6
         assert entry.accuracy.succeeded
-    # labels help, and whoever knows how hard each text is does better than whoever does not
+    # labels help, and knowing how hard each text is helps
     assert result["shadow, labels"].auc.score.value > result["shadow"].auc.score.value
     assert result["online"].auc.score.value > result["loss"].auc.score.value
     assert result["online"].at_1_percent.succeeded

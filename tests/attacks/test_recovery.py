@@ -37,7 +37,7 @@ def test_recovery_and_guessing_speak_of_one_number(small, build, epsilon):
     attack, measured = expected_recovery(channel_of(mechanism), prior), guess_rate(mechanism)
     assert attack.score.value == measured.rate
     assert attack.baseline == measured.blind
-    # the formula of the exponential family, by itself: pi(w) exp(-(epsilon / 2) min(d, g)) / Z(w)
+    # the formula of the exponential family: pi(w) exp(-(epsilon / 2) min(d, g)) / Z(w)
     distance = np.linalg.norm(small.matrix[:, None].astype(float) - small.matrix[None].astype(float), axis=2)
     weights = np.exp(-epsilon / 2 * np.minimum(distance, getattr(mechanism, "threshold", np.inf)))
     formula = (prior[:, None] * weights / weights.sum(axis=1, keepdims=True)).max(axis=0).sum()
@@ -106,7 +106,7 @@ def test_the_nearest_vector_is_an_attack_on_points(small):
     result = nearest_recovery(noise, small.matrix, true, k=5, prior=zipf_weights(301), seed=1)
     assert result.score.value <= most_by_luck(400, 1 / 20)
     assert not result.succeeded
-    # Madlib answers with words: whoever takes it at its word is right as often as words stay
+    # Madlib answers with words: an attacker who trusts the output is right for each word that stays
     mechanism = Madlib(small, epsilon=8.0)
     out = mechanism.sample_rows(true, RandomBits(5))
     trusting = nearest_recovery(small.matrix[out], small.matrix, true, seed=1).score.value

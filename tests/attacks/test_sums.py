@@ -1,4 +1,4 @@
-"""Whoever is in a sum is found without noise, and with noise as often as the ceiling says and no more."""
+"""Users in a sum are found without noise, and with noise at most at the rate of the bound."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""One-run auditing: the p-value is that of the theorem, and the bound sandwiches randomised response."""
+"""One-run auditing: the p-value follows the theorem, and the bound sandwiches randomised response."""
 
 import math
 

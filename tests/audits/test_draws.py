@@ -1,4 +1,4 @@
-"""Draws beside the distribution that is shown: what agrees, what is told apart, and how often chance alone is."""
+"""Draws compared with the stated distribution: agreement, differences, and the rate of false alarms."""
 
 import json
 import math
@@ -93,7 +93,7 @@ def test_one_input_among_many_is_told_apart():
 def test_a_small_deviation_of_all_inputs_is_told_apart_by_their_sum():
     visible = np.full((400, 2), 0.5)
     leaning = np.tile([0.56, 0.44], (400, 1))
-    samples = 40_000  # 100 an input: six more of 50 are nothing by themselves
+    samples = 40_000  # 100 an input: six more of 50 alone show nothing
     assert not compared(visible, leaning, samples=samples).agree
     assert compared(visible[:2], leaning[:2], samples=200).agree
 

@@ -1,4 +1,4 @@
-"""Draws beside a known distribution, and private vectors beside the noise that their statement names.
+"""Draws compared with a known distribution, and private vectors with the noise that their statement names.
 
 Honest draws are refuted with the stated probability at most, at any number of draws; all that is missing noise is.
 """

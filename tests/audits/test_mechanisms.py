@@ -1,4 +1,4 @@
-"""`dptext.audit` and the verdict: what is refuted, what is kept, how it reads, and distances of formulas of its own."""
+"""`dptext.audit` and the verdict: refuted and kept claims, their text, and independent formulas of distances."""
 
 import json
 import math
@@ -173,7 +173,7 @@ def rewriter(**options):
 
 
 class Bent:
-    """A rewriter that shows and promises what the honest one does, and draws by a rule of its own."""
+    """A rewriter with the statement and distribution of the honest one that draws by another rule."""
 
     def __init__(self, honest, sample=None, shares=None):
         self.bank, self.part_statement = honest.bank, honest.part_statement

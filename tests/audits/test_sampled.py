@@ -1,4 +1,4 @@
-"""Sampled bounds sandwich the truth: below it as often as stated, and near it with a million samples."""
+"""Sampled bounds sandwich the truth: below it at the stated rate, and near it with a million samples."""
 
 import math
 

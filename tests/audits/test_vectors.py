@@ -113,7 +113,7 @@ def test_the_slack_of_a_statement_counts_in_its_favour():
 def test_what_the_field_got_wrong_is_refuted():
     same = Additive("unit cube", 8, lambda bits, count, d: np.repeat(laplace(bits, count, 1), d, axis=1), 1.0)
 
-    def differences(outputs):  # one scalar for all coordinates: their differences are those of the input
+    def differences(outputs):  # one scalar for all coordinates: differences show the input
         return outputs[:, 0] - outputs[:, 1]
 
     pair = (np.tile([1.0, -1.0], 4), np.tile([-1.0, 1.0], 4))
@@ -194,7 +194,7 @@ def test_noise_that_hangs_on_the_length_is_refuted():
 
 @pytest.mark.parametrize("offset", [1, 2048])
 def test_rows_that_share_their_noise_are_told(offset):
-    """Every other row, or every other block, gets the noise of the one before: each output by itself is sound."""
+    """Every other row, or every other block, gets the noise of the one before: each single output is sound."""
 
     def shared(bits, count, dimension):
         whole = l2_laplace(bits, count, dimension)

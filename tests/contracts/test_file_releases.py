@@ -213,7 +213,7 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted(kind, seed, monkeypat
 
 def test_what_an_interrupted_run_leaves_is_for_its_owner_and_holds_no_text(kind):
     write(rows(30))
-    for name in ("job", "rows"):  # as if others could read what is there already
+    for name in ("job", "rows"):  # as if others could read the existing files
         Path(f".{kind.out}.{name}").touch()
         Path(f".{kind.out}.{name}").chmod(0o666)
     with pytest.raises(Stop):

@@ -1,4 +1,4 @@
-"""Every public constructor refuses NaN, text, lists and the like where it takes a number, and names the argument.
+"""Every public constructor refuses NaN, text and lists where it takes a number, and names the argument.
 
 The validators themselves are tested in `test_checks`, and bounds that depend on a mechanism in that mechanism's tests.
 """

@@ -88,7 +88,7 @@ def _similar_texts(similarities):
 
 
 def _ties_included(similarities):
-    """All that are as similar as the k-th."""
+    """Everything as similar as the k-th."""
     return [np.flatnonzero(similarity >= np.sort(similarity)[-SIZE]) for similarity in similarities]
 
 

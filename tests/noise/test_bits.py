@@ -1,4 +1,4 @@
-"""Coins and flips: their chances are the integers that were asked for, and epsilons come from these integers."""
+"""Coins and flips: their chances are the given integers, and epsilons come from these integers."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Randomised response on k categories: what is drawn is what was proved, and nothing above it."""
+"""Randomised response on k categories: draws follow the proved distribution."""
 
 from decimal import Decimal, getcontext
 from fractions import Fraction

@@ -97,7 +97,7 @@ def test_what_doubles_decide_is_what_sixty_digits_decide(kind, dimension, monkey
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_doubt_more_bits_decide_and_the_law_stays(kind, monkeypatch):
-    """On a grid so fine that 63 bits do not reach it, the low digits are still uniform; those of doubles are zeros."""
+    """On a grid so fine that 63 bits do not reach it, low digits are still uniform; the digits of doubles are 0."""
     step = 2.0**-60
     cells = kind(RandomBits(5), np.zeros((300, 2)), 1.0, step)
     assert (cells % 8 == 0).mean() > 0.9  # as a double shows it
@@ -217,7 +217,7 @@ def test_a_border_is_never_decided_without_the_bits():
 
 
 def test_the_error_of_a_normal_pair_holds():
-    """Moved over all that the bits leave open, the normals stay within the error that is stated."""
+    """Moved over everything that the bits leave open, the normals stay within the error that is stated."""
     with localcontext(prec=60):
         rest = Decimal(2) ** -20
         for one, two in [(3, 0), (1, 5), (2**20 - 1, 2**19), (2**10, 2**20 - 1), (2**19, 12_345)]:

@@ -116,7 +116,7 @@ def test_every_number_below_the_sum_belongs_to_the_candidate_whose_interval_hold
     for first_or_last in (edges - weights, edges - np.uint64(1)):
         sample = selection.sample(np.full(weights.size, row), Fed(first_or_last))
         np.testing.assert_array_equal(sample, np.arange(weights.size))
-    # what a block's bound has beyond its true sum belongs to nobody: the round starts again
+    # the part of a block's bound beyond its true sum belongs to no candidate: the round starts again
     beyond = starts + inside[:, -1]
     beyond = beyond[inside[:, -1] < bounds]
     assert beyond.size

@@ -1,4 +1,4 @@
-"""Subset selection: the ratio in whole numbers, what is drawn, the best k, and what an attacker gets."""
+"""Subset selection: the ratio in whole numbers, the draws, the best k, and the best attacker."""
 
 from decimal import Decimal, localcontext
 from itertools import combinations, product
@@ -47,7 +47,7 @@ def every_set(candidates, size):
 @pytest.mark.parametrize("epsilon", [0.1, 5.0])
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_the_loss_between_any_two_sets_is_epsilon(size, epsilon):
-    """All pairs of all sets of 5 candidates, on what is drawn."""
+    """All pairs of all sets of 5 candidates, on the drawn weights."""
     selection = SubsetSelection(5, size, epsilon)
     shares = selection.distributions(every_set(5, size))
     assert shares.sum(axis=1) == pytest.approx(1.0, rel=1e-12)
@@ -157,7 +157,7 @@ def test_where_the_first_are_all_as_good_k_is_near_n_over_one_and_the_ratio():
         assert best_size(epsilon, profile) == pytest.approx(100_000 / (1 + np.exp(epsilon / 2)), rel=1e-2)
 
 
-# -- what an attacker gets ---------------------------------------------------------------------------------------
+# -- the best attacker ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("people", [1, 2, 5])

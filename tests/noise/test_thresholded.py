@@ -73,7 +73,7 @@ def test_the_noise_covers_epsilon(epsilon, delta, keys):
     assert rho + 2 * math.sqrt(rho * math.log(1 / left)) >= epsilon * 0.9  # and is not far too much
 
 
-# -- what is really drawn -------------------------------------------------------------------------------------
+# -- the draws -------------------------------------------------------------------------------------
 
 NOISES = {
     "laplace": lambda: private_vocabulary._laplace(1.0, 0.2, 1),

@@ -173,7 +173,7 @@ def test_the_classical_formula_is_wrong_at_large_epsilon_and_wasteful_at_small_o
 
 
 def test_one_dimension_on_a_coarse_grid_keeps_the_promise():
-    """Rounding is post-processing: the exact delta of the grid's probabilities is never above that of the reals."""
+    """Rounding is post-processing: exact delta of the grid's probabilities is never above the delta of the reals."""
     epsilon, sigma = 1.0, 2.0
     for step in (0.01, 0.5, 2.0, 5.0):
         for shift in (0.0, 0.2, 0.37):
@@ -187,7 +187,7 @@ def test_one_dimension_on_a_coarse_grid_keeps_the_promise():
 
 @pytest.mark.parametrize("angle", [0.0, 0.3, math.pi / 4, 1.3])
 def test_two_dimensions_and_an_oblique_shift_keep_it_too(angle):
-    """The grid lies across the shift; delta on the grid is never above that of the reals, and on a fine one equal."""
+    """The grid lies across the shift; its delta is at most the delta of the reals, on a fine grid equal."""
     epsilon, sigma = 0.7, 1.5
     for step in (0.1, 1.0, 3.0):
         borders = (np.arange(-120, 122) - 0.5) * step

@@ -319,7 +319,7 @@ def test_adaptive_choice_of_the_second_mechanism_stays_within_the_sum():
 
 
 def tight_chain(epsilon, delta, length):
-    """Distributions for 0 .. length records; each step costs (epsilon, delta), and the outer ones all of it."""
+    """Distributions for 0 .. length records; each step costs (epsilon, delta), and the outer ones cost the whole."""
     chances = [0.0]
     for _ in range(length):
         chances.append(math.exp(epsilon) * chances[-1] + delta)

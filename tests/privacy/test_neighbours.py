@@ -1,4 +1,4 @@
-"""Conditions: what they leave out, which is tighter, and that no step of a statement widens one."""
+"""Conditions: redundant requirements, their order, and that no step of a statement widens one."""
 
 import pytest
 from hypothesis import given

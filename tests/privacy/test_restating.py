@@ -181,7 +181,7 @@ def texts(words, letters="ab"):
 
 
 def pairs(words, changed):
-    """Texts without masks that differ in so many words."""
+    """Texts without masks that differ in a given number of words."""
     plain = [text for text in texts(words) if MASK not in text]
     return [
         (x, y) for x in plain for y in plain if sum(one != other for one, other in zip(x, y, strict=True)) == changed
@@ -233,7 +233,7 @@ def test_a_fixed_number_of_masks_breaks_it_for_one_word():
     steps = {("a", MASK): 2, (MASK, "b"): 0, ("b", "b"): 1, ("b", MASK): 1, (MASK, MASK): 1, ("a", "b"): 1}
     steps |= {text: 1 for text in texts(2) if text not in steps}
     mechanism = {text: SMALL * math.exp(epsilon * step) for text, step in steps.items()}
-    for x, y in product(texts(2), repeat=2):  # the promise of the base
+    for x, y in product(texts(2), repeat=2):  # the guarantee of the base
         if sum(one != other for one, other in zip(x, y, strict=True)) == 1:
             assert abs(math.log(mechanism[x] / mechanism[y])) <= epsilon + 1e-12
             assert abs(math.log((1 - mechanism[x]) / (1 - mechanism[y]))) <= epsilon

@@ -35,7 +35,7 @@ def test_the_layout(saved):
 
 @pytest.mark.parametrize("place", [0, 1, 3])
 def test_unk_stays_where_it_stood(tmp_path, place):
-    """Words that were learned later come after it: the fingerprint is that of the order."""
+    """Words that were learned later come after it: the fingerprint depends on the order."""
     words = ["cat", "dog", "tax"]
     words.insert(place, "<unk>")
     vectors = dptext.WordVectors(words, np.arange(8.0).reshape(4, 2))

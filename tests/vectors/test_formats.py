@@ -1,4 +1,4 @@
-"""Loading and saving by name: what each name stands for, what comes back, refusals."""
+"""Loading and saving by name: formats, round trips, refusals."""
 
 import gzip
 import pickle

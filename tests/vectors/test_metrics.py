@@ -1,4 +1,4 @@
-"""Tables of distances: as near to the metric as they say, the same bits whatever the blocks, refusals with reasons."""
+"""Tables of distances: as near to the metric as they say, the same bits for any blocks, refusals with reasons."""
 
 import math
 from decimal import Decimal, localcontext

@@ -157,7 +157,7 @@ def test_a_profile_is_that_of_integers(size, itself, monkeypatch):
     matrix = coarse(size, 6)
     left_out = np.arange(0, size, max(1, size // 10)) if itself else None
     queries = matrix[left_out] if itself else drawn(9, 6, seed=16)
-    monkeypatch.setattr(nearest_sets, "_SCORES", 4 * size)  # four queries at once
+    monkeypatch.setattr(nearest_sets, "_SCORES", 4 * size)  # four queries together
     profile = NearestSets(matrix).profile(queries, left_out)
     products = integer_products(matrix, queries)
     if itself:

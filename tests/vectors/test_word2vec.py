@@ -1,4 +1,4 @@
-"""Text files, GloVe's and word2vec's: what is read, and how a broken line is named."""
+"""Text files, GloVe's and word2vec's: what dptext reads, and how it names a broken line."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""The truncated Gumbel mechanism: refused by default, drawn as printed on request, and what it really loses."""
+"""The truncated Gumbel mechanism: refused by default, drawn as printed on request, and its true loss."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Texts in other languages than the vectors: nothing of them passes through, whatever the script."""
+"""Texts in other languages than the vectors: nothing of them passes through, in any script."""
 
 import unicodedata
 

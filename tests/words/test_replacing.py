@@ -12,7 +12,7 @@ from dptext.words.replacing import count_foreign_words, words_that_can_come_out
 
 @pytest.fixture(scope="module")
 def faithful():
-    """So large an epsilon that known words stay: what is left is the treatment of everything else."""
+    """So large an epsilon that known words stay: the rest shows how everything else is treated."""
     words = ["the", "doctor", "lied", "do", "n't", "日", "本"]
     return TEM(dptext.load_vectors((words, [[float(n), n**2 % 5] for n in range(7)])), epsilon=40.0, threshold=1.0)
 
@@ -69,7 +69,7 @@ def test_a_limit_on_words_counts_for_each_document(glove):
 
 
 def test_documents_can_end_with_the_last_word_of_the_budget(faithful):
-    """What is dropped leaves no trace; documents of no more words stay whole."""
+    """Dropped words leave no trace; documents of no more words stay whole."""
     mechanism = TEM(faithful.vectors, epsilon=40.0, document_epsilon=80.0, max_words=2, beyond="drop")
     texts = ["the doctor lied!", "the doctor, 7 lied me@x.org lied", "the doctor?", "the 7 doctor 8", "1 ?!", "", None]
     kept = ["the doctor", "the doctor", "the doctor?", "the <number> doctor <number>", "<number> ?!", "", None]

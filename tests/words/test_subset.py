@@ -105,7 +105,7 @@ def test_the_same_bits_are_drawn_for_any_words(small):
     assert after[0] == after[1]
 
 
-# -- the promise -------------------------------------------------------------------------------------------------------
+# -- the guarantee ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -172,4 +172,4 @@ def test_the_size_is_the_best_of_the_public_profile_and_falls_with_epsilon(small
     for mechanism in mechanisms:
         best = best_size(mechanism.epsilon, profile)
         minimum = profile.expected(best, mechanism.epsilon) - profile.expected(mechanism.size, mechanism.epsilon)
-        assert minimum < 0.01  # ranks are looked at in steps
+        assert minimum < 0.01  # ranks are tried in steps

@@ -12,7 +12,7 @@ from dptext.words.tem import TEM, threshold_for
 from laws import FALSE_ALARM, chi_square, distances
 
 EPSILON = 5.0
-TWIN_ROWS = 100  # pairs of so many words are enough to reject what is broken
+BROKEN_ROWS = 100  # pairs of these words are enough to reject a broken variant
 
 
 def log_formula(far, epsilon, threshold):
@@ -80,7 +80,7 @@ def test_no_pair_loses_more_than_promised(mechanism, far, logs, rows):
     assert pairs >= 1e5
     excess = worst_excess(logs, far[:, rows], EPSILON, mechanism.threshold)
     assert excess <= mechanism.slack
-    # the check has teeth: among these pairs the loss comes near to what is allowed
+    # the check has teeth: among these pairs the loss comes near the bound
     loss = np.abs(logs[0] - logs[1:]).max(axis=1)
     assert (loss > 0.5 * EPSILON * np.minimum(far[0, rows[1:]], mechanism.threshold)).any()
 
@@ -89,7 +89,7 @@ def test_no_pair_loses_more_than_promised(mechanism, far, logs, rows):
 def test_algorithm_two_is_the_same_distribution_and_its_wrong_bottom_is_rejected(mechanism, far, logs, rows):
     right = log_algorithm_two(far, EPSILON, mechanism.threshold, lambda size, within: size - within)
     assert np.abs(logs - right).max() <= mechanism.slack
-    some = slice(0, TWIN_ROWS)
+    some = slice(0, BROKEN_ROWS)
     wrong = log_algorithm_two(far[some], EPSILON, mechanism.threshold, lambda size, within: size / within)
     assert np.abs(logs[some] - wrong).max() > mechanism.slack
     assert worst_excess(wrong, far[some][:, rows[some]], EPSILON, mechanism.threshold) > mechanism.slack
@@ -97,7 +97,7 @@ def test_algorithm_two_is_the_same_distribution_and_its_wrong_bottom_is_rejected
 
 @pytest.mark.slow
 def test_a_float32_cumulative_sum_is_rejected(mechanism, far, rows):
-    rows, far = rows[:TWIN_ROWS], far[:TWIN_ROWS]
+    rows, far = rows[:BROKEN_ROWS], far[:BROKEN_ROWS]
     weights = np.exp(-EPSILON / 2 * np.minimum(far, mechanism.threshold)).astype(np.float32)
     summed = np.cumsum(weights, axis=1, dtype=np.float32)
     really = np.diff(summed, axis=1, prepend=np.float32(0)) / summed[:, -1:]
@@ -176,7 +176,7 @@ def test_a_pure_document_budget_is_split_over_its_words(glove):
     assert np.abs(logs[:, None] - logs[None]).max() <= 10.0 + mechanism.slack
     result = dptext.privatize(["one two " * 10], mechanism, seed=1)
     assert result.statement.guarantee == dptext.PureDP(100.0)
-    # the eleventh word and those after it are not looked at
+    # the eleventh word and those after it are not read
     assert result.texts[0].split()[10:] == ["<unk>"] * 10
     assert any("first 10" in line for line in result.statement.exposed)
 

@@ -1,4 +1,4 @@
-"""Vectors that were trained on private texts: the statement goes with them, and what it adds up to is right."""
+"""Vectors that were trained on private texts: the statement goes with them, and the sum of the losses is right."""
 
 import dataclasses
 import itertools
@@ -141,7 +141,7 @@ def test_what_both_say_is_kept_and_what_no_longer_holds_goes():
 
 
 def joint(score, word, epsilon, matrices):
-    """log P(vectors, private word): a training whose log odds grow by epsilon a user, then TEM on what it gave."""
+    """log P(vectors, private word): a training whose log odds grow by epsilon a user, then TEM on its vectors."""
     first = -np.logaddexp(0.0, -epsilon * score)
     second = -np.logaddexp(0.0, epsilon * score)
     parts = []
@@ -165,5 +165,5 @@ def test_the_sum_holds_for_a_joint_release_and_the_unconverted_one_does_not():
     words = dptext.privatize(["cat"], dptext.TEM(vectors, epsilon=1.0, threshold=0.5)).statement
     both = statement_with_training(words, vectors).guarantee.epsilon
     assert worst <= both
-    assert worst > 0.95 * both  # nothing is added for nothing
+    assert worst > 0.95 * both  # the bound is tight
     assert worst > epsilon + words.epsilon + 1.0  # the sum without the conversion is refuted

@@ -40,7 +40,7 @@ def test_t_one_gives_the_second_neighbour(glove):
     for row in range(0, 2000, 100):
         far = np.sqrt(((matrix - matrix[row]) ** 2).sum(axis=1))
         order = np.argsort(far)
-        # the noise is .25 long: whatever came out lies within it of the second
+        # the noise is .25 long: each output lies within it of the second
         assert far[draws[row]] <= far[order[1]] + 2 * 0.5
         assert draws[row] != row
 

@@ -1,4 +1,4 @@
-"""The scikit-learn transformer: it works where estimators work, keeps no random state, says what it guarantees."""
+"""The scikit-learn transformer: it works where estimators work, keeps no random state, states its guarantee."""
 
 import pickle
 
@@ -47,7 +47,7 @@ def test_mechanisms_by_name_and_by_class(small, mechanism, name):
     assert (fitted.mechanism_.name, fitted.mechanism_.epsilon) == (name, 2.0)
 
 
-# -- what is promised -----------------------------------------------------------------------------------------
+# -- guarantees -----------------------------------------------------------------------------------------
 
 
 def test_the_statement_is_that_of_the_same_release_by_privatize(vectors):
@@ -82,7 +82,7 @@ def test_in_a_search_over_epsilon(vectors):
     grid = {"wordprivatizer__epsilon": [0.5, 200.0], "wordprivatizer__mechanism_params": [{"beta": 0.001}]}
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     search = GridSearchCV(model, grid, cv=folds).fit(TEXTS, LABELS)
-    # at 0.5 a word says nothing of what it was: 57 of 60 right by chance has a probability of 1e-13
+    # at 0.5 a word says nothing about the original: 57 of 60 right by chance has a probability of 1e-13
     assert search.best_params_["wordprivatizer__epsilon"] == 200.0
     assert search.best_estimator_[0].mechanism_.epsilon == 200.0
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
