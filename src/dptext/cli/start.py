@@ -23,6 +23,7 @@ from rich.prompt import Prompt
 from dptext.cli import options
 from dptext.cli.console import can_ask, filled, print_json, print_paragraphs, print_table, say, stdout
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
+from dptext.cli.outputs import written_as_dict
 from dptext.errors import DptextError, ParameterError
 from dptext.io.atomic import hashed_file
 from dptext.io.documents import Document, read_documents
@@ -75,14 +76,8 @@ def demo(
     )
     distribution = TextDistribution.load(distribution_path(sample.synthetic))
     accuracy = {} if output.quiet and not output.as_json else _accuracy(sample, release, distribution)
-    output.print_result(
-        lambda: {
-            "out": str(sample.synthetic),
-            "statement": json.loads(release.statement.to_json()),
-            "accuracy": accuracy,
-        },
-        lambda: _show(sample, release, distribution, accuracy),
-    )
+    result = written_as_dict(sample.synthetic, release.statement) | {"accuracy": accuracy}
+    output.print_result(lambda: result, lambda: _show(sample, release, distribution, accuracy))
     for doubt in release.doubts:
         output.say(f"Note: {doubt}.")
 
