@@ -72,6 +72,9 @@ def test_labels_that_no_row_has_are_refused_before_anything_is_charged(synthesiz
         assert (code, "no row of IN has one of the --labels of 'topic'. Nothing was released" in err) == (2, True)
         assert "'drinks'" not in err  # messages of scripts are kept in logs
         assert (Ledger("book").left(f"{SECRET}3").spent, list(Path().glob("made*"))) == (0.0, [])
+    Path("pool.jsonl").write_text('{"body": "tea"}\n')
+    code, _, err = synthesize(*MADE, "--public", "pool.jsonl", usual=labelled("Drinks,taxes"))
+    assert (code, "expected a column 'text'" in err) == (1, True)  # the pool is checked before private rows are read
     usual = labelled("Drinks,taxes", "--labels-as-given")
     assert synthesize(*MADE, "-q", "--ledger", "book", usual=usual)[0] == 0
     assert Ledger("book").left(f"{SECRET}3").spent == 4.0
