@@ -41,7 +41,7 @@ KINDS = st.recursive(
 
 
 def nullable(array, present):
-    """The array, a row that is not there being null, what it holds lying beneath."""
+    """Return the array with nulls for absent rows, whose values remain in its buffers."""
     bitmap = pa.array(present, pa.bool_()).buffers()[1]
     return pa.Array.from_buffers(array.type, len(array), [bitmap, *array.buffers()[1:]])
 

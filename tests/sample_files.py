@@ -76,7 +76,7 @@ def table(path, columns, **options):
 
 
 def not_utf8(values):
-    """A column of type string with these bytes, as programs write that never looked at them."""
+    """Return a column of type string with unchecked bytes."""
     return pa.array(values, pa.binary()).cast(pa.string(), safe=False)
 
 

@@ -14,7 +14,7 @@ def assert_silent(error):
     assert len(message.splitlines()) == 1
     assert error.__cause__ is None
     assert error.__context__ is None or error.__suppress_context__
-    # errors of decoders carry what they were decoding
+    # errors of decoders carry their input
     assert not any(MARKER in repr(value) for value in (vars(error.__context__) if error.__context__ else {}).values())
     assert MARKER not in repr(getattr(error.__context__, "object", ""))
     assert MARKER not in message + repr(error) + "".join(traceback.format_exception(error))

@@ -19,13 +19,13 @@ def hold(job, *arguments, add=Job.add, **options):
 
 Job.add = hold
 """
-"""Before a script: so many parts of a file (``HOLD_AFTER``), and it goes on when its standard input is closed."""
+"""Before a script: stop after ``HOLD_AFTER`` parts of a file until standard input is closed."""
 
 _COMMAND = HOLD + "from dptext.cli import main\nsys.exit(main(sys.argv[1:]))\n"
 
 
 def killed(script, *arguments, when, after):
-    """Kill a script that begins with `HOLD` at the moment when something is so, or when so many parts are done."""
+    """Kill a script that begins with `HOLD` when a condition holds, or after a number of parts."""
     with _started([script, *arguments], after) as process:
         while process.poll() is None and not when() and not select.select([process.stdout], [], [], 0.001)[0]:
             pass
@@ -36,7 +36,7 @@ def killed(script, *arguments, when, after):
 
 @contextmanager
 def held(*arguments, after=1):
-    """The command line, stopped when so many parts are done; standard error is text, and read by the test."""
+    """The command line, stopped after a number of parts; standard error is text, and read by the test."""
     with _started(["-c", _COMMAND, *arguments], after) as process:
         assert process.stdout.readline() == "held\n", process.stderr.read()
         yield process

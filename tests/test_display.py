@@ -1,4 +1,4 @@
-"""A progress bar is shown to a person who waits: late enough, once, and nowhere else."""
+"""A progress bar is shown late enough, once, and only on a terminal."""
 
 import contextlib
 import inspect
@@ -28,7 +28,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def shown(monkeypatch):
+def stderr_of(monkeypatch):
     """Return a function that runs work with standard error as a terminal and returns the output."""
     monkeypatch.setattr(display, "DELAY", 0.02)
     monkeypatch.setattr(display, "_disabled", threading.Event())
@@ -50,66 +50,66 @@ def work(progress, *, steps=3, pause=0.1, **options):
             done(step + 1)
 
 
-def test_a_bar_appears_after_a_delay_and_goes(shown, monkeypatch):
-    text = shown(lambda: work(None))
+def test_a_bar_appears_after_a_delay_and_goes(stderr_of, monkeypatch):
+    text = stderr_of(lambda: work(None))
     assert "texts" in text and "%" in text
     assert "\x1b[2K" in text[text.rindex("%") :]
     assert not any(entry.name.startswith("Timer") for entry in threading.enumerate())
     monkeypatch.setattr(display, "DELAY", 60.0)
-    assert shown(lambda: work(None, pause=0.0)) == ""
-    assert "texts" in shown(lambda: work(True))
+    assert stderr_of(lambda: work(None, pause=0.0)) == ""
+    assert "texts" in stderr_of(lambda: work(True))
 
 
-def test_nothing_is_shown_if_switched_off_replaced_or_without_a_viewer(shown, monkeypatch):
+def test_nothing_is_shown_if_switched_off_replaced_or_without_a_viewer(stderr_of, monkeypatch):
     counts = []
-    assert shown(lambda: work(False)) == shown(lambda: work(counts.append)) == ""
+    assert stderr_of(lambda: work(False)) == stderr_of(lambda: work(counts.append)) == ""
     assert counts == [1, 2, 3]
     with contextlib.redirect_stderr(io.StringIO()) as pipe:
         work(True, steps=1)
     assert pipe.getvalue() == ""
     monkeypatch.setenv("TERM", "dumb")
-    assert shown(lambda: work(True, steps=1)) == ""
+    assert stderr_of(lambda: work(True, steps=1)) == ""
     monkeypatch.setenv("TERM", "xterm")
     with monkeypatch.context() as patch:
         patch.setattr("multiprocessing.parent_process", lambda: object())
-        assert shown(lambda: work(True, steps=1)) == ""
+        assert stderr_of(lambda: work(True, steps=1)) == ""
     display.disable_progress()
-    assert shown(lambda: work(None)) == ""
+    assert stderr_of(lambda: work(None)) == ""
     assert_error(ParameterError, lambda: work("yes"), "progress must be None, True, False or a function, got str")
 
 
-def test_there_is_one_bar_at_a_time_even_after_an_error(shown):
+def test_there_is_one_bar_at_a_time_even_after_an_error(stderr_of):
     def nested():
         with progress_bar(True, "outer"):
             work(True)
 
-    assert "outer" in (text := shown(nested)) and "texts" not in text
+    assert "outer" in (text := stderr_of(nested)) and "texts" not in text
 
     def failing():
         with pytest.raises(ValueError, match="of the work"), progress_bar(True, "outer"):
             raise ValueError("of the work")
 
-    shown(failing)
-    assert "texts" in shown(lambda: work(True))
+    stderr_of(failing)
+    assert "texts" in stderr_of(lambda: work(True))
 
 
-def test_a_caller_may_describe_its_steps(shown):
+def test_a_caller_may_describe_its_steps(stderr_of):
     def described():
         with progress_bar(True, "first", describe=lambda step: (step, 7, f"step {step}")) as done:
             time.sleep(0.1)
             done(5)
             time.sleep(0.2)
 
-    assert "step 5" in shown(described)
+    assert "step 5" in stderr_of(described)
 
 
-def test_long_functions_have_the_option_and_count_texts_without_showing_them(shown, monkeypatch):
+def test_long_functions_have_the_option_and_count_texts_without_showing_them(stderr_of, monkeypatch):
     for function in LONG:
         assert inspect.signature(function).parameters["progress"].default is None
     mechanism = dptext.TEM(dptext.load_vectors((["tea", "tax"], [[0.0], [1.0]])), epsilon=3.0)
     monkeypatch.setattr("dptext.release.privatize._PROGRESS_STEP", 2)
     texts, counts = ["tea", MARKER, "tax", "tea", None], []
-    assert MARKER not in shown(lambda: dptext.privatize(texts, mechanism, seed=1, progress=counts.append))
+    assert MARKER not in stderr_of(lambda: dptext.privatize(texts, mechanism, seed=1, progress=counts.append))
     assert counts == [2, 4]
 
 

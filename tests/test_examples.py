@@ -1,4 +1,4 @@
-"""Every example runs, where its package is installed, and says what it should."""
+"""Every example runs, where its package is installed, and prints its expected output."""
 
 import importlib.util
 import subprocess

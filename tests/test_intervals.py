@@ -1,4 +1,4 @@
-"""Intervals cover what they should (binomial tests at 1e-6), and over people they are wider than over rows.
+"""Intervals cover the truth as often as announced (binomial tests at 1e-6), and over people they are wider than over rows.
 
 Coverage is simulated where intervals are worst: near 0 and 1, with few people, with many rows a person, with people who
 are rare and unlike the others. Each time a usual interval (a bootstrap, that of DeLong) is shown to be rejected.
@@ -85,7 +85,7 @@ def test_few_people_are_not_surer_than_they_can_be():
             lambda rows, values=values: float(values[rows].mean()), np.arange(5), resamples=300, seed=seed
         )
         wide += not result.low <= 0 <= result.high
-        draws = generator.choice(values, size=(300, 5)).mean(axis=1)  # the twin: plain percentiles
+        draws = generator.choice(values, size=(300, 5)).mean(axis=1)  # for comparison: plain percentiles
         low, high = np.percentile(draws, [2.5, 97.5])
         narrow += not low <= 0 <= high
     assert stats.binomtest(wide, 400, 0.08, alternative="greater").pvalue > 1e-6
@@ -119,7 +119,7 @@ def test_one_row_each_is_clopper_pearson_and_rows_that_are_all_alike_count_once(
         assert (one.value, one.low, one.high) == pytest.approx((exact.value, exact.low, exact.high))
         many = mean_of_people(np.repeat(values, 7), np.repeat(np.arange(30), 7))
         assert (many.low, many.high) == pytest.approx((exact.low, exact.high))
-    rows = np.arange(300) % 2 == 0  # nobody differs from anybody: rows are what is counted
+    rows = np.arange(300) % 2 == 0  # all users are alike: rows are counted
     result = mean_of_people(rows, np.repeat(np.arange(30), 10))
     assert 0.1 < result.high - result.low < 1.2 * (share(150, 300).high - share(150, 300).low)
 
@@ -156,29 +156,29 @@ def test_means_over_people_are_covered_near_the_ends(people, rows, skill):
         low, high = np.percentile(of_people[draws].sum(axis=1) / sizes[draws].sum(axis=1), [2.5, 97.5])
         return (result.low, result.high, truth), (low, high, truth)
 
-    ours, bootstrap = misses(trials, sample)
-    assert not too_often(ours, trials)
+    missed_by_dptext, bootstrap = misses(trials, sample)
+    assert not too_often(missed_by_dptext, trials)
     assert too_often(bootstrap, trials) or people == 60  # it is good in the middle, with many people
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("n", "m"), [(30, 30), (30, 1000)])
-@pytest.mark.parametrize("apart", [0.0, 1.8, 2.5, 3.3, 4.1, None])
-def test_areas_are_covered_near_one(n, m, apart):
+@pytest.mark.parametrize("distance", [0.0, 1.8, 2.5, 3.3, 4.1, None])
+def test_areas_are_covered_near_one(n, m, distance):
     """Two normals so far apart (area .9 to .998); None: two in a hundred of each kind lie on the wrong side."""
     generator, trials = np.random.default_rng(13), 400
     # where both are on the wrong side it is a matter of chance
-    truth = 0.98**2 + 0.98 * 0.02 if apart is None else float(stats.norm.cdf(apart / 2**0.5))
+    truth = 0.98**2 + 0.98 * 0.02 if distance is None else float(stats.norm.cdf(distance / 2**0.5))
 
     def scores(size, centre):
-        if apart is None:
+        if distance is None:
             return np.where(generator.random(size) < 0.02, -centre, centre) + generator.normal(size=size) / 9
         return generator.normal(size=size) + centre
 
     inside = np.arange(n + m) < n
 
     def sample():
-        far = 1.0 if apart is None else apart / 2
+        far = 1.0 if distance is None else distance / 2
         values = np.concatenate([scores(n, far), scores(m, -far)])
         result = area(values, inside)
         below = (values[:n, None] > values[n:]).astype(float)
@@ -186,10 +186,10 @@ def test_areas_are_covered_near_one(n, m, apart):
         reach = 1.96 * spread**0.5
         return (result.low, result.high, truth), (result.value - reach, min(1.0, result.value + reach), truth)
 
-    ours, plain = misses(trials, sample)
-    assert not too_often(ours, trials)
-    if apart not in (0.0, 1.8):
-        assert too_often(plain, trials)  # the twin: DeLong's interval as it was printed
+    missed_by_dptext, plain = misses(trials, sample)
+    assert not too_often(missed_by_dptext, trials)
+    if distance not in (0.0, 1.8):
+        assert too_often(plain, trials)  # for comparison: DeLong's interval
 
 
 def test_an_area_is_that_of_scikit_learn_within_parts_and_over_people():
@@ -199,9 +199,9 @@ def test_an_area_is_that_of_scikit_learn_within_parts_and_over_people():
     assert area(scores, inside).value == pytest.approx(roc_auc_score(inside, scores))
     # a part in which all scores are higher changes nothing where scores are compared within parts
     result = area(scores + 100 * parts, inside, parts=parts)
-    here = [(roc_auc_score(inside[parts == p], scores[parts == p]), inside[parts == p]) for p in range(4)]
-    weights = [entry.sum() * (~entry).sum() for _, entry in here]
-    assert result.value == pytest.approx(np.average([value for value, _ in here], weights=weights))
+    each_part = [(roc_auc_score(inside[parts == p], scores[parts == p]), inside[parts == p]) for p in range(4)]
+    weights = [entry.sum() * (~entry).sum() for _, entry in each_part]
+    assert result.value == pytest.approx(np.average([value for value, _ in each_part], weights=weights))
     assert area(scores + 100 * parts, inside).value < result.value - 0.05
     # rows of one person are alike: as sure as one of each
     many = area(np.repeat(scores, 5), np.repeat(inside, 5), np.repeat(np.arange(400), 5))
@@ -240,13 +240,13 @@ def test_macro_f1_is_covered_near_one():
             f1 = n00 / (2 * n00 + n01 + n10) + n11 / (2 * n11 + n01 + n10)
         return (result.low, result.high, truth), (*np.nanpercentile(f1, [2.5, 97.5]), truth)
 
-    ours, bootstrap = misses(trials, sample)
-    assert not too_often(ours, trials)
+    missed_by_dptext, bootstrap = misses(trials, sample)
+    assert not too_often(missed_by_dptext, trials)
     assert too_often(bootstrap, trials)
 
 
 def test_differences_are_not_found_where_there_are_none_and_by_others_they_are():
-    """Exactly, over all pairs of counts: how often two groups that are served alike are told apart."""
+    """Exactly, over all pairs of counts: how often two groups that are served alike are found to differ."""
 
     def alarms(n, m, p, error, method):
         x, y = np.arange(n + 1.0)[:, None], np.arange(m + 1.0)
@@ -273,7 +273,7 @@ def test_differences_are_not_found_where_there_are_none_and_by_others_they_are()
                     worst[method] = max(so_far, alarms(n, m, p, error, method) / error)
     assert worst[exact] < 0.85
     assert worst[wilson] > 5  # Newcombe's interval, where tails are far out and groups unequal
-    # what was computed is what the library does
+    # the library computes the same
     for n, m, x, y in ((30, 30, 26, 30), (30, 1000, 29, 990), (40, 30, 40, 30)):
         result = difference(share(x, n), share(y, m))
         (low, _), (_, high) = exact(float(x), n, 0.05), exact(float(y), m, 0.05)
@@ -293,18 +293,18 @@ def test_differences_of_groups_are_covered():
 
 def test_answers_to_the_same_rows_are_compared_row_by_row():
     """Two answer 30 rows, and each is right alone on three of them in the mean: all such counts, exactly."""
-    alarms = {"ours": 0.0, "bootstrap": 0.0}
+    alarms = {"exact": 0.0, "bootstrap": 0.0}
     for alone in range(11):
         for other in range(11):
             one, two = np.arange(30) < alone, (np.arange(30) >= 15) & (np.arange(30) < 15 + other)
             weight = stats.binom.pmf(alone, 30, 0.1) * stats.binom.pmf(other, 30, 0.1)
             gap = (alone - other) / 30
-            ours = paired_difference(one, two, np.arange(30))
-            assert ours.value == pytest.approx(gap)
-            alarms["ours"] += weight * (ours.low > 0)
+            missed_by_dptext = paired_difference(one, two, np.arange(30))
+            assert missed_by_dptext.value == pytest.approx(gap)
+            alarms["exact"] += weight * (missed_by_dptext.low > 0)
             reach = 1.96 * ((alone + other) / 30 - gap**2) ** 0.5 / 30**0.5
             alarms["bootstrap"] += weight * (gap > reach)  # its limit for many resamples
-    assert alarms["ours"] < 0.025 < alarms["bootstrap"]
+    assert alarms["exact"] < 0.025 < alarms["bootstrap"]
     unanimous = paired_difference([True] * 30, [True] * 30, np.arange(30))
     assert unanimous.low < 0 < unanimous.high
 

@@ -1,4 +1,4 @@
-"""The package as a whole: what importing it costs, what it must not pull in."""
+"""The package as a whole: the cost of its import, and modules that it must not import."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""What the README and the first pages of the documentation tell a new user to type works as it stands."""
+"""The commands of the README and of the first pages of the documentation work."""
 
 import json
 import os

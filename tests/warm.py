@@ -1,4 +1,4 @@
-"""A `dptext` for shell lines that starts at once: forked from a process that has imported what commands need.
+"""A `dptext` for shell lines that starts fast: forked from a process that has imported what commands need.
 
 What runs is the command line as users have it, with the arguments, folder, environment and streams that the shell gave
 it, in a process of its own. The imports alone were made before, once for each process of the tests: they took most of
@@ -60,7 +60,7 @@ def folders_of_programs(factory) -> str:
 
 
 def _serve(address: str) -> None:
-    """Run what is asked for until standard input, which the tests hold, is closed."""
+    """Run requests until standard input, which the tests hold, is closed."""
     for name in _BEFOREHAND:
         import_module(name)
     gc.freeze()

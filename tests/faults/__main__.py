@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="the scenarios whose name holds this")
     parser.add_argument("--at", default="", metavar="HOW:N", help="one point alone, as in FAIL:17; or FAIL:TEXT")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="about N points of each scenario")
-    parser.add_argument("--start", type=int, default=0, metavar="N", help="of a sample: so many points later")
+    parser.add_argument("--start", type=int, default=0, metavar="N", help="of a sample: skip N points")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at the same time")
     parser.add_argument("--broken", action="store_true", help="break the runs in each known way, to be found")
     arguments = parser.parse_args()
@@ -58,7 +58,9 @@ def main() -> int:
             scene[place] += value
         if run["problems"]:
             wrong += 1
-            print(f"{run['scenario']} | {run['how']}:{run['at']} {run['what']} | {'; '.join(run['problems'])}")
+            print(
+                f"{run['scenario']} | {run['fault']}:{run['number']} {run['operation']} | {'; '.join(run['problems'])}"
+            )
             sys.stdout.flush()
     for name, (points, faulty, seconds) in scenes.items():
         print(f"{name}: {points} points, {faulty} of them wrong, {seconds:.1f} s")
@@ -179,7 +181,11 @@ def _work(folder: Path, scenarios: Sequence[Scenario], job: int, arguments: argp
 def _chosen(points: list[Point], arguments: argparse.Namespace) -> list[Point]:
     if arguments.at:
         settings, _, label = arguments.at.partition(":")
-        return [point for point in points if point.how == settings and (label in point.what or label == str(point.at))]
+        return [
+            point
+            for point in points
+            if point.fault == settings and (label in point.operation or label == str(point.number))
+        ]
     step = max(1, len(points) // arguments.sample) if arguments.sample else 1
     return points[(step // 2 + arguments.start) % step :: step]
 

@@ -44,10 +44,10 @@ def _forget_what_was_reserved() -> None:
 def _texts_before_their_statement() -> None:
     write, write_statement = corpus.write_corpus, corpus.write_statement
 
-    def late(*given: Any) -> Any:
+    def late(*args: Any) -> Any:
         statements: list[tuple[Any, ...]] = []
-        corpus.write_statement = lambda *each: statements.append(each)  # type: ignore[assignment]
-        output = write(*given)
+        corpus.write_statement = lambda *arguments: statements.append(arguments)  # type: ignore[assignment]
+        output = write(*args)
         for statement in statements:
             write_statement(*statement)
         return output

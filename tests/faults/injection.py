@@ -35,16 +35,16 @@ class Operation:
     """An operation of a run: its number from 1, its name and file below the folder, and its kind as bits."""
 
     number: int
-    what: str
+    name: str
     kind: int
 
-    def can(self, how: How) -> bool:
+    def can(self, fault: How) -> bool:
         """True if a fault makes sense here: a full disk stops writing, a kill matters where files change."""
-        if how is How.FULL:
+        if fault is How.FULL:
             return bool(self.kind & _NEEDS_SPACE)
-        if how is How.KILL:
+        if fault is How.KILL:
             return bool(self.kind & _CHANGES)
-        return how is How.FAIL or not self.kind & _READS
+        return fault is How.FAIL or not self.kind & _READS
 
 
 class _One(ctypes.Structure):
@@ -85,10 +85,10 @@ class Injection:
         _SHARED.append(self._state)  # the library looks there as long as this process lives
         ctypes.CDLL(None).faults_share(ctypes.byref(self._state))
 
-    def arm(self, root: Path, how: How, at: int) -> None:
+    def arm(self, root: Path, fault: How, number: int) -> None:
         """Count the operations of this process group below a folder, with a fault at one of them."""
         self._state.count = 0
-        self._state.at, self._state.how = at, how
+        self._state.at, self._state.how = number, fault
         self._state.root = os.fsencode(root)
         self._state.group = os.getpgrp()
 

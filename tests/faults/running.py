@@ -50,8 +50,8 @@ def run(
     arguments: Sequence[str],
     *,
     secret: str,
-    how: How = How.COUNT,
-    at: int = 0,
+    fault: How = How.COUNT,
+    number: int = 0,
     modules: Path | None = None,
 ) -> Outcome:
     """Run ``dptext`` in ``root/work`` with temporary files in ``root/tmp``; the secret decides all random bits."""
@@ -65,7 +65,7 @@ def run(
             os.setpgid(0, 0)
             gc.disable()
             _prepare(root, outputs, secret)
-            injection.arm(root, how, at)
+            injection.arm(root, fault, number)
             code = _call(arguments)
             if modules is not None:
                 modules.write_text("\n".join(sys.modules))

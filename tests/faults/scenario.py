@@ -36,7 +36,7 @@ class Scenario:
         before: commands that run undisturbed before it.
         resumes: True if ``--resume`` continues it.
         stopped: kill the command in the middle first: the run that continues is the one that is tried.
-        apart: the files of an output folder appear one by one, not all of them together.
+        published_singly: the files of an output folder appear one by one, not all of them together.
         first: the folder that is released before the output, which is derived from it without further budget: the
             ledger counts the folder, and an output is whole if its statement belongs to it and to this folder.
     """
@@ -49,7 +49,7 @@ class Scenario:
     ledger: str | None = None
     resumes: bool = True
     stopped: bool = False
-    apart: bool = False
+    published_singly: bool = False
     first: str | None = None
 
 
@@ -58,9 +58,9 @@ class Point:
     """What happens to which operation of a scenario."""
 
     scenario: str
-    how: str
-    at: int
-    what: str = field(compare=False)
+    fault: str
+    number: int
+    operation: str = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -135,14 +135,14 @@ class Trial:
                 next(
                     operation.number
                     for operation in operations
-                    if operation.what == f"rename /work/{self.scenario.first}"
+                    if operation.name == f"rename /work/{self.scenario.first}"
                 )
                 + 1
             )
         shutil.rmtree(self._root)
         shutil.copytree(saved, self._root)
         shutil.rmtree(saved)
-        run(self._injection, self._root, self._arguments, secret=_SECRETS[0], how=How.KILL, at=position)
+        run(self._injection, self._root, self._arguments, secret=_SECRETS[0], fault=How.KILL, number=position)
         self._arguments = (*self._arguments, "--resume")
 
     def _undisturbed(self, arguments: Sequence[str], secret: str) -> Outcome:
@@ -158,48 +158,52 @@ class Trial:
     # -- points -----------------------------------------------------------------------------------------------
 
     def points(self) -> Iterator[Point]:
-        """All that can happen: of like operations one after the other, to the first and the last of them.
+        """Return the points of failure: of like operations one after the other, to the first and the last of them.
 
         An interrupt is heard when control is back with Python, so that one among them stands for all.
         """
         for settings in (How.FAIL, How.FULL, How.KILL, How.INTERRUPT):
-            for _, similar in groupby(filter(lambda each: each.can(settings), self.operations), lambda each: each.what):
+            for _, similar in groupby(
+                filter(lambda entry: entry.can(settings), self.operations), lambda entry: entry.name
+            ):
                 first, *more = similar
                 for entry in (first, *more[-1:]) if settings is not How.INTERRUPT else (first,):
-                    yield Point(self.scenario.name, settings.name, entry.number, entry.what)
+                    yield Point(self.scenario.name, settings.name, entry.number, entry.name)
 
     def problems(self, point: Point) -> list[str]:
         """Yield the faults after a point; none if all is well."""
         self._begin()
-        settings = How[point.how]
-        outcome = run(self._injection, self._root, self._arguments, secret=_SECRETS[0], how=settings, at=point.at)
+        settings = How[point.fault]
+        outcome = run(
+            self._injection, self._root, self._arguments, secret=_SECRETS[0], fault=settings, number=point.number
+        )
         if not outcome.happened:
             return [f"it never came to this: the run is not the same twice (exit code {outcome.code})"]
-        result = [*self._of_the_run(outcome, settings), *self._of_the_files(), *self._of_the_first(outcome)]
+        result = [*self._run_problems(outcome, settings), *self._file_problems(), *self._first_output_problems(outcome)]
         if outcome.code != 0:
-            result += self._of_going_on(outcome)
+            result += self._continuation_problems(outcome)
         # what could not be removed, or was cut off, stays until the same output is written again
-        excused = settings is How.FAIL and _REMOVAL.match(point.what) is not None
-        return result or list(self._of_the_end(outcome, excused or (settings is How.KILL and not self._went_on)))
+        excused = settings is How.FAIL and _REMOVAL.match(point.operation) is not None
+        return result or list(self._end_problems(outcome, excused or (settings is How.KILL and not self._went_on)))
 
-    def _of_the_run(self, outcome: Outcome, how: How) -> Iterator[str]:
+    def _run_problems(self, outcome: Outcome, fault: How) -> Iterator[str]:
         if outcome.code is None:
             yield "it hung, or left a process behind that did not end"
         elif outcome.code == 1 and "the disk failed" in outcome.err:
             pass  # SQLite takes what cannot be read for damaged
-        elif outcome.code not in _EXIT_CODES[how]:
-            yield f"exit code {outcome.code}, expected one of {_EXIT_CODES[how]}: {outcome.err.strip()!r}"
-        yield from _of_the_words(outcome)
+        elif outcome.code not in _EXIT_CODES[fault]:
+            yield f"exit code {outcome.code}, expected one of {_EXIT_CODES[fault]}: {outcome.err.strip()!r}"
+        yield from _message_problems(outcome)
 
-    def _of_the_files(self) -> Iterator[str]:
+    def _file_problems(self) -> Iterator[str]:
         """Nothing half, and nothing for others."""
         published = self._published()
         if published and published != self._old:
             whole = self._ends[_SECRETS[0]]
-            names = published.keys() & whole.content.keys() if self.scenario.apart else whole.content.keys()
+            names = published.keys() & whole.content.keys() if self.scenario.published_singly else whole.content.keys()
             wrong = sorted(name for name in names if published.get(name) != whole.content[name])
             if self.scenario.first is not None:
-                pass  # see `_of_the_first`
+                pass  # see `_first_output_problems`
             elif wrong:
                 yield f"half published: {wrong} differs from the expected file"
             elif whole.statements and not self._end().statements:  # a bank has none
@@ -210,7 +214,7 @@ class Trial:
             if name not in self._set and name not in expected and mode & 0o077 and not was_out:
                 yield f"{name} can be read by others: {mode:o}"
 
-    def _of_going_on(self, outcome: Outcome) -> Iterator[str]:
+    def _continuation_problems(self, outcome: Outcome) -> Iterator[str]:
         """Do as the message says, or else run the same again and do as that says."""
         before, self._went_on = outcome, True
         resume = self.scenario.resumes and "--resume" in outcome.err
@@ -226,7 +230,7 @@ class Trial:
             outcome = run(self._injection, self._root, arguments, secret=secret)
             if outcome.code == 0:
                 return
-            yield from _of_the_words(outcome)
+            yield from _message_problems(outcome)
             text = " ".join(line for line in before.err.splitlines() if "Run the same command again" in line)
             if text:
                 yield f"said {text!r}, and then: {outcome.err.strip()!r}"
@@ -246,8 +250,8 @@ class Trial:
             return self._first() not in (None, self._old_first) and not self._is_done()
         return Job.is_open(self._root / "work" / self.scenario.out)
 
-    def _of_the_first(self, outcome: Outcome, *, at_the_end: bool = False) -> Iterator[str]:
-        """The files in the folder count; the files beside it are derived from them."""
+    def _first_output_problems(self, outcome: Outcome, *, at_the_end: bool = False) -> Iterator[str]:
+        """The files in the folder count; the other files are derived from them."""
         if self.scenario.first is None:
             return
         work = self._root / "work"
@@ -270,11 +274,11 @@ class Trial:
             if path.stat().st_mode & 0o077:
                 yield f"{path.name} can be read by others"
 
-    def _of_the_end(self, outcome: Outcome, excused: bool) -> Iterator[str]:
-        yield from self._of_the_first(outcome, at_the_end=True)
+    def _end_problems(self, outcome: Outcome, excused: bool) -> Iterator[str]:
+        yield from self._first_output_problems(outcome, at_the_end=True)
         end, first = self._end(), self._ends[_SECRETS[0]]
         allowed = {name: [entry.content[name] for entry in self._ends.values()] for name in first.content}
-        if "rows are done and kept" in outcome.err and not self.scenario.apart:
+        if "rows are done and kept" in outcome.err and not self.scenario.published_singly:
             allowed = {name: [digest] for name, digest in first.content.items()}
         if self.scenario.first is None:
             for name, digests in allowed.items():
@@ -298,8 +302,7 @@ class Trial:
             yield f"the ledger says {end.spent}, after an undisturbed run {first.spent}"
 
     def _has_its_rights(self, name: str, end: _End, first: _End) -> bool:
-        """What was published a moment before is its owner's alone, where nobody goes on with it: a folder, and what is
-        made of one, without a job."""
+        """Return whether the mode is right; files that no job continues may still be for their owner only."""
         inside = {str(Path(mode).parent) for mode in first.modes}
         is_alone = name in inside or str(Path(name).parent) != "work"
         is_alone |= self.scenario.first is not None and not self._went_on
@@ -333,9 +336,9 @@ class Trial:
         """Return modes by name; the content of folders for their owner only is not reachable."""
         result: dict[str, int] = {}
         for top, folders, files in os.walk(self._root):
-            here = Path(top)
+            parent_path = Path(top)
             for name in (*folders, *files):
-                path = here / name
+                path = parent_path / name
                 inside = path.relative_to(self._root)
                 closed = any(result.get(str(parent), 0o077) & 0o077 == 0 for parent in list(inside.parents)[:-2])
                 mode = stat.S_IMODE(path.lstat().st_mode)
@@ -353,10 +356,10 @@ class Trial:
         """Return whether the output equals the first run's or, for the first file, its statement."""
         if self.scenario.first is not None:
             out = self._root / "work" / self.scenario.out
-            beside = statement_path(out)
-            if not out.exists() or not beside.exists():
+            statement = statement_path(out)
+            if not out.exists() or not statement.exists():
                 return False
-            data = json.loads(beside.read_text())
+            data = json.loads(statement.read_text())
             is_new = (
                 "--force" not in self._arguments or "--resume" in self._arguments or self._first() != self._old_first
             )
@@ -389,7 +392,7 @@ _TEMPORARY = re.compile(r"^tmp/dptext-work-|/\.[^/]+\.part(/|$)")
 _LINE = re.compile(r"dptext: \S.*")
 
 
-def _of_the_words(outcome: Outcome) -> Iterator[str]:
+def _message_problems(outcome: Outcome) -> Iterator[str]:
     """Lines for a person, and nothing of the texts."""
     text = outcome.err.strip()
     lines = text.splitlines()

@@ -51,7 +51,7 @@ def _folder(work: Path) -> None:
         (work / "texts" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _rows()[:5]))
 
 
-def _with_ledger(prepare: Callable[[Path], None]) -> Callable[[Path], None]:
+def _prepare_with_ledger(prepare: Callable[[Path], None]) -> Callable[[Path], None]:
     def both(work: Path) -> None:
         prepare(work)
         Ledger.create(work / _LEDGER, epsilon=1e4, delta=1e-3)
@@ -83,7 +83,7 @@ def _embed(*more: str) -> tuple[str, ...]:
     return ("embed", "in.jsonl", "-o", "shared", *_EMBED, *more)
 
 
-def _with_pool(work: Path) -> None:
+def _pool(work: Path) -> None:
     """Rows with a class, and public texts."""
     lines = [json.dumps({**row, "topic": "ab"[place % 2]}) + "\n" for place, row in enumerate(_rows())]
     (work / "in.jsonl").write_text("".join(lines))
@@ -104,14 +104,14 @@ SCENARIOS = [
         "privatize jsonl, ledger",
         _privatize("in.jsonl", "out.jsonl", *_CHARGED),
         "out.jsonl",
-        _with_ledger(_jsonl),
+        _prepare_with_ledger(_jsonl),
         ledger=_LEDGER,
     ),
     Scenario(
         "privatize jsonl, ledger, resumed",
         _privatize("in.jsonl", "out.jsonl", *_CHARGED),
         "out.jsonl",
-        _with_ledger(_jsonl),
+        _prepare_with_ledger(_jsonl),
         ledger=_LEDGER,
         stopped=True,
     ),
@@ -119,7 +119,7 @@ SCENARIOS = [
         "privatize jsonl in place of another, ledger",
         _privatize("in.jsonl", "out.jsonl", "--force", *_CHARGED),
         "out.jsonl",
-        _with_ledger(_jsonl),
+        _prepare_with_ledger(_jsonl),
         before=(_privatize("in.jsonl", "out.jsonl", *_CHARGED),),
         ledger=_LEDGER,
     ),
@@ -127,41 +127,41 @@ SCENARIOS = [
         "privatize bad rows, ledger",
         _privatize("in.jsonl", "out.jsonl.gz", "--on-error", "skip", *_CHARGED, "--user", "author"),
         "out.jsonl.gz",
-        _with_ledger(_bad_jsonl),
+        _prepare_with_ledger(_bad_jsonl),
         ledger=_LEDGER,
     ),
     Scenario(
         "privatize parquet, two processes, ledger",
         _privatize("in.parquet", "out.parquet", "--processes", "2", *_CHARGED),
         "out.parquet",
-        _with_ledger(_parquet),
+        _prepare_with_ledger(_parquet),
         ledger=_LEDGER,
     ),
-    Scenario("privatize a folder", _privatize("texts", "private"), "private", _folder, apart=True),
-    Scenario("bank in place of another", (*_BANK, "--force"), "bank", _with_pool, before=(_BANK,), resumes=False),
+    Scenario("privatize a folder", _privatize("texts", "private"), "private", _folder, published_singly=True),
+    Scenario("bank in place of another", (*_BANK, "--force"), "bank", _pool, before=(_BANK,), resumes=False),
     Scenario(
         "encode, ledger, device saved",
         _encode("in.parquet", "out.parquet", "--save", "device", *_CHARGED),
         "out.parquet",
-        _with_ledger(_parquet),
+        _prepare_with_ledger(_parquet),
         ledger=_LEDGER,
     ),
-    Scenario("embed, ledger", _embed(*_CHARGED), "shared", _with_ledger(_jsonl), ledger=_LEDGER, resumes=False),
+    Scenario("embed, ledger", _embed(*_CHARGED), "shared", _prepare_with_ledger(_jsonl), ledger=_LEDGER, resumes=False),
     Scenario("embed in place of another", _embed("--force"), "shared", _jsonl, before=(_embed(),), resumes=False),
     Scenario(
         "embed skip-gram, ledger",
         _embed(*_SKIP_GRAM, *_CHARGED),
         "shared",
-        _with_ledger(_jsonl),
+        _prepare_with_ledger(_jsonl),
         ledger=_LEDGER,
         resumes=False,
     ),
-    Scenario("synthesize", _synthesize(), "made.parquet", _with_pool, first=_DESCRIPTION),
+    Scenario("synthesize", _synthesize(), "made.parquet", _pool, first=_DESCRIPTION),
     Scenario(
         "synthesize, ledger",
         _synthesize(*_CHARGED),
         "made.parquet",
-        _with_ledger(_with_pool),
+        _prepare_with_ledger(_pool),
         ledger=_LEDGER,
         first=_DESCRIPTION,
     ),
@@ -169,7 +169,7 @@ SCENARIOS = [
         "synthesize, ledger, resumed",
         _synthesize(*_CHARGED),
         "made.parquet",
-        _with_ledger(_with_pool),
+        _prepare_with_ledger(_pool),
         ledger=_LEDGER,
         stopped=True,
         first=_DESCRIPTION,
@@ -178,7 +178,7 @@ SCENARIOS = [
         "synthesize in place of another, ledger",
         _synthesize("--force", *_CHARGED),
         "made.parquet",
-        _with_ledger(_with_pool),
+        _prepare_with_ledger(_pool),
         before=(_synthesize(*_CHARGED),),
         ledger=_LEDGER,
         first=_DESCRIPTION,

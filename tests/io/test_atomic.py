@@ -238,12 +238,12 @@ def test_a_scratch_folder_is_private_and_removed(tmp_path, monkeypatch):
 def test_others_get_their_rights_only_after_the_rename(out, monkeypatch, bits):
     seen, replace = set(), Path.replace
 
-    def watched(path, target):
+    def replace_and_check(path, target):
         seen.add(mode(path))
         replace(path, target)
         seen.add(mode(target))
 
-    monkeypatch.setattr(Path, "replace", watched)
+    monkeypatch.setattr(Path, "replace", replace_and_check)
     before = os.umask(bits)
     try:
         write(out)

@@ -205,7 +205,7 @@ def test_a_column_is_rebuilt_from_its_values_alone(table):
     output = rebuilt_column(values, "kept")
     output.validate(full=True)
     assert output.to_pylist() == values.to_pylist()
-    # again, from the values by themselves, as Python has them
+    # again, from Python values
     assert MARKER not in str(output.type)
     repeated = pa.chunked_array([pa.array(values.to_pylist(), output.type)])
     assert pickle.dumps(rebuilt_column(repeated, "kept")) == pickle.dumps(output)

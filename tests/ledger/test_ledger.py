@@ -199,10 +199,10 @@ def test_the_first_release_fixes_the_terms(make):
     ):
         ledger = make(epsilon=10, delta=1e-6)
         reservation = reserve(ledger, "a", keys=["x"], **first)
-        again = {"keys": ["x"], **first, **changes}
-        assert_error(RefusedError, lambda k=again: reserve(ledger, "b", **k), message, "use another ledger")  # noqa: B023
+        second = {"keys": ["x"], **first, **changes}
+        assert_error(RefusedError, lambda k=second: reserve(ledger, "b", **k), message, "use another ledger")  # noqa: B023
         reservation.void()
-        reserve(ledger, "b", **again)  # nothing is left of the first
+        reserve(ledger, "b", **second)  # nothing is left of the first
 
 
 def test_releases_without_a_price_or_with_wrong_arguments_leave_no_trace(make):
@@ -574,8 +574,8 @@ def test_a_kill_at_any_moment_leaves_a_ledger_that_adds_up(tmp_path):
             ready, tell = os.pipe()
 
             def going_on():
-                for again in range(10_000):
-                    releases(f"{round}-{again}", after=lambda: os.write(tell, b"."))
+                for attempt in range(10_000):
+                    releases(f"{round}-{attempt}", after=lambda: os.write(tell, b"."))
 
             start = time.monotonic()
             pid = child(going_on)
@@ -652,7 +652,7 @@ def change(ledger, *statements):
         connection.commit()
 
 
-def with_holes(path):
+def punch_holes(path):
     data = bytearray(path.read_bytes())
     data[4096:] = b"\xff" * (len(data) - 4096)
     path.write_bytes(data)
@@ -673,7 +673,7 @@ def another_database(path):
         (lambda path: change(path, "DELETE FROM ledger"), "is no ledger, or a damaged one"),
         (lambda path: change(path, "DROP TABLE ledger"), "is no ledger, or a damaged one"),
         (lambda path: change(path, "UPDATE ledger SET epsilon = -1"), "is no ledger, or a damaged one"),
-        (with_holes, "is no ledger, or a damaged one"),
+        (punch_holes, "is no ledger, or a damaged one"),
         (lambda path: os.truncate(path, 5000), "is no ledger, or a damaged one"),
     ],
 )
@@ -692,8 +692,8 @@ def test_a_release_that_cannot_be_read_is_damage_for_every_reader(make, about):
     ledger = make(epsilon=50)
     reserve(ledger, "a", PureDP(1), ["x"])
     change(ledger, ("UPDATE release SET about = ?", (about,)))
-    again = lambda: reserve(ledger, "new", PureDP(1.0), ["x"])  # noqa: E731
-    for read in (again, ledger.releases, ledger.summary, lambda: ledger.left("x")):
+    second = lambda: reserve(ledger, "new", PureDP(1.0), ["x"])  # noqa: E731
+    for read in (second, ledger.releases, ledger.summary, lambda: ledger.left("x")):
         assert len(assert_error(DataError, read, "a damaged one")) < 300
 
 

@@ -99,11 +99,11 @@ def test_a_job_publishes_its_parts_by_one_rename_and_leaves_nothing_else(out, ma
         out.write_bytes(old)
     renames, replace = [], Path.replace
 
-    def watched(path, target):
+    def replace_and_check(path, target):
         renames.append((stat.S_IMODE(path.stat().st_mode), out.read_bytes() if out.exists() else None))
         return replace(path, target)
 
-    monkeypatch.setattr(Path, "replace", watched)
+    monkeypatch.setattr(Path, "replace", replace_and_check)
     with job(out, seed=None, is_assembled=is_assembled) as work:
         assert (work.parts, work.rows, work.size, work.statement, work.is_published) == ([], 0, 0, None, False)
         add(work, 0, 1)

@@ -59,7 +59,7 @@ class Answers(TextMechanism):
         )
 
     def summary_before_release(self):
-        return "answers promise everything"
+        return "claims everything"
 
     def replacing(self):
         return self._replaced

@@ -1,4 +1,4 @@
-"""Whatever lies in a table besides the values of the rows that are released is in no byte of what is written.
+"""No byte of a released file comes from other parts of the table than the released values.
 
 A marker lies in every part of a table that is not released: the original texts and other rows, values beneath missing
 ones, entries of dictionaries, categories and names of classes that no row has, metadata of tables, fields and extension
@@ -71,7 +71,7 @@ def attempts(*writers):
             yield out.getvalue()
 
 
-def of_arrow(table):
+def values_of_arrow(table):
     def stream(out):
         with pa.ipc.new_stream(out, table.schema) as writer:
             writer.write_table(table)
@@ -84,7 +84,7 @@ def of_arrow(table):
     )
 
 
-def of_pandas(table):
+def values_of_pandas(table):
     yield from pickled(table)
     yield from attempts(
         lambda out: table.to_parquet(out, compression=None),
@@ -95,7 +95,7 @@ def of_pandas(table):
         yield from attempts(lambda out: out.write(table.to_json(orient="split").encode()))
 
 
-def of_polars(table):
+def values_of_polars(table):
     yield from pickled(table)
     yield from attempts(
         lambda out: table.write_parquet(out, compression="uncompressed"),
@@ -106,7 +106,7 @@ def of_polars(table):
     )
 
 
-def of_dataset(table):
+def values_of_dataset(table):
     yield from pickled(table)
     with tempfile.TemporaryDirectory() as folder:
         table.save_to_disk(folder)
@@ -118,7 +118,12 @@ def of_dataset(table):
 
 def written(table):
     kind = type(table).__module__.partition(".")[0]
-    return {"pyarrow": of_arrow, "pandas": of_pandas, "polars": of_polars, "datasets": of_dataset}[kind](table)
+    return {
+        "pyarrow": values_of_arrow,
+        "pandas": values_of_pandas,
+        "polars": values_of_polars,
+        "datasets": values_of_dataset,
+    }[kind](table)
 
 
 def shows(table):
@@ -154,10 +159,10 @@ def as_dataset(table):
     assume(
         MARKER not in str(dataset.select_columns("kept").to_list())
     )  # slices of lists of dictionaries come out wrong
-    return with_info(dataset)
+    return add_info(dataset)
 
 
-def with_info(dataset_value):
+def add_info(dataset_value):
     info = dataset_value.info
     info.description = info.citation = info.homepage = info.license = MARKER
     info.builder_name = info.dataset_name = info.config_name = MARKER
@@ -259,7 +264,7 @@ def dictionary(wrap=lambda array: array):
     return pa.table({"text": ["a", "b"], "kept": wrap(pa.array([SHOWN, MARKER]).dictionary_encode())}).slice(0, 1)
 
 
-def of_pair(array):
+def pair_parts(array):
     return pa.array([0, 1, 2], pa.int32()), array
 
 
@@ -267,7 +272,7 @@ def frame(kept, rows=slice(0, 1)):
     return pandas.DataFrame({"text": "a", "kept": kept}).iloc[rows]
 
 
-def with_attribute(**more):
+def frame_with_attribute(**more):
     output = frame(pandas.Series([SHOWN, SHOWN]))
     for name, value in more.items():
         setattr(output, name, value)
@@ -298,7 +303,7 @@ def class_labels():
 
 
 def mapped():
-    return with_info(datasets.Dataset.from_dict({"text": ["a"], "kept": [1]})).map(lambda row: row, batched=True)
+    return add_info(datasets.Dataset.from_dict({"text": ["a"], "kept": [1]})).map(lambda row: row, batched=True)
 
 
 def nested(build):
@@ -309,7 +314,7 @@ def nested(build):
 PLACES = {
     "rows around a slice": lambda: pa.table({"text": ["a"] * 3, "kept": [MARKER, SHOWN, MARKER]}).slice(1, 1),
     "entries of a dictionary": dictionary,
-    "entries in lists": nested(lambda array: pa.ListArray.from_arrays(*of_pair(array))),
+    "entries in lists": nested(lambda array: pa.ListArray.from_arrays(*pair_parts(array))),
     "entries in lists of a fixed size": nested(lambda array: pa.FixedSizeListArray.from_arrays(array, 1)),
     "entries in maps": nested(
         lambda array: pa.MapArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["k", "k"]), array)
@@ -320,10 +325,10 @@ PLACES = {
         {"text": ["a"], "kept": [1]},
         pa.schema([("text", pa.string()), pa.field("kept", pa.int64(), metadata={"a": MARKER})]),
     ),
-    "index of a frame": lambda: with_attribute(index=[MARKER]),
+    "index of a frame": lambda: frame_with_attribute(index=[MARKER]),
     "name of the index": lambda: frame([1]).rename_axis(index=MARKER),
     "name of the columns": lambda: frame([1]).rename_axis(columns=MARKER),
-    "attributes of a frame": lambda: with_attribute(attrs={"a": MARKER}),
+    "attributes of a frame": lambda: frame_with_attribute(attrs={"a": MARKER}),
     "categories": lambda: frame(pandas.Categorical([SHOWN, MARKER])),
     "name of the categories": lambda: frame(pandas.Categorical([SHOWN], pandas.Index([SHOWN], name=MARKER))),
     "entries of a dictionary in pandas": lambda: frame(
@@ -334,7 +339,7 @@ PLACES = {
     "values of an enumeration": lambda: polars.DataFrame(
         {"text": ["a", "b"], "kept": polars.Series([SHOWN, MARKER], dtype=polars.Enum([SHOWN, MARKER]))}
     ).head(1),
-    "information of a dataset": lambda: with_info(datasets.Dataset.from_dict({"text": ["a"], "kept": [1]})),
+    "information of a dataset": lambda: add_info(datasets.Dataset.from_dict({"text": ["a"], "kept": [1]})),
     "information of a dataset after map": mapped,
     "names of classes": class_labels,
 }

@@ -120,5 +120,5 @@ def test_the_guarantee_for_a_person_is_that_of_the_weakest_release_and_says_so(m
     ):
         person = statement_for_largest_user(maximum, [mechanism.document_statement(4)])
         assert (person is None) == (maximum.texts in (0, 10**6 + 1))
-        shown = " ".join(for_person(person, maximum, user="who", uncounted=uncounted).split())
-        assert sentence in shown and ("does not protect" in shown) == (person is not None)
+        output = " ".join(for_person(person, maximum, user="who", uncounted=uncounted).split())
+        assert sentence in output and ("does not protect" in output) == (person is not None)

@@ -304,11 +304,11 @@ def test_the_list_is_in_no_statement_representation_or_promise_and_changes_the_n
     assert first.parameters["redacted_list"] is True
     assert "list" in first.explain() and "has no guarantee" in first.explain()
     spread, texts = dptext.TEM(VECTORS, epsilon=0.1, threshold=30.0), ["tea cup tax law " * 30]
-    one, other, again = (
+    one, other, repeated = (
         dptext.privatize(texts, dptext.Redacted(spread, words=[word]), seed=3).texts
         for word in (SECRET, "other", SECRET)
     )
-    assert one == again != other
+    assert one == repeated != other
 
 
 def test_a_run_is_resumed_with_the_same_list_only(tmp_path, monkeypatch):

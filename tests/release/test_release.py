@@ -361,11 +361,11 @@ def no_more(*_arguments, **_options):
 def test_the_ledger_charges_before_any_row_and_settles_after_the_output(work, monkeypatch):
     settle, seen = Ledger.settle, []
 
-    def watched(ledger, release_id):
+    def settle_and_check(ledger, release_id):
         seen.append((states(), file_digest("out.txt"), statement_path(Path("out.txt")).exists()))
         settle(ledger, release_id)
 
-    monkeypatch.setattr(Ledger, "settle", watched)
+    monkeypatch.setattr(Ledger, "settle", settle_and_check)
     released = release(ledger="l.db", user="id")
     assert seen == [(["pending"], released.statement.data_sha256, True)]
     assert states() == ["released"]

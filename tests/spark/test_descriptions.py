@@ -43,7 +43,7 @@ def made_up(count=400):
 ROWS = made_up()
 
 
-def by_digest(row):
+def digest_of(row):
     """The stated order: documents with the same text by class, and those without a class first."""
     text, _, topic, stars, _ = row
     return hashlib.sha256((text or "").encode()).digest(), Labels.of(LABELS).code([topic, stars])
@@ -69,7 +69,7 @@ def frame(spark):
 
 def test_it_is_the_description_of_one_machine_to_the_last_bit(frame):
     """The first documents of a user are those with the smallest digests, or the smallest values of a column."""
-    one = synthesizer().fit(documents(sorted(ROWS, key=by_digest)), public=POOL)
+    one = synthesizer().fit(documents(sorted(ROWS, key=digest_of)), public=POOL)
     plan = synthesizer().plan(POOL)
     for values, settings in ((frame.repartition(5), {"partitions": 3}), (frame.orderBy("at"), {"partitions": 1})):
         many = described(values, synthesizer(), public=plan, **settings)
@@ -124,11 +124,11 @@ def test_the_ledger_charges_people_first_and_settles_when_the_folder_is_in_place
     Ledger.create(book, epsilon=3.0, delta=1e-5)
     seen, settle = [], Ledger.settle
 
-    def watched(ledger, release_id):
+    def settle_and_check(ledger, release_id):
         seen.append((out.exists(), ledger.summary().pending))
         settle(ledger, release_id)
 
-    monkeypatch.setattr(Ledger, "settle", watched)
+    monkeypatch.setattr(Ledger, "settle", settle_and_check)
     output = synthesizer(seed=None)
     plan = output.plan(POOL)
     result = described(frame, output, public=plan, out=out, ledger=book)
@@ -140,7 +140,7 @@ def test_the_ledger_charges_people_first_and_settles_when_the_folder_is_in_place
     for kind, model, folder, message in (
         (ParameterError, output, out, "is there already"),
         (RefusedError, output, tmp_path / "other", "would be overspent"),  # 2 of 3 are spent
-        (ParameterError, synthesizer(), tmp_path / "other", "a seed voids the promise"),
+        (ParameterError, synthesizer(), tmp_path / "other", "a seed voids the guarantee"),
     ):
         assert_error(kind, lambda m=model, f=folder: described(frame, m, public=plan, out=f, ledger=book), message)
     assert not (tmp_path / "other").exists()

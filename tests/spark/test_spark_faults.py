@@ -99,7 +99,7 @@ def test_an_interrupt_leaves_nothing_even_of_tasks_that_still_write(spark, relea
         threading.Thread(target=interrupt_when, args=(moment,), daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
             release_of(frame).write(str(place / "out.parquet"), ledger=book)
-        assert not spark.sparkContext.statusTracker().getActiveJobsIds(), "a job goes on"
+        assert not spark.sparkContext.statusTracker().getActiveJobsIds(), "a job is running"
         assert names(place) == []
     assert set(states(book)) <= {"pending"}
     count = len(names(marks))
@@ -193,7 +193,7 @@ def test_the_ledger_settles_once_rows_and_statement_are_in_place(frame, release_
     out = tmp_path / "out.parquet"
     seen, settle = [], Ledger.settle
 
-    def watched(ledger, release_id):
+    def settle_and_check(ledger, release_id):
         files = (out / "_SUCCESS", tmp_path / "out.parquet.privacy.json")
         seen.append([*(path.exists() for path in files), ledger.summary().pending])
         settle(ledger, release_id)
@@ -207,7 +207,7 @@ def test_the_ledger_settles_once_rows_and_statement_are_in_place(frame, release_
             release_of(frame).write(str(out), ledger=book)
     assert "in place, and complete" in " ".join(caught.value.__notes__)
     assert out.exists() and states(book) == ["pending"]
-    monkeypatch.setattr(Ledger, "settle", watched)
+    monkeypatch.setattr(Ledger, "settle", settle_and_check)
     release_of(frame).write(str(out), ledger=book, force=True)
     assert seen == [[True, True, 2]] and states(book) == ["pending", "released"]
 

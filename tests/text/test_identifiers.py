@@ -87,7 +87,7 @@ def test_ten_names_of_people_are_found():
 
 
 def test_a_tenth_of_the_values_is_enough():
-    for value, what in [
+    for value, kind in [
         ("ann@example.org", "e-mail addresses"),
         ("+44 20 7946 0958", "telephone numbers"),
         ("4111 1111 1111 1111", "card numbers"),
@@ -95,7 +95,7 @@ def test_a_tenth_of_the_values_is_enough():
         ("https://example.org/ann", "web addresses"),
     ]:
         result = look_at("column", [value, *["none"] * 9] * 3)
-        assert result.reasons == (f"some of its values hold {what}",)
+        assert result.reasons == (f"some of its values hold {kind}",)
         assert not look_at("column", [value, *["none"] * 10]).identifies
 
 

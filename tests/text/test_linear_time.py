@@ -8,7 +8,7 @@ import pytest
 
 resource = pytest.importorskip("resource", reason="limits of processor time are set otherwise there")
 
-HOSTILE = [  # what a text begins with, what it repeats, what it ends with
+HOSTILE = [  # beginning, repeated part and end of a text
     *(("", "a'", ""), ("", "a’", "s"), ("", "don't'", "n't"), ("'", "é'", "!"), ("", "a\u0301'", "'s"), ("", "1'", "")),
     *(("http://", "a'", ""), ("-www.", "a_", ""), ("www.", "a.", "_"), ("http://", "1.", "'s"), ("", "www.", "!")),
     *(("a@", "b.", ""), ("", "a@b.", ""), ("@", "a_", "!"), ("", "http://", "<"), ("", "x://", "."), ("a", "%", "@")),
@@ -42,7 +42,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def seconds():
-    """Processor time of all that is done with a text, in a child that is stopped when it takes too much of it."""
+    """Return the processor time of all steps for a text, in a child process with a limit."""
     limit = (CPU_SECONDS, CPU_SECONDS)
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD],

@@ -1,4 +1,4 @@
-"""Patterns: they find what has the form of an address, a number or a date, nothing else, and in linear time."""
+"""Patterns find addresses, numbers and dates, nothing else, and in linear time."""
 
 import pytest
 

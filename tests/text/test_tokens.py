@@ -68,7 +68,7 @@ def test_every_string_has_a_kind(text):
     assert isinstance(kind_of(text), Kind)
 
 
-# -- what is kept ---------------------------------------------------------------------------------------------
+# -- kept tokens ---------------------------------------------------------------------------------------------
 
 
 def may_be_kept(character):
@@ -191,7 +191,7 @@ def test_a_text_that_resembles_an_address_is_none():
 
 
 def test_texts_part_where_readers_expect_it():
-    for text, found in [
+    for text, expected in [
         ("I don't know.", ["I", " ", "do", "n't", " ", "know", "."]),
         ("can’t", ["ca", "n’t"]),
         ("It's we're I've", ["It", "'s", " ", "we", "'re", " ", "I", "'ve"]),
@@ -231,7 +231,7 @@ def test_texts_part_where_readers_expect_it():
         ("ab\u00adcd", ["ab\u00adcd"]),
         ("", []),
     ]:
-        assert pieces(text) == found
+        assert pieces(text) == expected
 
 
 def test_each_kind_in_several_scripts():

@@ -1,4 +1,4 @@
-"""Words and texts grouped by user: who is one user, what is a word, limits, errors, and nothing left on disk."""
+"""Words and texts grouped by user: identity of users, words, limits, errors, and an empty disk afterwards."""
 
 import gc
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import documents_in_order, settings
 from hypothesis import strategies as st
 
 from dptext.errors import DataError, ParameterError
@@ -98,9 +98,9 @@ def test_one_canonical_id_counts_for_mechanisms_counters_and_ledgers(tmp_path):
     assert collected([Document("cat", user=user) for user in same]) == [([[0]] * len(same), (None,))]
     others = ["07", "7 a", "seven", 77, "-7", "７"]
     assert len(collected([Document("cat", user=user) for user in others])) == len(others)
-    long, spelled = 10**6000 + 7, "1" + "0" * 5999 + "7"
-    assert (canonical_id(long), canonical_id(-long), canonical_id(spelled)) == (spelled, f"-{spelled}", spelled)
-    assert len(collected([Document("cat", user=user) for user in (long, spelled, long + 1)])) == 2
+    long, digits = 10**6000 + 7, "1" + "0" * 5999 + "7"
+    assert (canonical_id(long), canonical_id(-long), canonical_id(digits)) == (digits, f"-{digits}", digits)
+    assert len(collected([Document("cat", user=user) for user in (long, digits, long + 1)])) == 2
     users = ["José", "Jose\N{COMBINING ACUTE ACCENT}", " José ", 7, "7.0", "jose", "07"]
     ledger = Ledger.create(tmp_path / "book", epsilon=9)
     terms = {"by": "author", "unit": Unit.USER, "relation": Relation.ADD_REMOVE}
@@ -140,8 +140,8 @@ def test_single_documents_are_units_when_asked_for_only(tmp_path):
 def test_the_order_of_users_is_random_and_reveals_neither_names_nor_the_input():
     documents = [Document(word, user=str(place)) for place, word in enumerate(["cat", "dog", "tax", "zebra"] * 8)]
 
-    def order(given, **options):
-        with users_of(given, WORDS, **options) as users:
+    def order(documents_in_order, **options):
+        with users_of(documents_in_order, WORDS, **options) as users:
             return [words_of(person)[0][0] for person in users]
 
     # two random orders of 8 + 8 + 8 + 8 things agree with a probability of (8!)^4 / 32! < 1e-16
@@ -348,7 +348,7 @@ DOCUMENTS = st.lists(
 )
 
 
-@given(documents=DOCUMENTS, limit=st.none() | st.integers(1, 5), is_small=st.booleans())
+@documents_in_order(documents=DOCUMENTS, limit=st.none() | st.integers(1, 5), is_small=st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_texts_and_classes_come_as_from_a_dictionary(documents, limit, is_small):
     groups = {}

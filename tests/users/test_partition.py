@@ -52,7 +52,7 @@ def users_in(slab, bounds):
     return [documents[start:stop] for start, stop in pairwise(bounds)]
 
 
-def by_dictionary(rows):
+def group_in_memory(rows):
     groups = {}
     for user, code, document in rows:
         groups.setdefault(user, []).append((code, document))
@@ -72,7 +72,7 @@ def test_groups_and_their_order_are_those_of_a_dictionary(is_small, rows):
     with pytest.MonkeyPatch.context() as patch:
         if is_small:
             shrink(patch)
-        assert grouped(rows) == by_dictionary(rows)
+        assert grouped(rows) == group_in_memory(rows)
 
 
 @given(rows=ROWS, limit=st.integers(1, 5))
@@ -80,8 +80,8 @@ def test_groups_and_their_order_are_those_of_a_dictionary(is_small, rows):
 def test_a_limit_keeps_the_first_documents_and_every_level(rows, limit):
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch)
-        assert grouped(rows, limit=limit) == [documents[:limit] for documents in by_dictionary(rows)]
-        for kept, documents in zip(grouped(rows, limit=limit, by_bytes=True), by_dictionary(rows), strict=True):
+        assert grouped(rows, limit=limit) == [documents[:limit] for documents in group_in_memory(rows)]
+        for kept, documents in zip(grouped(rows, limit=limit, by_bytes=True), group_in_memory(rows), strict=True):
             sizes = np.cumsum([0, *(len(document) for _, document in documents)])
             codes = [code for code, _ in documents]
             assert kept == [

@@ -62,7 +62,7 @@ def by(user, *texts):
     return [Document(text, user=user) for text in texts]
 
 
-# -- what is counted ------------------------------------------------------------------------------------------
+# -- counts ------------------------------------------------------------------------------------------
 
 
 def test_users_are_counted_and_each_counts_once_for_a_word(spy):
@@ -164,7 +164,7 @@ def test_the_order_of_the_input_changes_nothing(spy):
     assert len(one) == 500
 
 
-# -- what comes out -------------------------------------------------------------------------------------------
+# -- results -------------------------------------------------------------------------------------------
 
 
 def test_words_of_many_are_released_and_words_of_one_user_never():
