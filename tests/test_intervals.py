@@ -1,4 +1,4 @@
-"""Intervals cover the truth as often as announced (binomial tests at 1e-6), and over people they are wider than over rows.
+"""Intervals cover the truth as often as announced (binomial tests at 1e-6), and over people are wider than over rows.
 
 Coverage is simulated where intervals are worst: near 0 and 1, with few people, with many rows a person, with people who
 are rare and unlike the others. Each time a usual interval (a bootstrap, that of DeLong) is shown to be rejected.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import documents_in_order, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import DataError, ParameterError
@@ -348,7 +348,7 @@ DOCUMENTS = st.lists(
 )
 
 
-@documents_in_order(documents=DOCUMENTS, limit=st.none() | st.integers(1, 5), is_small=st.booleans())
+@given(documents=DOCUMENTS, limit=st.none() | st.integers(1, 5), is_small=st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_texts_and_classes_come_as_from_a_dictionary(documents, limit, is_small):
     groups = {}
