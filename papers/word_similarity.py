@@ -3,16 +3,15 @@
 The score is Spearman's rank correlation of ratings with cosines, 0 for uninformative vectors.
 
 **Missing words.** A pair with a missing word has no cosine. It is usual to leave such pairs out, which favours a small
-vocabulary: only the frequent, easy words are tested. Alternatively such pairs get the mean cosine of the others. Scores
-are comparable at equal coverage only; `compare_similarity` uses the pairs that two sets of vectors share.
+vocabulary: only the frequent, easy words are tested. Scores are comparable at equal coverage only.
 
 **Intervals** come from a bootstrap over pairs. Pairs share words, so they are a little too narrow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +20,6 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError, StorageError, extra
 from dptext.intervals import Estimate, over_people
-from dptext.validation import check_choice
 from dptext.vectors.word_vectors import WordVectors
 
 RatedPair: TypeAlias = tuple[str, str, float]
@@ -36,23 +34,6 @@ BENCHMARKS = {
 }
 """Finkelstein et al. 2002, Hill et al. 2015, Bruni et al. 2014, Halawi et al. 2012, Rubenstein and Goodenough 1965;
 files as in the collection of Faruqui and Dyer 2014."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimilarityScore:
-    """Spearman's correlation with its interval over pairs, and the numbers of all pairs and of those with vectors.
-
-    ``missing`` is the treatment of the other pairs: "left out", or "average" (they get the mean cosine).
-    """
-
-    score: Estimate
-    pairs: int
-    covered: int
-    missing: str
-
-    @property
-    def coverage(self) -> float:
-        return self.covered / self.pairs
 
 
 def read_pairs(folder: str | Path, benchmark: str) -> list[RatedPair]:
@@ -76,51 +57,27 @@ def read_pairs(folder: str | Path, benchmark: str) -> list[RatedPair]:
 
 
 def similarity(
-    vectors: WordVectors,
-    pairs: Sequence[RatedPair],
-    *,
-    missing: str = "left out",
-    resamples: int = 1000,
-    seed: int | None = None,
-) -> SimilarityScore:
-    """Return Spearman's correlation of ratings with cosines.
+    vectors: WordVectors, pairs: Sequence[RatedPair], *, resamples: int = 1000, seed: int | None = None
+) -> Estimate:
+    """Return Spearman's correlation of ratings with cosines, on the pairs that have vectors.
 
     >>> vectors = WordVectors(["<unk>", "cat", "dog", "tax"], [[0.0, 0.1], [1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
     >>> rated = [("cat", "dog", 9.0), ("cat", "tax", 1.0), ("dog", "tax", 2.0), ("cat", "zebra", 5.0)]
     >>> result = similarity(vectors, rated, seed=1)
-    >>> result.score.value, result.covered, result.coverage
-    (1.0, 3, 0.75)
+    >>> result.value, result.count
+    (1.0, 3)
     """
-    check_choice("missing", missing, ("left out", "average"))
     ratings, cosines = np.array([rating for _, _, rating in pairs]), cosines_of(vectors, pairs)
-    covered = _covered(cosines)
-    if missing == "left out":
-        ratings, cosines = ratings[covered], cosines[covered]
-    else:
-        cosines = np.where(covered, cosines, cosines[covered].mean())
+    covered = np.isfinite(cosines)
+    if covered.sum() < 3:
+        raise ParameterError(f"pairs: both words of at least 3 pairs must have a vector, got {covered.sum()}")
+    ratings, cosines = ratings[covered], cosines[covered]
+
+    def statistic(rows: npt.NDArray[np.int64]) -> float:
+        return spearman(ratings[rows], cosines[rows])
+
     options: dict[str, Any] = {"resamples": resamples, "seed": seed, "bounds": (-1.0, 1.0)}
-    score = _over_pairs(lambda rows: spearman(ratings[rows], cosines[rows]), len(ratings), **options)
-    return SimilarityScore(score=score, pairs=len(pairs), covered=int(covered.sum()), missing=missing)
-
-
-def compare_similarity(
-    first: WordVectors,
-    second: WordVectors,
-    pairs: Sequence[RatedPair],
-    *,
-    resamples: int = 1000,
-    seed: int | None = None,
-) -> Estimate:
-    """Return the first score minus the second, on the pairs that both contain.
-
-    The difference is more certain than either score, because both answer the same pairs.
-    """
-    ratings = np.array([rating for _, _, rating in pairs])
-    one, other = (cosines_of(vectors, pairs) for vectors in (first, second))
-    covered = _covered(one + other)
-    ratings, one, other = ratings[covered], one[covered], other[covered]
-    difference = lambda rows: spearman(ratings[rows], one[rows]) - spearman(ratings[rows], other[rows])  # noqa: E731
-    return _over_pairs(difference, len(ratings), resamples=resamples, seed=seed)
+    return replace(over_people(statistic, np.arange(len(ratings)), **options), of="pairs")
 
 
 def cosines_of(vectors: WordVectors, pairs: Sequence[RatedPair]) -> Floats:
@@ -147,14 +104,3 @@ def correlation(one: Floats, other: Floats) -> float:
     """Return the correlation of centred numbers."""
     size = float(np.sqrt((one @ one) * (other @ other)))
     return float(one @ other) / size if size else 0.0
-
-
-def _covered(cosines: Floats) -> npt.NDArray[np.bool_]:
-    covered = np.isfinite(cosines)
-    if covered.sum() < 3:
-        raise ParameterError(f"pairs: both words of at least 3 pairs must have a vector, got {covered.sum()}")
-    return covered
-
-
-def _over_pairs(statistic: Callable[[npt.NDArray[np.int64]], float], count: int, **options: Any) -> Estimate:
-    return replace(over_people(statistic, np.arange(count), **options), of="pairs")

@@ -12,17 +12,7 @@ from typing import Any
 
 from papers.blogs import Blogger, bloggers
 from papers.dpugc.age import LEARNERS, WORDS, WORDS_AND_CHARACTERS, Age
-from papers.dpugc.models import (
-    INSTALL,
-    LARGER,
-    VECTORS,
-    WORDS_LIMIT,
-    Model,
-    Models,
-    corpus_of,
-    has_word2vec,
-    held_out,
-)
+from papers.dpugc.models import INSTALL, LARGER, VECTORS, WORDS_LIMIT, Model, Models, corpus_of, has_word2vec, held_out
 from papers.dpugc.neighbours import map_numbers, map_per_list, neighbour_table
 from papers.dpugc.new_words import NewWords
 from papers.dpugc.probes import AS_NEW, AS_PUBLIC, Probes

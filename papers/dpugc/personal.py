@@ -303,10 +303,7 @@ class AsPrinted:
             unsafe_as_published=True,
         )
         documents = add_levels(self.trainings.corpus.documents, self.levels[settings["by"]])
-        with (
-            users_of(documents, model.words(), level=LEVEL, seed=1) as users,
-            stored_users(users, model.code) as store,
-        ):
+        with users_of(documents, model.words(), level=LEVEL, seed=1) as users, stored_users(users, model.code) as store:
             return model.fit_stored(store)
 
 

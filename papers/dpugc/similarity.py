@@ -45,7 +45,7 @@ class Similarity:
         result: dict[str, float] = {}
         for name in BENCHMARKS:
             score = similarity(vectors, rated_pairs(self.folder, name), resamples=1, seed=1)
-            result |= {name: score.score.value, f"{name} pairs": float(score.covered)}
+            result |= {name: score.value, f"{name} pairs": float(score.count)}
         return result
 
     def difference(self, settings: Mapping[str, Any], _seed: int) -> dict[str, float]:

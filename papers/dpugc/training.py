@@ -45,11 +45,7 @@ Trained = tuple[str, float | None, int]  # kind, epsilon, runs
 class Plan:
     every: int = 1  # every n-th user takes part
     schedules: Mapping[str, Schedule] = field(
-        default_factory=lambda: {
-            "WikiText-2": Schedule(),
-            "text8": Schedule(),
-            "blogs": Schedule(rate=0.2, pairs=200),
-        }
+        default_factory=lambda: {"WikiText-2": Schedule(), "text8": Schedule(), "blogs": Schedule(rate=0.2, pairs=200)}
     )
     trained: tuple[Trained, ...] = (
         ("plain", None, 2),

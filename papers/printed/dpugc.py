@@ -83,10 +83,7 @@ def _neighbours() -> Table:
     """Table 2: the score of three queries after the last step."""
     corpus, result = _steps()
     models = {"(a) DP-Embedding": ("private", TRUE), "(b) Non-DP Embedding": ("clipped", None)}
-    claimed = {
-        "(a) DP-Embedding": f"(0.125, 0.7926) for a pair, {TRUE:g} for a user",
-        "(b) Non-DP Embedding": NO_CLAIM,
-    }
+    claimed = {"(a) DP-Embedding": f"(0.125, 0.7926) for a pair, {TRUE:g} for a user", "(b) Non-DP Embedding": NO_CLAIM}
     lines = []
     for part, queries in _NEIGHBOURS.items():
         model, epsilon = models[part]

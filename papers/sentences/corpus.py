@@ -77,10 +77,7 @@ def _reviews(data: Path, seed: int) -> Split:
     split = documents.imdb(data, seed)
     assert split.truth is not None
     other = documents.imdb(data, seed, "no reviews of films")
-    banks = {
-        "own": LabelledTexts(split.pool, split.truth),
-        "wiki and news": LabelledTexts(other.pool, NO_LABELS),
-    }
+    banks = {"own": LabelledTexts(split.pool, split.truth), "wiki and news": LabelledTexts(other.pool, NO_LABELS)}
     private, test = LabelledTexts(split.texts, split.labels), LabelledTexts(split.test, split.test_labels)
     return Split(private, test, banks, 256)
 

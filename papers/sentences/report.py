@@ -149,10 +149,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     figure, panels = new_figure(8.8, 4.2, 1, 2)
     ticks = [4, 8, 16, 50, 100, 250]
     for axes, name, title in zip(
-        panels[0],
-        ("cosine", "relinked"),
-        ("cosine to the original", "relinked among 300, by similarity"),
-        strict=True,
+        panels[0], ("cosine", "relinked"), ("cosine to the original", "relinked among 300, by similarity"), strict=True
     ):
         for label, marker, fill in _CURVES:
             groups = [

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dptext import WordVectors
-from dptext.errors import DataError
 
 PAPERS = ("dpnr.blogs", "dpnr.blogs_report", "blogs")
 pytest.importorskip("sklearn")
@@ -77,37 +76,6 @@ def test_posts_are_sampled_of_people_with_an_industry(all_blogs, people, posts):
     assert without.facts["digest"] != posts.facts["digest"]
 
 
-def test_rare_labels_are_left_out(all_blogs, people):
-    blogs, _ = all_blogs
-    few = [person for person in people if person.industry != "Law"] + [blogger(blogs, 2)]
-    result = blogs.posts_for("industry", few, max_posts=2, min_bloggers=5)
-    assert set(result.labels) == {"Student", "Arts"}
-    assert result.people.max() + 1 == len(set(result.people)) == 48
-    with pytest.raises(DataError, match="two labels of at least 30 bloggers"):
-        blogs.posts_for("industry", people, max_posts=2, min_bloggers=30)
-    single = [blogs.Blogger("9000", "male", 20, "Law", "Leo", ("secret",))]
-    with pytest.raises(DataError, match="no blogger for the task") as caught:
-        blogs.posts_for("industry", single, max_posts=2, min_bloggers=5)
-    assert "secret" not in str(caught.value)
-
-
-def test_topics_are_those_of_the_posts(all_blogs):
-    """Of 240 posts in two vocabularies, those with a clear topic share it with posts of one vocabulary."""
-    rng = np.random.default_rng(5)
-    texts = []
-    for place in range(240):
-        words = rng.integers(600, size=40)
-        texts.append(
-            " ".join(f"{'yz'[place % 2]}{LETTERS[n // 100]}{LETTERS[n // 10 % 10]}{LETTERS[n % 10]}" for n in words)
-        )
-    topics = all_blogs[0]._topics(texts, passes=10)
-    kinds, sure = np.arange(240) % 2, topics != ""
-    assert sure.sum() > 100
-    shares = [(kinds[topics == topic].mean(), (topics == topic).sum()) for topic in np.unique(topics[sure])]
-    wrong = sum(min(share, 1 - share) * count for share, count in shares)
-    assert wrong / sure.sum() < 0.15  # without information about .4
-
-
 def setting(mechanism, epsilon=None, mu=0.0):
     return {"mechanism": mechanism, "epsilon": epsilon, "mu": mu}
 
@@ -124,16 +92,6 @@ def test_one_scalar_is_undone_and_noise_on_every_coordinate_is_not(papers, devic
     noise = device.received(posts, setting(names.DPNR, 1.0), 1) - clean
     assert noise.std() == pytest.approx(2**0.5, rel=0.2)  # 2,880 draws
     assert np.abs(np.diff(noise, axis=1)).max() > 1
-
-
-def test_masked_words_have_no_effect(all_blogs, device, posts):
-    _, experiment = all_blogs
-    assert (experiment._encoded(device, posts, 1.0, 1) == 0).all()  # "<unk>"
-    assert (experiment._encoded(device, posts, 0.0, 1) != 0).any()
-    masked = experiment.mask_words(posts.texts, mu=0.5, mask=experiment.MASK, seed=1).texts
-    assert [len(text.split()) for text in masked] == [30] * len(posts.texts)
-    encode = device.encoder.encode
-    np.testing.assert_array_equal(encode([f"xaa {experiment.MASK} {experiment.MASK}"]), encode(["xaa"]))
 
 
 def small_network():

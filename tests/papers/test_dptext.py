@@ -2,8 +2,6 @@
 
 import json
 import math
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from dptext import WordVectors
 from dptext.errors import DataError
 
-ROOT = Path(__file__).resolve().parents[2]
 PAPERS = (
     *("dptext.cells", "dptext.claims", "dptext.experiment", "dptext.methods", "dptext.report", "dptext.rows"),
     *("dptext.stored", "dptext.table1", "dptext.table1_report", "dptext.trustpilot", "blogs"),
@@ -101,20 +98,6 @@ def test_every_method_has_its_dimension_and_true_epsilon(papers, labelled):
     assert np.abs(one - other).max() > 0.1  # noise differs by the fold
 
 
-def test_the_eraser_hides_gender_from_linear_models(papers, labelled):
-    from sklearn.linear_model import LogisticRegression
-
-    _, public, private = send(papers, labelled, papers.methods.ORIGINAL)
-    erased, _, _ = send(papers, labelled, papers.methods.LEACE)
-    gender = private.attributes["gender"]
-    scores = [
-        LogisticRegression().fit(x[:72], gender[:72]).score(x[72:], gender[72:]) for x in (private.vectors, erased)
-    ]
-    assert scores[0] > 0.85 > scores[1] + 0.1
-    label, _, _ = send(papers, labelled, papers.methods.LABEL)
-    assert (np.unique(public.task)[label.argmax(axis=1)] == private.task).all()
-
-
 def test_the_decision_is_kept_as_often_as_randomised_response_says(papers, labelled):
     from scipy import stats
 
@@ -178,14 +161,6 @@ def test_the_quick_form_resumes_reports_and_writes_no_post(papers, people, vecto
     for output in (kept, printed):
         assert "900000" not in output
         assert not set(people[0].posts[0].split()) & set(output.split())
-
-
-def test_the_goal_needs_both_attributes_and_the_task(papers):
-    numbers = {"task less ADV-ALL low": -0.02}
-    numbers |= {f"{entry} less ADV-ALL high": -0.01 for entry in ("gender", "age")}
-    assert papers.rows.is_goal(SimpleNamespace(numbers=numbers))
-    for name, value in (("task less ADV-ALL low", -0.04), ("age less ADV-ALL high", 0.01)):
-        assert not papers.rows.is_goal(SimpleNamespace(numbers=numbers | {name: value}))
 
 
 def test_an_auto_encoder_of_each_fold_sees_its_public_posts_only(papers, posts, tmp_path, monkeypatch):
@@ -253,13 +228,6 @@ def table1_settings(papers, name, epsilon=None):
     return {"method": name, "epsilon": epsilon, "alpha": alpha}
 
 
-def test_small_industries_are_one_group(papers, people):
-    rare = papers.blogs.posts_for("industry", [*people, blogger(papers, 96)], max_posts=3, min_bloggers=5)
-    rare = papers.table1.add_industry(rare, smallest=49)
-    assert set(rare.attributes["industry"]) == {"Arts", papers.table1.OTHER}  # 49 and 48 bloggers
-    assert list(rare.attributes) == ["gender", "age", "industry"]
-
-
 def test_without_noise_a_release_reveals_membership_and_words(papers, setting):
     result = papers.claims.measure_claims(table1_settings(papers, "ORIGINAL"), 1, setting=setting)
     assert result["released AUC"] == 1.0  # the positive control
@@ -286,19 +254,6 @@ def test_likelihoods_rank_as_densities_do(papers):
     assert caps[0, 0] == 4.0
 
 
-def test_a_learned_budget_is_recorded_through_training(papers, setting, check_settings):
-    methods, table1 = papers.methods, papers.table1
-    for name, epsilon in ((methods.LEARNT_L2, 16.0), (methods.LEARNT_PRINTED, 500.0)):
-        result = table1.learned_budget(table1_settings(papers, name, epsilon), 1, setting=setting)
-        assert 0 < result["share, least"] <= result["share after 1"] < 1
-        assert result["slope of task"] != 0
-    fixed = table1.learned_budget(table1_settings(papers, methods.OURS_L2, 16.0), 1, setting=setting)
-    assert (fixed["share after 40"], fixed["slope of task"]) == (1.0, 0.0)
-    assert fixed.keys() == result.keys()
-    for part in (papers.table1_report.NAME, papers.table1_report.LEARNT):
-        check_settings(table1.settings_of(part))
-
-
 def test_table_1_runs_on_a_file_of_trustpilot(papers, vectors, tmp_path, monkeypatch):
     monkeypatch.setattr(papers.stored, "load_vectors", lambda *_, **__: vectors)
     monkeypatch.setattr(papers.table1, "SMALLEST_GROUP", 5)
@@ -317,16 +272,3 @@ def test_table_1_runs_on_a_file_of_trustpilot(papers, vectors, tmp_path, monkeyp
     assert "| DPText, learnt | none (0.1 claimed) |" in text or "DPText, learned" in text
     kept = text + "".join(entry.read_text() for entry in (tmp_path / "out").glob("*.jsonl"))
     assert not any(word in kept.split() for word in WORDS["s"])
-
-
-def test_other_runs_of_table_1_are_separate(papers, tmp_path):
-    file = ROOT / "papers" / "dptext" / "results" / "table 1, topic, GloVe.jsonl"
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    first = [row for row in lines if row.get("seed", 1) == 1]
-    repeated = [row | {"seed": 2} for row in first if row.get("settings", {}).get("method") == "ORIGINAL"]
-    (tmp_path / file.name).write_text("".join(f"{json.dumps(row)}\n" for row in [*first, *repeated]))
-    rows = papers.rows.Rows(tmp_path / file.name)
-    assert len(rows.rows) == len(first) - 1
-    assert [row.seed for row in rows.repeated] == [2]
-    papers.table1_report.write_report(tmp_path, readme=None)
-    assert "| ORIGINAL | 2 | " in (tmp_path / "table1.md").read_text()

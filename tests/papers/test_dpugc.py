@@ -8,19 +8,14 @@ from collections import Counter
 import numpy as np
 import pytest
 from papers.dpugc.neighbours import (
-    PAPER_QUERIES,
     character_precision,
-    map_numbers,
-    neighbour_table,
-    neighbours,
     word_precision,
 )
-from papers.sweeps import sweep
 from papers.word_similarity import BENCHMARKS
 
 import dptext
 from dptext import WordVectors
-from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.errors import DataError, MissingExtraError
 
 PAPERS = (
     *("dpugc.age", "dpugc.experiment", "dpugc.mechanism", "dpugc.models", "dpugc.new_words", "dpugc.probes"),
@@ -114,16 +109,6 @@ def test_bloggers_are_read_from_archives_and_folders(papers, people, tmp_path):
     assert "somebody" not in str(caught.value)
 
 
-def test_held_out_people_are_independent_of_the_order(papers, people):
-    held_out = papers.models.held_out
-    out, others = held_out(people, 10)
-    assert [entry.user for entry in out] == [entry.user for entry in held_out(people[::-1], 10)[0]]
-    assert {entry.user for entry in out}.isdisjoint(other.user for other in others)
-    assert len(out) + len(others) == 24
-    with pytest.raises(DataError, match="more than 24"):
-        held_out(people, 24)
-
-
 # -- MAP gives the numbers of table 2: query, gold, list, MAP-Word, MAP-Char -------------------------------------------
 
 TABLE_2 = [
@@ -140,36 +125,6 @@ TABLE_2 = [
 def test_map_gives_the_numbers_of_the_paper(gold, listed, word, character):
     assert word_precision(listed.split(":"), gold.split(":")) == pytest.approx(word, abs=0.0034)
     assert character_precision(listed.split(":"), gold.split(":")) == pytest.approx(character, abs=1.5e-4)
-
-
-def test_precision_has_the_values_one_can_see():
-    assert word_precision(["a", "b"], ["b", "a"]) == 1.0
-    assert word_precision(["x", "a", "y", "b"], ["a", "b"]) == pytest.approx((1 / 2 + 2 / 4) / 2)
-    assert word_precision(["a", "x"], ["a", "b"], divisor=2) == 0.5
-    assert word_precision(["x"], ["a"]) == character_precision(["x"], ["a"]) == 0.0
-    assert character_precision(["ab"], ["ab"]) == 1.0
-    assert character_precision(["ba"], ["ab"]) == 0.5  # a occurs before, b does not
-
-
-def test_neighbours_are_the_nearest_by_cosine():
-    words = ["<unk>", *(f"w{'abcdefghij'[n % 10]}{n}" for n in range(400))]
-    vectors = WordVectors(words, np.random.default_rng(1).normal(size=(401, 6)))
-    points = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
-    expected = [row for row in np.argsort(-(points @ points[1])) if row > 1][:5]
-    assert neighbours(vectors, ["wa0"], top=5) == [[vectors.words[row] for row in expected]]
-    assert [line[0] for line in neighbour_table({"one": vectors}, ["wa0", "wb1"])] == ["wa0", "wb1"]
-    with pytest.raises(ParameterError, match="queries: word 1 has no vector"):
-        neighbours(vectors, ["wa0", "zebra"])
-
-
-def test_noise_costs_map_word_and_hardly_map_char(glove):
-    noise = WordVectors(glove.words, np.random.default_rng(6).normal(size=glove.matrix.shape))
-    assert map_numbers(glove, glove)["MAP-Word"] == 1.0
-    result = map_numbers(noise, glove)
-    assert {f"MAP-Word {query}" for query in PAPER_QUERIES} < result.keys()
-    assert result["MAP-Word"] < 0.2
-    assert result["MAP-Char"] == pytest.approx(result["MAP-Char random"], abs=0.05)
-    assert result["MAP-Char random"] > 0.8
 
 
 # -- probes ------------------------------------------------------------------------------------------------------------
@@ -225,16 +180,6 @@ def test_intervals_contain_units_and_runs(papers):
     constant = papers.results.share_over_units(np.ones((2, 20), dtype=bool), of="pairs")
     assert constant.value == constant.high == 1.0
     assert constant.low == pytest.approx(0.8316, abs=1e-4)  # .025 ** (1 / 20)
-
-
-def test_features_are_means_of_vectors(papers):
-    vectors = WordVectors(["<unk>", "ab", "b"], [[9.0, 9.0], [1.0, 0.0], [0.0, 2.0]])
-    counts = [Counter(ab=3, b=1, zebra=7), Counter(zebra=1)]
-    result = papers.age.mean_vectors(vectors.words, vectors.matrix, counts)
-    np.testing.assert_allclose(result, [[0.75, 0.5], [0.0, 0.0]])
-    characters, points = papers.age.character_vectors(vectors)
-    assert characters == ["a", "b"]
-    np.testing.assert_allclose(points, [[1.0, 0.0], [0.5, 1.0]])
 
 
 # -- models ------------------------------------------------------------------------------------------------------------
@@ -336,25 +281,3 @@ def test_the_quick_form_resumes_reports_and_writes_no_post(papers, folder, glove
         assert [json.loads(line)["numbers"] for line in after] == [json.loads(line)["numbers"] for line in before]
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
     assert b"milk" not in b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.suffix != ".png")
-
-
-def test_the_smallest_epsilon_with_a_gain(papers, tmp_path):
-    """At 1 by chance, not at 2, from 4 on: 4 is the smallest."""
-    lows = {1.0: 0.01, 2.0: -0.01, 4.0: 0.002, 8.0: 0.02}
-
-    def measure(settings, _seed):
-        low = lows[settings["epsilon"]]
-        return {"difference": low + 0.01, "low": low, "high": low + 0.02, "pairs": 30.0}
-
-    settings = [
-        {"model": "private", "epsilon": epsilon, "beside": "public, processed", "benchmark": name}
-        for epsilon in lows
-        for name in BENCHMARKS
-    ]
-    sweep(measure, settings, [1], path=tmp_path / "difference.jsonl", name="made up")
-    rows = papers.results.Rows(tmp_path / "difference.jsonl")
-    assert "WordSim-353 4" in papers.report.smallest_epsilons(rows)
-    table = papers.report.difference_table(rows, "public, processed")
-    assert "| private, epsilon 8 | +0.030 [+0.020, +0.040] |" in table
-    with pytest.raises(DataError, match="run the experiment first"):
-        papers.report.write_report(tmp_path / "empty", readme=None)

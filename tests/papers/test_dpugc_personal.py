@@ -20,19 +20,6 @@ def people(papers, glove):
     return result
 
 
-def test_levels_have_the_shares_of_the_study_and_follow_the_age_or_nothing(papers, people):
-    levels = papers.levels
-    by_age, by_chance = (levels.assign_levels(people, by) for by in levels.BY)
-    for result in (by_age, by_chance):
-        counts = {name: list(result.levels.values()).count(name) for name in levels.LEVELS}
-        assert counts == {"conservative": 32, "moderate": 23, "liberal": 5}
-        assert min(result.concerns.values()) == 0.5 / 60
-    ages = {person.user: person.age for person in people}
-    oldest_liberal = max(ages[user] for user, level in by_age.levels.items() if level == "liberal")
-    assert oldest_liberal <= min(ages[user] for user, level in by_age.levels.items() if level == "moderate")
-    assert by_age.levels != by_chance.levels
-
-
 def test_texts_predict_levels_by_age_and_not_by_chance(papers, people):
     cold = papers.levels.ColdStart(people[::2], people[1::2], people, resamples=20)
     cells = {

@@ -42,16 +42,6 @@ def test_text8_is_divided_into_users_of_equal_length_in_its_order(papers, tmp_pa
     assert " ".join(entry.text for entry in result).split() == words
 
 
-def test_wikitext_has_a_user_per_paragraph(papers, tmp_path):
-    lines = [" ", " = Title = ", " A <unk> paragraph . ", "", " = = Part = = ", " Another one . "]
-    (tmp_path / "wiki.train.tokens").write_text("\n".join(lines), encoding="utf-8")
-    result = list(papers.data_sets.wikitext_users(tmp_path))
-    assert [entry.text.split() for entry in result] == [["A", "paragraph", "."], ["Another", "one", "."]]
-    assert len({entry.user for entry in result}) == 2
-    with pytest.raises(DataError, match="expected one of"):
-        next(papers.data_sets.text8_users(tmp_path))
-
-
 def test_the_printed_deltas_take_the_vocabulary_as_the_number_of_examples(papers):
     published = papers.published
     options = {"sigma": 5.0, "epsilon": 0.125, "orders": 32}

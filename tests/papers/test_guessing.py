@@ -6,7 +6,6 @@ from papers.guessing import compare, guess_rate
 
 from dptext import TEM, deniability
 from dptext.calibration.deniability import zipf_weights
-from dptext.errors import ParameterError
 
 
 def test_the_rate_is_that_of_bayes(small):
@@ -57,11 +56,3 @@ def test_sampled_utility_is_near_the_exact_one(small, sampled_only):
         assert result.keep == pytest.approx(position.mean("keep"), abs=0.025)
         assert result.distance == pytest.approx(position.mean("distance"), rel=0.05)
         assert result.epsilon == pytest.approx(exact.epsilon, rel=0.05)
-
-
-def test_targets_out_of_reach_are_explained(small):
-    for target in (0.01, 1.0):
-        with pytest.raises(ParameterError, match="between the blind guess"):
-            compare(small, targets=(target,))
-    with pytest.raises(ParameterError, match="no epsilon of TEM gives the success"):
-        compare(small, ["tem"], targets=(0.9999,))

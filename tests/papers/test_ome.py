@@ -1,14 +1,10 @@
 """papers/ome: its one-bit channel, its public projections, the perceptron on bits, and the printed tables."""
 
-import json
 import math
-import re
 
 import numpy as np
 import pytest
-from papers.sweeps import sweep
 
-from dptext.errors import DataError, StorageError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.networks import TrainingOptions, train_mlp
 
@@ -45,23 +41,6 @@ def test_the_first_supervised_axis_is_the_label_and_the_energy_is_shared(papers)
     assert mapped[:, 1:].var(axis=0).sum() == pytest.approx(1.0)
     assert np.abs(np.corrcoef(mapped.T)[0, 1:]).max() < 0.05
     np.testing.assert_allclose(np.linalg.norm(result(vectors), axis=1), 1.0)
-
-
-def test_the_loader_reads_sentences_and_refuses_other_files(papers, tmp_path):
-    folder = tmp_path / "sentiment_labelled"
-    folder.mkdir()
-    for file in papers.data_sets.SENTIMENT.values():
-        (folder / file).write_text("so\ttabbed, good \t1\nbad\u0085line\t0\n\n", encoding="utf-8")
-    result = papers.data_sets.sentiment_labelled(tmp_path)
-    assert list(result) == ["IMDb", "Amazon", "Yelp"]
-    assert result["Yelp"].texts == ("so\ttabbed, good", "bad\u0085line")
-    assert result["Yelp"].labels.tolist() == [1, 0]
-    (folder / "imdb_labelled.txt").write_text("no label\n")
-    with pytest.raises(DataError, match="a tab and 0 or 1"):
-        papers.data_sets.sentiment_labelled(tmp_path)
-    (folder / "imdb_labelled.txt").unlink()
-    with pytest.raises(StorageError, match="cannot read"):
-        papers.data_sets.sentiment_labelled(tmp_path)
 
 
 # -- the perceptron ----------------------------------------------------------------------------------------------------
@@ -110,36 +89,3 @@ def test_the_learning_rate_decays_as_that_of_keras(papers, bits):
 
 
 # -- the tables --------------------------------------------------------------------------------------------------------
-
-
-def test_the_tables_have_no_empty_cell_and_count_agreement(papers, tmp_path):
-    """Two runs of IMDb and MRPC, without noise and with PrivUnit; one of OME on IMDb."""
-
-    def measured(settings, seed):
-        return {"accuracy": 0.7 + 0.01 * seed, "accuracy without noise at use": 0.6, "majority": 0.5, "dimension": 50.0}
-
-    def add(name, rows, seeds):
-        settings = [dict(zip(("set", "mechanism", "epsilon", "lambda"), (name, *row), strict=True)) for row in rows]
-        sweep(measured, settings, seeds, path=tmp_path / f"printed-{name.lower()}.jsonl", name="made up")
-
-    for name in ("IMDb", "MRPC"):
-        add(name, [("none", None, None), ("PrivUnit", 4.0, None)], range(2))
-    add("IMDb", [("OME", 1.0, 100.0)], [0])
-    papers.printed_report.write_report(tmp_path, readme=None)
-    text = (tmp_path / "printed.md").read_text()
-    cells = [cell.strip() for line in text.splitlines() if line.startswith("| ") for cell in line.split("|")[1:-1]]
-    assert cells and all(cells)
-    for part in (
-        "| not run (printed 66.91) |",
-        "not printed",
-        "70.0 (67.33; 1 run)",
-        "IMDb 1 of 10 (0 above, 0 below, 9 without an interval of ours)",
-        "MRPC 1 of 8 (0 above, 0 below, 7 without an interval of ours)",
-    ):
-        assert part in text
-
-
-def test_the_rows_are_of_one_experiment(papers):
-    files = (papers.printed.HERE / "results").glob("printed-*.jsonl")
-    assert len({json.loads(file.read_text().partition("\n")[0])["digest"] for file in files}) == 1
-    assert re.search(r"IMDb \d+ of 10", (papers.printed.HERE / "results" / "printed.md").read_text())

@@ -28,10 +28,7 @@ COUNTS = {
     },
 }
 # sections that say themselves that their numbers have no rows
-WITHOUT_ROWS = {
-    "synthesis": ("More candidates", "How the defaults were chosen"),
-    "sentences": ("What was tried",),
-}
+WITHOUT_ROWS = {"synthesis": ("More candidates", "How the defaults were chosen"), "sentences": ("What was tried",)}
 # numbers of a README that are none of its results, and what they are
 OTHERS = {
     "dpnr": {".141": "printed: what masks cost in figure 5"},

@@ -173,19 +173,3 @@ def test_bad_arguments_are_named(path, options, message):
 def test_a_cell_must_return_numbers(path, result):
     with pytest.raises(ParameterError, match=r"^(measure must return|number 'a' must be a finite number)"):
         run(path, lambda settings, seed: result)
-
-
-def test_numpy_numbers_are_stored_as_plain_ones_under_a_header(path):
-    options = {"settings": [{"k": np.int64(3)}], "seeds": np.arange(2), "constants": {"data": "imdb"}}
-    result = run(path, lambda settings, seed: {"a": np.float32(0.5)}, **options)
-    assert numbers(result) == [({"k": 3}, seed, {"a": 0.5}) for seed in range(2)]
-    head = json.loads(path.read_text().splitlines()[0])
-    assert (head["experiment"], head["constants"]) == ("test", {"data": "imdb"})
-    assert read_sweep(path).experiment["constants"] == {"data": "imdb"}
-
-
-def test_missing_files_are_named(path):
-    with pytest.raises(StorageError, match="cannot open"):
-        run(path.parent / "missing" / "rows.jsonl")
-    with pytest.raises(StorageError, match="cannot read"):
-        read_sweep(path.parent / "missing.jsonl")

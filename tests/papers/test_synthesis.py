@@ -7,7 +7,6 @@ import papers.synthesis.votes as votes
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from papers.sweeps import sweep
 from papers.synthesis.votes import Nearest, VoteSynthesizer, vote_sum
 
 from dptext.errors import ParameterError
@@ -28,30 +27,6 @@ def test_every_part_has_distinct_settings_of_the_same_names(papers, check_settin
         part_settings = list(papers.experiment.settings_of(part, quick=quick))
         check_settings(part_settings)
         assert {"described", "real", "random labels"} <= {setting["method"] for setting in part_settings}
-
-
-def test_tables_and_figure_come_from_the_rows(papers, tmp_path):
-    def measured(setting, seed):
-        result = 0.7 + 0.02 * np.log2(setting["epsilon"]) + 0.001 * seed
-        return {"words": result, "sentences": result, "spread": 0.5, "distinct words": 9.0, "right": 0.8}
-
-    rows = list(papers.experiment.settings_of("news", quick=False))
-    sweep(measured, rows, (1, 2, 3), path=tmp_path / "news.jsonl", name="synthesis news")
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{papers.report.START}\n{papers.report.END}\nafter\n", encoding="utf-8")
-    papers.report.write_report(tmp_path, readme=readme)
-    text = readme.read_text(encoding="utf-8")
-    assert "| synthetic, epsilon 1 (3 seeds) | 0.702 ± 0.002 | 0.702 ± 0.002 | 0.80 | 0.50 |" in text
-    assert "synthetic, epsilon 1, pool: no news" in text
-    assert text.startswith("before") and text.endswith("after\n")
-    assert (tmp_path / "figure.png").stat().st_size > 10_000
-
-
-def test_texts_of_one_person_become_one_text_with_their_label(papers):
-    texts = ("a b", "c d", " ".join("xyz" * 30), "e")
-    joined, people, labels = papers.corpus._join_posts(texts, np.array([7, 2, 5, 7]), np.array([1, 0, 2, 1]))
-    assert joined == ("c d", " ".join("xyz" * 20), "a b e")
-    assert (people.tolist(), labels.tolist()) == ([2, 5, 7], [0, 2, 1])
 
 
 # -- baselines ---------------------------------------------------------------------------------------------------------
@@ -101,39 +76,6 @@ def test_noise_of_each_baseline_has_the_stated_size(papers, planted):
     times = np.arange(steps // 2 + 1, steps + 1)
     expected = size * sigma * np.sqrt(steps) / 3000 * np.sqrt(np.minimum.outer(times, times).mean())
     assert (noisy - clean).std() == pytest.approx(expected, rel=4 / np.sqrt(2 * CLASSES * SIZE))
-
-
-def test_the_report_names_cells_below_a_baseline(papers, tmp_path):
-    values = {
-        f"{kind}, {method}": 0.7 + 0.02 * (method == "class means")
-        for kind in ("release", "corpus")
-        for method in papers.baselines.METHODS
-    }
-    rows = sweep(
-        lambda _settings, seed: {name: value + 0.001 * seed for name, value in values.items()},
-        [{"data": "AG News", "pool": "news", "people": people} for people in (50, 100)],
-        (1, 2),
-        path=tmp_path / "rows.jsonl",
-        name="synthesis baselines",
-    ).rows
-    text = "\n".join(papers.baselines._sections(rows))
-    assert "below the best baseline in 2 of 2 cells: AG News, news, 50 (class means, by 0.020)" in text
-    assert "0.702 ± 0.006" in text
-
-
-def test_the_table_of_quality(papers, tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{papers.quality.START}\n{papers.quality.END}\nafter\n", encoding="utf-8")
-    sweep(
-        lambda _settings, seed: {"precision": 0.7 + 0.01 * seed, "of the domain": 0.5},
-        [{"data": "AG News", "corpus": "real texts"}],
-        (1, 2, 3),
-        path=tmp_path / "quality.jsonl",
-        name="synthesis quality",
-    )
-    papers.quality.write_report(tmp_path, readme=readme)
-    text = readme.read_text(encoding="utf-8")
-    assert "| AG News | real texts (an upper limit) | 0.720 ± 0.025 | 0.500 ± 0.000 |" in text
 
 
 # -- votes: a user moves the sum by at most 1 --------------------------------------------------------------------------

@@ -6,10 +6,10 @@ import tarfile
 
 import numpy as np
 import pytest
-from papers.sweeps import read_sweep, sweep
+from papers.sweeps import read_sweep
 
 import dptext
-from dptext.errors import DataError, ParameterError
+from dptext.errors import ParameterError
 
 PAPERS = ("tem.composed", "tem.corpus", "tem.experiment", "tem.pure", "tem.report", "tem.threshold", "data_sets")
 WORDS = [f"word{'abcdefghij'[n % 10]}{'abcdefghij'[n // 10]}" for n in range(80)]
@@ -59,31 +59,6 @@ def test_the_experiment_runs_resumes_and_reports(papers, folder, tmp_path):
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ParameterError, match="other settings"):
         papers.experiment.main([*arguments[:-1], "2"])
-
-
-def test_quarters_share_no_review_and_have_equal_halves(papers, folder):
-    vectors = dptext.load_vectors(folder / "vectors.txt")
-    corpus = papers.corpus.read_corpus(papers.data_sets.imdb_reviews(folder), vectors)
-    assert len(corpus.ids) == 160  # without reviews that have no label
-    assert set(corpus.ids.lengths) == {16}  # without markup and numbers
-    assert (corpus.ids.values == vectors.vocabulary.unknown_row).mean() == pytest.approx(1 / 16)
-    parts = papers.corpus.quarters(corpus, reviews=None, seed=1)
-    entries = (parts.tr1, parts.tr2, parts.te1, parts.te2)
-    assert sorted(np.concatenate(entries)) == list(range(160))
-    assert corpus.train[np.concatenate(entries[:2])].all()
-    assert all(corpus.positive[entry].mean() == 0.5 for entry in entries)
-
-
-def test_guesses_are_learned_on_the_other_half(papers):
-    words = np.random.default_rng(2).integers(0, 50, 20_000)
-    assert papers.corpus.recovery_rate(words, words, 50) == 1.0
-    assert papers.corpus.recovery_rate(words, (words + 7) % 50, 50) == 1.0  # a permutation hides nothing
-    assert papers.corpus.recovery_rate(words, np.zeros_like(words), 50) < 0.03  # one in 50; standard error .0014
-
-
-def test_a_missing_archive_is_named(papers, tmp_path):
-    with pytest.raises(DataError, match="expected one of imdb_acl"):
-        next(papers.data_sets.imdb_reviews(tmp_path))
 
 
 def test_matched_epsilons_keep_equally_many_words(papers, glove, folder):
@@ -149,19 +124,3 @@ def test_the_attacker_is_the_best_one(papers, few):
     assert papers.pure.relinked(dptext.Madlib(few, epsilon=1e6), private, private) == 1.0
     nothing = dptext.SubsetSelection(few, epsilon=1e-30)
     assert papers.pure.relinked(nothing, private, private[::-1]) == pytest.approx(1 / 20)
-
-
-def test_the_table_of_pure_budgets(papers, tmp_path):
-    def measured(settings, seed):
-        result = 0.2 + settings["rate"] / 100 + seed / 1000
-        return {"stays": 0.1, "relinked": 0.5, "k": 7.0, "cosine": result, "sentiment": 0.6}
-
-    settings = [setting for setting in papers.pure.settings_of(quick=False) if setting["budget"] in (0.0, 50.0)]
-    sweep(measured, settings, (1, 2), path=tmp_path / "pure.jsonl", name="words at a pure budget")
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{papers.pure.START}\n{papers.pure.END}\nafter\n", encoding="utf-8")
-    papers.pure.write_report(tmp_path, readme=readme)
-    text = readme.read_text(encoding="utf-8")
-    assert "| 50 | TEM, epsilon 8 | 7 | 0.100 ± 0.000 | 0.282 ± 0.006 | 0.600 ± 0.000 | 0.500 ± 0.000 |" in text
-    assert "TEM, epsilon 4" not in text
-    assert text.startswith("before") and text.endswith("after\n")

@@ -74,12 +74,3 @@ def test_the_steps_are_those_of_dense_adam(texts):
         assert np.abs(result - values).max() < 2e-3
     other, *_ = reference(lists, labels, vectors, order, 32, 10, 0.01, beta_2=0.99)
     assert np.abs(model.vectors_ - other).max() > 2e-2
-
-
-def test_ragged_rows():
-    rows = Ragged.of([[5, 6], [], [7], [8, 9, 10]])
-    assert rows.lengths.tolist() == [2, 0, 1, 3]
-    taken = rows.take(np.array([3, 1, 0, 3]))
-    assert taken.values.tolist() == [8, 9, 10, 5, 6, 8, 9, 10]
-    assert taken.starts.tolist() == [0, 3, 3, 5, 8]
-    assert len(Ragged.of([])) == 0
