@@ -32,12 +32,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.display import Fields, ReprMixin
 from dptext.embeddings.participation import CELLS, IEEE, PublishedAccount, check_clip, public_frequencies
 from dptext.embeddings.plan import check_source
 from dptext.errors import DataError, ParameterError, RefusedError
@@ -50,7 +50,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Finding, PrivacyStatement, new_release_id, release_statement
 from dptext.text.tokens import UNKNOWN, Vocabulary
 from dptext.users.grouping import DOCUMENT_END, ONE_NAME, UserStore, stored_users, users_of
-from dptext.validation import check_float, check_int, require_epsilon
+from dptext.validation import check_float
 from dptext.vectors.formats import Source
 from dptext.vectors.word_vectors import WordVectors
 
@@ -61,59 +61,44 @@ Singles = npt.NDArray[np.float32]
 _ROUNDS = 64  # draws until a lot is full, where most places of a text begin no pair
 _MIN_NOISE = 1 / 16  # below it the noise on cells is not exact (`dptext.embeddings.noise.CellNoise`)
 _NONE = -1  # in place of a negative word
-_MAXIMA = {"lot": 1 << 20, "steps": 1 << 24, "dimension": 1000, "trained_words": 10**6, "window": 100, "negatives": 100}
 
 
-class DPUGC(ReprMixin):
+@dataclass(repr=False, eq=False)
+class DPUGC:
     """Algorithm 1-b of dpUGC as printed: a budget for each user, who leaves when it is spent."""
 
     flaw: ClassVar[str] = (
         "the noise of a step is shared, and each user in it is charged 1 / L of what it tells, for one sample of "
         "theirs however many there are; who leaves follows from the texts as well"
     )
+    vectors: Source | Vocabulary
+    _: KW_ONLY
+    epsilon: float | Mapping[str, float]
+    delta: float = 1e-5
+    level: str | None = None
+    noise_multiplier: float = 5.0
+    lot: int = 128
+    steps: int = 1000
+    clip: float = 1.0
+    learning_rate: float = 1.0
+    dimension: int = 50
+    trained_words: int = 5000
+    window: int = 5
+    negatives: int = 5
+    seed: int | None = None
+    unsafe_as_published: bool = False
 
-    def __init__(
-        self,
-        vectors: Source | Vocabulary = "glove-6b-50d",
-        *,
-        epsilon: float | Mapping[str, float] | None = None,
-        delta: float = 1e-5,
-        level: str | None = None,
-        default_level: str | None = None,
-        noise_multiplier: float = 5.0,
-        lot: int = 128,
-        steps: int = 1000,
-        clip: float = 1.0,
-        learning_rate: float = 1.0,
-        dimension: int = 50,
-        trained_words: int = 5000,
-        window: int = 5,
-        negatives: int = 5,
-        most_words: int = 1_000_000,
-        seed: int | None = None,
-        unsafe_as_published: bool = False,
-    ) -> None:
-        self.vectors, self.epsilon, self.delta = vectors, epsilon, delta
-        self.level, self.default_level = level, default_level
-        self.noise_multiplier, self.lot, self.steps = noise_multiplier, lot, steps
-        self.clip, self.learning_rate, self.dimension = clip, learning_rate, dimension
-        self.trained_words, self.window, self.negatives = trained_words, window, negatives
-        self.most_words, self.seed = most_words, seed
-        self.unsafe_as_published = unsafe_as_published
-        if unsafe_as_published is not True:
+    def __post_init__(self) -> None:
+        if self.unsafe_as_published is not True:
             raise RefusedError(
                 f"algorithm 1-b does not keep the budgets that its paper prints: {self.flaw}. Use SkipGram or "
                 "Cooccurrence with level=; or, to compare with the paper, unsafe_as_published=True: the statement then "
                 "carries the true epsilon"
             )
-        for name, maximum in _MAXIMA.items():
-            setattr(self, name, check_int(name, getattr(self, name), minimum=1, maximum=maximum))
-        self.noise_multiplier = check_float("noise_multiplier", noise_multiplier, minimum=_MIN_NOISE)
-        self.learning_rate = check_float("learning_rate", learning_rate, above=0)
-        check_clip(clip)
-        values: Any = epsilon
-        self.budgets = PersonalBudgets(require_epsilon(values, "DPUGC"), delta=delta, default=default_level)
-        if len(self.budgets.levels) > 1 and level is None:
+        check_float("noise_multiplier", self.noise_multiplier, minimum=_MIN_NOISE)
+        check_clip(self.clip)
+        self.budgets = PersonalBudgets(self.epsilon, delta=self.delta)
+        if len(self.budgets.levels) > 1 and self.level is None:
             raise ParameterError("level must name the attribute that holds a user's level: there are several")
 
     @property
@@ -180,7 +165,7 @@ class DPUGC(ReprMixin):
 
     def fit(self, documents: DocumentReader | Iterable[Document], y: object = None) -> Self:  # noqa: ARG002
         """Train on documents with users, in any order."""
-        users = users_of(documents, self.words(), level=self.level, most_words=self.most_words, seed=self.seed)
+        users = users_of(documents, self.words(), level=self.level, seed=self.seed)
         with users as result, stored_users(result, self.code) as store:
             return self.fit_stored(store)
 
@@ -256,11 +241,6 @@ class DPUGC(ReprMixin):
             level: int((spent & (store.levels == code)).sum()) for code, level in enumerate(self.budgets.levels)
         }
         return tables.matrix
-
-    def _repr_fields(self) -> Fields:
-        yield "epsilon", self.epsilon
-        yield "steps", self.steps
-        yield "lot", self.lot
 
 
 class _Lots:

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.blogs import Blogger, documents_of
-from papers.dpugc.concerns import fit_concerns
 from papers.dpugc.models import VECTORS
 from papers.dpugc.results import bootstrap_numbers
 
 from dptext import BudgetPolicy, CallableEncoder, Document, PrivateEncoder
+from dptext.embeddings.levels import are_texts, concerns_by, readable
+from dptext.errors import extra
 from dptext.representations.device import encoder_of
 
 LEVELS = {"conservative": 1.0, "moderate": 4.0, "liberal": 16.0}
@@ -70,6 +71,20 @@ def policy_of(predictor: Any, *, margin: float = 0.0, device: float | None = Non
     return BudgetPolicy(LEVELS, attribute=LEVEL, concerns=CONCERNS, predictor=predictor, **fields)
 
 
+def fit_concerns(features: Any, concerns: Sequence[float]) -> Any:
+    """Return ridge regression fitted on volunteers: on numbers, or on hashed words, so that it holds no word."""
+    sklearn = {
+        name: extra(f"sklearn.{name}", "sklearn", "predicting concerns")
+        for name in ("feature_extraction.text", "linear_model", "pipeline", "preprocessing")
+    }
+    if are_texts(features):
+        first = sklearn["feature_extraction.text"].HashingVectorizer(n_features=2**16)
+    else:
+        first = sklearn["preprocessing"].StandardScaler()
+    ridge = sklearn["linear_model"].RidgeCV(alphas=np.logspace(-2, 4, 7))
+    return sklearn["pipeline"].make_pipeline(first, ridge).fit(readable(features), np.asarray(concerns))
+
+
 @dataclass(frozen=True, eq=False)
 class ColdStart:
     """Prediction of levels; the predictor is fitted on volunteers, who take no part in a release."""
@@ -91,7 +106,7 @@ class ColdStart:
         wishes, model = self.assignment(by), self.model(by, source, sent)
         policy = policy_of(model, margin=settings["margin"], device=settings["epsilon"] if source == DEVICE else None)
         users = [person.user for person in self.people]
-        guessed = model.predict(self._features(source, self.people, sent))
+        guessed = concerns_by(model, self._features(source, self.people, sent))
         known = np.array([wishes.concerns[user] for user in users])
         mean = float(np.mean([wishes.concerns[person.user] for person in self.volunteers]))
         names = list(LEVELS)
