@@ -200,7 +200,7 @@ def write(run, work, vectors, monkeypatch):
         raise AssertionError("rows are read")
 
     monkeypatch.setattr(DocumentReader, "batches", no_reading)
-    monkeypatch.setattr("dptext.reports.page.report", no_reading)
+    monkeypatch.setattr("dptext.cli.releases.make_report", no_reading)
 
     def tree():
         paths = {str(path): path for path in work.rglob("*")}
