@@ -177,7 +177,6 @@ BAD = {  # name of the file: content, the error, and with on_error="skip" the te
     "not JSON": ("a.jsonl", f'{{"text": "a"}}\n{{"text": {MARKER}}}\n', f"is not valid JSON; {CUT}", ["a"], [2]),
     "empty line": ("a.jsonl", '{"text": "a"}\n\n', "row 2: expected a JSON object, the line is empty", ["a"], [2]),
     "another value": ("a.jsonl", '{"text": "a"}\n"x"\n', "row 2: expected a JSON object, got another", ["a"], [2]),
-    "a list": ("a.jsonl", '[{"text": "a"}]\n', "a.jsonl: expected one JSON object per line, got a list", None, []),
     "too deep": ("a.jsonl", '{"text": "a"}\n' + "[" * 100_000 + "\n", "the line is nested too deep", ["a"], [2]),
     "long number": ("a.jsonl", '{"text": "a"}\n{"n": ' + "1" * 5000 + "}\n", "the line holds a number", ["a"], [2]),
     "no column": ("a.jsonl", f'{{"text": "a"}}\n{{"review": "{MARKER}"}}\n', "none among its 1: 'review'", ["a"], [2]),
@@ -347,3 +346,24 @@ def test_batches_end_by_rows_or_characters_of_the_input_alone(tmp_path, monkeypa
         digests = [batch.digest() for batch in read_documents(path).batches()]
         assert len(set(digests)) == len(digests) - 1, "the first two are equal"
     assert list(itertools.chain(*(batch.texts for batch in batches.text_batches(rows)))) == rows
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+def test_a_json_list_is_read_in_any_layout(tmp_path, indent):
+    rows = [{"text": str(number), "more": [number, "],{"]} for number in range(4)]
+    (tmp_path / "a.jsonl").write_text(json.dumps(rows, indent=indent))
+    assert [document.text for document in read_documents(tmp_path / "a.jsonl")] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'[{"text": "a"},\n{"text": "b"', r"row 2 \(line 2\): .*broken or ends early"),
+        (b'[{"text": "a"}]\n{"text": "b"}\n', "expected one JSON list, or one JSON object per line"),
+        (b'[{"text": "a"},\n{"text": "\xff"}]', r"row 2 \(line 2\): expected UTF-8"),
+    ],
+)
+def test_a_broken_json_list_is_refused_at_its_row(tmp_path, content, message):
+    (tmp_path / "a.jsonl").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        list(read_documents(tmp_path / "a.jsonl"))

@@ -35,6 +35,7 @@ LONGEST = 1 << 28
 
 _CUT = "repair it, or copy the file again if it was cut"
 _SEPARATORS = ";\t|"
+_BETWEEN = ", \t\r\n"  # the items of a JSON list
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,8 @@ def _read_jsonl(lines: io.TextIOWrapper, _reading: Reading, _required: Names) ->
             yield _NOT_UTF8
             continue
         if number == 0 and line.lstrip().startswith("["):
-            raise DataError(f"{lines.name}: expected one JSON object per line, got a list: convert it (jq -c '.[]')")
+            yield from _read_json_list(line, lines)
+            return
         row, problem = None, ""
         try:
             row = _json_row(json.loads(line), line)
@@ -126,6 +128,36 @@ def _read_jsonl(lines: io.TextIOWrapper, _reading: Reading, _required: Names) ->
         except RecursionError:
             problem = "is nested too deep"
         yield BadRow(f"expected a JSON object, the line {problem}; {_CUT}") if row is None else row
+
+
+def _read_json_list(buffer: str, lines: io.TextIOWrapper) -> Iterator[Row]:
+    """The objects of one JSON list."""
+    decoder, start, number, line_number = json.JSONDecoder(), buffer.index("[") + 1, 0, 1
+    while True:
+        while buffer[start : start + 1] in _BETWEEN and start < len(buffer):
+            start += 1
+        value, end, is_cut = None, 0, start == len(buffer)
+        if buffer.startswith("]", start):
+            break
+        try:
+            value, end = (None, 0) if is_cut else decoder.raw_decode(buffer, start)
+        except json.JSONDecodeError as error:  # more lines may complete a value
+            is_cut = error.pos >= len(buffer.rstrip()) - 1
+        except (ValueError, RecursionError):
+            pass
+        if end:
+            number += 1
+            yield _json_row(value, buffer[start:end])
+            start = end
+            continue
+        line = next(lines, None) if is_cut else None
+        line_number += line is not None
+        if line is None or has_lone_surrogate(line):
+            reason = _NOT_UTF8.reason if line else f"the JSON list is broken or ends early; {_CUT}"
+            raise DataError(f"{lines.name}, row {number + 1} (line {line_number}): {reason}")
+        buffer, start = buffer[start:] + line, 0
+    if buffer[start + 1 :].strip() or any(line.strip() for line in lines):
+        raise DataError(f"{lines.name}: expected one JSON list, or one JSON object per line, got more after a list")
 
 
 def _json_row(value: Any, source: str) -> Row:
