@@ -27,10 +27,9 @@ def main() -> None:
     public = dptext.load_vectors("glove-6b-50d", limit=5_000)
     model = dptext.Cooccurrence(public, epsilon=levels, delta=1e-6, level="level").fit(people)
     print(f"one release, {model.vectors_}")
-    print(f"{'level':<10}{'true guarantee of a user':<50}users with equal texts that exceed the noise")
-    for row in dptext.PersonalBudgets(levels, delta=1e-6).rows():
-        guarantee = str(model.statements_[row.level].guarantee)
-        print(f"{row.level:<10}{guarantee:<50}{row.users_to_match_noise}")
+    print(dptext.PersonalBudgets(levels, delta=1e-6).table())
+    for level, statement in model.statements_.items():
+        print(f"{level}: {statement.guarantee}")
     print("everybody:", model.statement_.guarantee, sep="")
 
 

@@ -94,8 +94,8 @@ def test_version_usage_and_options_on_both_sides_of_the_command(run, work):
     dptext.Ledger.create("no.db", epsilon=1)
     for arguments in (["--json", "ledger", "show", "no.db"], ["ledger", "show", "no.db", "--json"]):
         assert json.loads(run(*arguments)[1])["releases"] == []
-    code, out, _ = run("--show-completion", "bash")
-    assert (code, "_dptext_completion" in out) == (0, True)
+    done = subprocess.run(command("--show-completion", "bash"), capture_output=True, text=True)
+    assert (done.returncode, "_dptext_completion" in done.stdout) == (0, True)
 
 
 # -- questions and messages ----------------------------------------------------------------------------------------
