@@ -30,7 +30,8 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import product
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -110,6 +111,32 @@ def sweep(
                 values = ", ".join(f"{key} {value}" for key, value in row.settings.items() if value is not None)
                 print(f"{place} of {len(cells)}: {values}, seed {row.seed}, {row.seconds:.0f} s", flush=True)
         return Sweep(tuple(file.rows[_key(*cell)] for cell in cells), file.experiment)
+
+
+class Parts:
+    """Parts of an experiment: a method each, whose cells are measured into files of one folder."""
+
+    experiment: ClassVar[str]
+    out: Path
+    constants: Mapping[str, Any] = MappingProxyType({})
+
+    def measure_parts(self, parts: Iterable[str]) -> None:
+        """Measure the parts with these names."""
+        for part in parts:
+            getattr(self, part)()
+
+    def cells(
+        self,
+        name: str,
+        measure: Measure,
+        settings: Sequence[dict[str, Any]],
+        seeds: Iterable[int] = (1,),
+        **constants: Any,
+    ) -> None:
+        """Measure the settings of ``OUT/name.jsonl`` with every seed."""
+        constants = {**self.constants, **constants}
+        path = self.out / f"{name}.jsonl"
+        sweep(measure, settings, seeds, path=path, name=f"{self.experiment} {name}", constants=constants)
 
 
 def read_sweep(path: Path) -> Sweep:

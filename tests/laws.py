@@ -1,9 +1,12 @@
-"""Laws that several tests compare with: counts under probabilities, and delta of a Gaussian."""
+"""Laws and helpers of several tests: counts under probabilities, delta of a Gaussian, noise of a mechanism."""
 
 import math
 
 import numpy as np
 from scipy import special, stats
+
+from dptext.privacy.randomness import RandomBits
+from dptext.vectors.search import NearestNeighbours
 
 FALSE_ALARM = 1e-6
 
@@ -36,3 +39,25 @@ def distances(vectors, rows):
 def most_by_luck(rows, rate):
     """The share of hits that luck exceeds once in a million."""
     return stats.binom.isf(FALSE_ALARM, rows, rate) / rows
+
+
+def canberra(rows, matrix):
+    """A metric that the library does not know."""
+    distance = np.abs(rows[:, None] - matrix[None])
+    length = np.abs(rows)[:, None] + np.abs(matrix)[None]
+    return (distance / np.where(length > 0, length, 1.0)).sum(axis=2)
+
+
+def noisy_vectors(monkeypatch, mechanism, rows):
+    """The noisy vectors, up to the grid, whose neighbours the mechanism searches."""
+    seen = []
+
+    def record(self, queries, count):
+        seen.append(queries)
+        return np.zeros((len(queries), count), dtype=np.int64)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NearestNeighbours, "find_several", record)
+        patch.setattr("dptext.threads.available_cores", lambda: 1)
+        mechanism.sample_rows(rows, RandomBits(5))
+    return np.concatenate(seen)

@@ -93,9 +93,7 @@ def settings_of(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _settings(plan: Plan) -> Iterator[dict[str, Any]]:
-    def cell(name: str, epsilon: float | None = None, alpha: float = 1.0) -> dict[str, Any]:
-        return {"method": name, "epsilon": epsilon, "alpha": alpha if methods.NAMES[name].trained is not None else None}
-
+    cell = methods.settings_of_method
     yield dict(REFERENCE)
     for name in plan.names:
         noise = methods.NAMES[name].noise

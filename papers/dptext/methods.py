@@ -156,6 +156,11 @@ class Sender:
     budgets: tuple[LearntBudget, ...] = ()
 
 
+def settings_of_method(name: str, epsilon: float | None = None, alpha: float = 1.0) -> dict[str, Any]:
+    """Return the settings of a cell; only a trained method has a weight of its adversaries."""
+    return {"method": name, "epsilon": epsilon, "alpha": alpha if NAMES[name].trained is not None else None}
+
+
 def fit_sender(method: Method, epsilon: float | None, alpha: float | None, public: Labelled, seed: int) -> Sender:
     """Fit a method to public rows; ``alpha`` is the weight of the adversaries, if there are any."""
     if method.name == LABEL:

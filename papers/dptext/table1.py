@@ -105,28 +105,24 @@ def settings_of(part: str = NAME, *, quick: bool = False) -> list[dict[str, Any]
 
 def _table_settings() -> Iterator[dict[str, Any]]:
     """Yield the paper's rows, ours at a true epsilon, and the paper's regulariser."""
-    yield _settings(methods.ORIGINAL)
-    yield _settings(methods.LABEL)
-    yield _settings(methods.DIFPRIV, methods.CAP)
-    yield _settings(methods.LEARNT_PRINTED, methods.CAP)
-    yield _settings(methods.LEARNT_L2, methods.MAIN)
-    yield _settings(methods.PRINTED, methods.CAP)
-    yield _settings(methods.OURS, methods.MAIN)
-    yield _settings(methods.OURS_L2, methods.MAIN)
-    yield _settings(methods.PRINTED_LAMBDA[methods.ADV_ALL])
+    yield methods.settings_of_method(methods.ORIGINAL)
+    yield methods.settings_of_method(methods.LABEL)
+    yield methods.settings_of_method(methods.DIFPRIV, methods.CAP)
+    yield methods.settings_of_method(methods.LEARNT_PRINTED, methods.CAP)
+    yield methods.settings_of_method(methods.LEARNT_L2, methods.MAIN)
+    yield methods.settings_of_method(methods.PRINTED, methods.CAP)
+    yield methods.settings_of_method(methods.OURS, methods.MAIN)
+    yield methods.settings_of_method(methods.OURS_L2, methods.MAIN)
+    yield methods.settings_of_method(methods.PRINTED_LAMBDA[methods.ADV_ALL])
 
 
 def _budget_settings() -> Iterator[dict[str, Any]]:
     """Yield the learned budget over the weight of the adversaries, at other caps, and with the paper's regulariser."""
     both = ((methods.LEARNT_L2, methods.MAIN), (methods.LEARNT_PRINTED, methods.CAP))
     for alpha in ALPHAS:
-        yield from (_settings(name, epsilon, alpha) for name, epsilon in both)
-    yield from (_settings(methods.PRINTED_LAMBDA[name], epsilon) for name, epsilon in both)
-    yield from (_settings(methods.LEARNT_PRINTED, LARGE_CAP, alpha) for alpha in (1.0, 10.0))
-
-
-def _settings(name: str, epsilon: float | None = None, alpha: float = 1.0) -> dict[str, Any]:
-    return {"method": name, "epsilon": epsilon, "alpha": alpha if methods.NAMES[name].trained is not None else None}
+        yield from (methods.settings_of_method(name, epsilon, alpha) for name, epsilon in both)
+    yield from (methods.settings_of_method(methods.PRINTED_LAMBDA[name], epsilon) for name, epsilon in both)
+    yield from (methods.settings_of_method(methods.LEARNT_PRINTED, LARGE_CAP, alpha) for alpha in (1.0, 10.0))
 
 
 def _texts(options: argparse.Namespace) -> Posts:

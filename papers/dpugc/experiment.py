@@ -5,7 +5,7 @@ Command: ``python -m papers.dpugc.experiment [--data FOLDER] [--quick] [--report
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from papers.dpugc.probes import AS_NEW, AS_PUBLIC, Probes
 from papers.dpugc.report import write_report
 from papers.dpugc.similarity import BENCHMARKS, Similarity
 from papers.reports import parse_options, table
-from papers.sweeps import sweep
+from papers.sweeps import Parts
 
 from dptext import load_vectors
 
@@ -61,13 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parse_options(description, HERE, arguments, parts=PARTS)
     if not options.report:
         run = Run(QUICK if options.quick else Plan(), list(bloggers(options.data)), options.data, options.out)
-        for part in options.parts:
-            getattr(run, part)()
+        run.measure_parts(options.parts)
     write_report(options.out, readme=options.readme)
 
 
-class Run:
+class Run(Parts):
     """The parts of the experiment."""
+
+    experiment = "dpugc"
 
     def __init__(self, plan: Plan, people: list[Blogger], data: Path, out: Path) -> None:
         self.plan, self.data, self.out = plan, data, out
@@ -99,7 +100,7 @@ class Run:
             if model not in (PUBLIC, public_model)
             for name in BENCHMARKS
         ]
-        self._cells("difference", part.difference, settings, [1], resamples=self.plan.resamples)
+        self.cells("difference", part.difference, settings, [1], resamples=self.plan.resamples)
         if has_word2vec():
             self._sweep("neighbours", self._neighbours, [*public, NO_NOISE, GOLD_AGAIN], random)
             visible = [GOLD, PUBLIC, NO_NOISE, Model("private", best), Model("private", min(self.plan.epsilons))]
@@ -120,7 +121,7 @@ class Run:
         part = NewWords(self.models, self.all_people, folder, plan.draws, plan.runs, plan.resamples)
         models = [PROCESSED, *(Model("private", epsilon) for epsilon in plan.new_epsilons), NO_NOISE]
         constants = {"resamples": plan.resamples, "runs": len(plan.runs), "draws": len(plan.draws)}
-        self._cells("new_words", part.cell, [model.settings for model in models], [1], **constants)
+        self.cells("new_words", part.cell, [model.settings for model in models], [1], **constants)
 
     def age(self) -> None:
         """Predict the age of held-out people."""
@@ -132,7 +133,7 @@ class Run:
         models = [Model(WORDS), Model(WORDS_AND_CHARACTERS), PROCESSED, *random, *self._available([NO_NOISE, GOLD])]
         settings = [model.settings | {"learner": learner} for learner in LEARNERS for model in models]
         constants = {"resamples": self.plan.resamples, "held out": len(tested), "runs": len(self.plan.runs)}
-        self._cells("age", part.cell, settings, [1], **constants)
+        self.cells("age", part.cell, settings, [1], **constants)
 
     def probes(self) -> None:
         """Measure planted pairs."""
@@ -151,18 +152,7 @@ class Run:
         """Measure models without randomness once and random ones for each run."""
         for models, runs in ((fixed, (1,)), (random, self.plan.runs)):
             if models:
-                self._cells(name, run, [model.settings | settings for model in models], runs)
-
-    def _cells(
-        self,
-        name: str,
-        run: Callable[..., dict[str, float]],
-        settings: Sequence[dict[str, Any]],
-        seeds: Sequence[int],
-        **constants: Any,
-    ) -> None:
-        path, constants = self.out / f"{name}.jsonl", self.constants | constants
-        sweep(run, settings, seeds, path=path, name=f"dpugc {name}", constants=constants)
+                self.cells(name, run, [model.settings | settings for model in models], runs)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from papers.dpugc.published import CLIP
 from papers.dpugc.results import mean_numbers
 from papers.dpugc.trained import PRINTED_SIGMA, Schedule, Trainings
 from papers.reports import parse_options
-from papers.sweeps import grid, sweep
+from papers.sweeps import Parts, grid
 
 from dptext import Document, SkipGram, WordVectors, load_vectors
 from dptext.embeddings.cooccurrence import Plan as ReleasePlan
@@ -352,13 +352,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parse_options(description, HERE, arguments, parts=PARTS)
     if not options.report:
         run = Run(QUICK if options.quick else Plan(), list(bloggers(options.data)), options.data, options.out)
-        for part in options.parts:
-            getattr(run, part)()
+        run.measure_parts(options.parts)
     write_report(options.out, readme=options.readme)
 
 
-class Run:
+class Run(Parts):
     """The parts of the experiment."""
+
+    experiment = "dpugc"
 
     def __init__(self, plan: Plan, people: Sequence[Blogger], data: Path, out: Path) -> None:
         self.plan, self.data, self.out = plan, data, out
@@ -384,20 +385,20 @@ class Run:
                 settings += [{"by": by, "source": source, "margin": m, "epsilon": None} for m in self.plan.margins]
             settings += [{"by": by, "source": DEVICE, "margin": 0.0, "epsilon": e} for e in self.plan.device]
             settings += [{"by": by, "source": VECTOR, "margin": 0.0, "epsilon": e} for e in self.plan.vector]
-        self._cells("cold_start", self.cold.cell, settings)
+        self.cells("cold_start", self.cold.cell, settings)
 
     def release(self) -> None:
         """Measure one noisy release."""
         part = self._part(self.plan.draws, self.plan.runs, trained=False)
         constants = {"draws": len(self.plan.draws), "runs": len(self.plan.runs)}
-        self._cells("personal", part.cell, _settings(SYSTEMS), **constants)
+        self.cells("personal", part.cell, _settings(SYSTEMS), **constants)
 
     def training(self) -> None:
         """Measure training."""
         draws, runs = self.plan.training_draws, self.plan.training_runs
         part = self._part(draws, runs, trained=True)
         constants = {"draws": len(draws), "runs": len(runs), "steps": STEPS, "pairs": PAIRS}
-        self._cells("personal_training", part.cell, _settings(self.plan.trained), **constants)
+        self.cells("personal_training", part.cell, _settings(self.plan.trained), **constants)
 
     def printed(self) -> None:
         """Measure the paper's own algorithm."""
@@ -410,7 +411,7 @@ class Run:
                 ("personal_printed", part.cell, plan.sigmas),
             ):
                 settings = grid(by=["age"], sigma=sigmas, steps=plan.printed_steps, clip=[CLIP])
-                self._cells(name, measure, settings, plan.printed_runs, lot=128, delta=DELTA)
+                self.cells(name, measure, settings, plan.printed_runs, lot=128, delta=DELTA)
 
     def _part(self, draws: Sequence[int], runs: Sequence[int], *, trained: bool) -> Personal:
         releases: Any = Releases(self.models, self.corpus, self._stated_levels, trained=trained)
@@ -433,17 +434,6 @@ class Run:
             guessed = self.cold.guessed_levels(system.by)
             return levels_of | {user: guessed[user] for user in silent}
         return levels_of | dict.fromkeys(silent, min(LEVELS, key=LEVELS.__getitem__))
-
-    def _cells(
-        self,
-        name: str,
-        run: Callable[..., dict[str, float]],
-        settings: Sequence[dict[str, Any]],
-        seeds: Sequence[int] = (1,),
-        **constants: Any,
-    ) -> None:
-        path, constants = self.out / f"{name}.jsonl", self.constants | constants
-        sweep(run, settings, seeds, path=path, name=f"dpugc {name}", constants=constants)
 
 
 def _settings(kinds: Iterable[str]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ Command: ``python -m papers.dpugc.training [--data FOLDER] [--text8 FILE] [--qui
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -23,7 +23,7 @@ from papers.dpugc.similarity import Similarity
 from papers.dpugc.trained import GOLD, KINDS, Schedule, StepwiseSource, Trainings
 from papers.dpugc.training_report import SKIP_GRAM, SKIP_GRAM_CLIPPED, SKIP_GRAM_LARGER, TIMES, write_report
 from papers.reports import parse_options
-from papers.sweeps import grid, sweep
+from papers.sweeps import Parts, grid
 
 from dptext import Document, SkipGram, WordVectors, load_vectors
 from dptext.embeddings.participation import EVERYONE, Participation
@@ -98,8 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.report:
         corpora = options.corpora if options.text8 is None else [*options.corpora, "text8"]
         run = Run(QUICK if options.quick else Plan(), options.data, options.out, corpora, options.text8)
-        for part in options.parts:
-            getattr(run, part)()
+        run.measure_parts(options.parts)
     write_report(options.out, readme=options.readme)
 
 
@@ -164,8 +163,10 @@ def _measure_frequent(_settings: object, _seed: int, *, trainings: Trainings) ->
     return frequent_words_numbers(words, trainings.gold)
 
 
-class Run:
+class Run(Parts):
     """The parts of the experiment."""
+
+    experiment = "dpugc"
 
     def __init__(self, plan: Plan, data: Path, out: Path, corpora: Sequence[str], text8: Path | None = None) -> None:
         self.plan, self.data, self.out, self.corpora, self.text8 = plan, data, out, corpora, text8
@@ -173,7 +174,7 @@ class Run:
 
     def delta(self) -> None:
         """Compute the paper's delta column."""
-        self._cells("delta", measure_costs, grid(of=list(LOSSES), steps=list(PRINTED)), [1])
+        self.cells("delta", measure_costs, grid(of=list(LOSSES), steps=list(PRINTED)), [1])
 
     def steps(self) -> None:
         """Measure neighbours over the steps of a training, and their privacy loss."""
@@ -181,14 +182,14 @@ class Run:
             with self._trainings(name) as (trainings, constants):
                 settings: list[dict[str, Any]] = [{"words": "the most frequent"}]
                 cell: Any = partial(_measure_frequent, trainings=trainings)
-                self._cells(f"frequent_{name}", cell, settings, [1], **constants)
+                self.cells(f"frequent_{name}", cell, settings, [1], **constants)
                 cell = partial(_measure_neighbours, trainings=trainings)
                 for kind, epsilon, runs in self.plan.trained:
                     settings = grid(model=[kind], epsilon=[epsilon], steps=trainings.schedule.marks_of(kind))
                     seeds = [seed for seed in range(1, runs + 1) if (kind, seed) != (GOLD, 1)]
-                    self._cells(f"steps_{name}", cell, settings, seeds, **constants)
+                    self.cells(f"steps_{name}", cell, settings, seeds, **constants)
                     if KINDS[kind].mode == "private":
-                        self._cells(f"spent_{name}", trainings.spent, settings, [1], **constants)
+                        self.cells(f"spent_{name}", trainings.spent, settings, [1], **constants)
 
     def age(self) -> None:
         """Measure the layout of the paper's table 3, for the age of held-out bloggers."""
@@ -215,7 +216,7 @@ class Run:
             ]
             cells = [setting | {"learner": learner} for learner in LEARNERS for setting in settings]
             constants |= {"held out": len(tested), "runs": runs, "resamples": self.plan.resamples}
-            self._cells("training_age", cell, cells, [1], **constants)
+            self.cells("training_age", cell, cells, [1], **constants)
 
     def compare(self) -> None:
         """Compare skip-gram and the one noisy release at equal epsilon."""
@@ -239,7 +240,7 @@ class Run:
                 part = Similarity(models, corpus, self.data / "wordsim", plan.runs, plan.resamples)
                 constants = {"pairs": plan.pairs[name], "runs": len(plan.runs), "resamples": plan.resamples}
                 constants |= self._constants(corpus)
-                self._cells(f"compare_{name}", part.difference, settings, [1], **constants)
+                self.cells(f"compare_{name}", part.difference, settings, [1], **constants)
 
     @contextmanager
     def _trainings(self, name: str) -> Iterator[tuple[Trainings, dict[str, Any]]]:
@@ -269,16 +270,6 @@ class Run:
 
     def _chosen(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if name in self.corpora]
-
-    def _cells(
-        self,
-        name: str,
-        run: Callable[..., dict[str, float]],
-        settings: Sequence[dict[str, Any]],
-        seeds: Iterable[int],
-        **constants: Any,
-    ) -> None:
-        sweep(run, settings, seeds, path=self.out / f"{name}.jsonl", name=f"dpugc {name}", constants=constants)
 
 
 if __name__ == "__main__":

@@ -108,6 +108,11 @@ def check_text(name: str, value: object) -> str:
     return str(value)
 
 
+def encodable(text: str) -> str:
+    """Return a text that UTF-8 can encode: half a surrogate pair becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def is_encodable(value: str) -> bool:
     """Return whether UTF-8 can encode a text: a shell passes invalid bytes on as surrogates."""
     try:

@@ -1,6 +1,5 @@
 """Arguments that attacks refuse, with the argument named."""
 
-import sys
 from functools import partial
 
 import numpy as np
@@ -24,7 +23,7 @@ from dptext.attacks import (
     shadow_membership,
     sum_membership,
 )
-from dptext.errors import MissingExtraError, ParameterError
+from dptext.errors import ParameterError
 
 NAN = float("nan")
 PROBABILITIES, LABELS, MEMBERS = np.full((6, 2), 0.5), np.array([0, 1] * 3), np.array([1, 1, 1, 0, 0, 0])
@@ -80,9 +79,3 @@ def test_arguments_that_cannot_be_judged_are_refused():
             call()
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
-
-
-def test_a_missing_package_is_answered_with_its_install_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[audit\]"'):
-        linkage(["a", "b"], ["a"])

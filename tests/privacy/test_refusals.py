@@ -4,10 +4,12 @@ import json
 import math
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+import statements
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.privacy.budgets import PersonalBudgets, delta_too_large
 from dptext.privacy.gaussian import (
@@ -45,18 +47,7 @@ SAMPLED = {"noise_multiplier": 1.0, "sampling_rate": 0.01, "steps": 100}
 GAUSSIAN = GaussianRelease(sigma=1.0)
 PARALLEL = {"relation": Relation.ADD_REMOVE}
 LEVELS = {"strict": 1.0, "open": 8.0}
-
-
-def statement(**changes):
-    fields = {
-        "guarantee": PureDP(1.5),
-        "unit": Unit.DOCUMENT,
-        "relation": Relation.SUBSTITUTION,
-        "condition": "any two texts",
-        "trust": Trust.LOCAL,
-        "mechanism": "TEM",
-    }
-    return PrivacyStatement(**fields | changes)
+statement = partial(statements.statement, unit=Unit.DOCUMENT, condition="any two texts")
 
 
 def central(guarantee=A, **changes):

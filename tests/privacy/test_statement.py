@@ -29,21 +29,10 @@ from dptext.privacy.neighbours import (
     WordsChanged,
 )
 from dptext.privacy.statement import SCHEMA_VERSION, PrivacyStatement, new_release_id
+from statements import statement
 
 SCHEMA = json.loads((importlib.resources.files("dptext.privacy") / "statement.schema.json").read_text("utf-8"))
 FOLLOWS_SCHEMA = jsonschema.Draft202012Validator(SCHEMA)
-
-
-def statement(**changes):
-    fields = {
-        "guarantee": PureDP(1.5),
-        "unit": Unit.WORD,
-        "relation": Relation.SUBSTITUTION,
-        "condition": "any two words",
-        "trust": Trust.LOCAL,
-        "mechanism": "TEM",
-    }
-    return PrivacyStatement(**fields | changes)
 
 
 def plain(**changes):

@@ -12,6 +12,7 @@ from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, Pure
 from dptext.privacy.neighbours import Condition
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import odds, percent_right
+from statements import statement
 
 ONE_OF_EACH_KIND = [
     PureDP(1.5),
@@ -22,18 +23,6 @@ ONE_OF_EACH_KIND = [
     MetricDP(4.5, "euclidean"),
     NoGuarantee("the noise is one-sided"),
 ]
-
-
-def statement(**changes):
-    fields = {
-        "guarantee": PureDP(1.5),
-        "unit": Unit.WORD,
-        "relation": Relation.SUBSTITUTION,
-        "condition": "any two words",
-        "trust": Trust.LOCAL,
-        "mechanism": "TEM",
-    }
-    return PrivacyStatement(**fields | changes)
 
 
 def one_line(statement):

@@ -22,6 +22,7 @@ from dptext.vectors.metrics import (
     metric_space,
 )
 from dptext.vectors.search import ExactDistances
+from laws import canberra
 
 UNIT = 2.0**-24
 
@@ -190,13 +191,6 @@ def test_the_ball_ends_at_length_one(row, inside):
 
 
 # -- a caller's function -----------------------------------------------------------------------------------------
-
-
-def canberra(rows, matrix):
-    """A metric that the library does not know."""
-    distance = np.abs(rows[:, None] - matrix[None])
-    length = np.abs(rows)[:, None] + np.abs(matrix)[None]
-    return (distance / np.where(length > 0, length, 1.0)).sum(axis=2)
 
 
 def cosine(rows, matrix):

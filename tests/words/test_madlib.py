@@ -7,24 +7,10 @@ from scipy import stats
 
 import dptext
 from dptext.privacy.randomness import RandomBits
-from dptext.vectors.search import NearestNeighbours
 from dptext.words.madlib import Madlib
+from laws import noisy_vectors
 
 FALSE_ALARM = 1e-6
-
-
-def noisy_vectors(monkeypatch, mechanism, rows):
-    """The noisy vectors of which the mechanism searches the neighbours."""
-    seen = []
-
-    def record(self, queries, count):
-        seen.append(queries)
-        return np.zeros((len(queries), count), dtype=np.int64)
-
-    monkeypatch.setattr(NearestNeighbours, "find_several", record)
-    monkeypatch.setattr("dptext.threads.available_cores", lambda: 1)
-    mechanism.sample_rows(rows, RandomBits(5))
-    return np.concatenate(seen)
 
 
 def test_the_radius_of_the_noise_is_gamma_and_a_wrong_scale_is_rejected(glove, monkeypatch):

@@ -9,25 +9,9 @@ from scipy import stats
 import dptext
 from dptext import Madlib, Mahalanobis
 from dptext.audits.mechanisms import distance_named
-from dptext.privacy.randomness import RandomBits
-from dptext.vectors.search import NearestNeighbours
+from laws import noisy_vectors
 
 FALSE_ALARM = 1e-6
-
-
-def noise_of(monkeypatch, mechanism, rows):
-    """The noise that the mechanism adds, up to the grid."""
-    seen = []
-
-    def record(self, queries, count):
-        seen.append(queries)
-        return np.zeros((len(queries), count), dtype=np.int64)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(NearestNeighbours, "find_several", record)
-        patch.setattr("dptext.threads.available_cores", lambda: 1)
-        mechanism.sample_rows(rows, RandomBits(5))
-    return np.concatenate(seen) - mechanism.vectors.matrix[rows]
 
 
 def shape_of(vectors, lambda_):
@@ -39,7 +23,7 @@ def shape_of(vectors, lambda_):
 @pytest.mark.parametrize("lambda_", [0.2, 1.0])
 def test_the_noise_is_laplace_in_the_regularised_norm_and_not_in_another(glove, monkeypatch, lambda_):
     rows = np.random.default_rng(1).integers(0, len(glove), 60_000)
-    noise = noise_of(monkeypatch, Mahalanobis(glove, epsilon=4.0, lambda_=lambda_), rows)
+    noise = noisy_vectors(monkeypatch, Mahalanobis(glove, epsilon=4.0, lambda_=lambda_), rows) - glove.matrix[rows]
 
     def lengths(shape):
         return np.sqrt((noise * np.linalg.solve(shape, noise.T).T).sum(axis=1))
@@ -55,7 +39,7 @@ def test_the_noise_is_laplace_in_the_regularised_norm_and_not_in_another(glove, 
 @pytest.mark.statistical
 def test_whitened_noise_has_no_direction(glove, monkeypatch):
     rows = np.random.default_rng(2).integers(0, len(glove), 60_000)
-    noise = noise_of(monkeypatch, Mahalanobis(glove, epsilon=4.0, lambda_=0.5), rows)
+    noise = noisy_vectors(monkeypatch, Mahalanobis(glove, epsilon=4.0, lambda_=0.5), rows) - glove.matrix[rows]
     values, axes = np.linalg.eigh(shape_of(glove, 0.5))
     along = noise @ axes / np.sqrt(values)  # coordinates on the principal axes, each in its own unit
     share = along**2 / (along**2).sum(axis=1, keepdims=True)

@@ -17,19 +17,13 @@ from dptext import TEM
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.metrics import ANGULAR_DIAMETER, METRICS
-from laws import FALSE_ALARM, chi_square
+from laws import FALSE_ALARM, canberra, chi_square
 
 OTHERS = METRICS[1:]
 
 
 def named(metric):
     return metric if isinstance(metric, str) else metric.__name__
-
-
-def canberra(rows, matrix):
-    distance = np.abs(rows[:, None] - matrix[None])
-    length = np.abs(rows)[:, None] + np.abs(matrix)[None]
-    return (distance / np.where(length > 0, length, 1.0)).sum(axis=2)
 
 
 def brute_force(metric, points):

@@ -23,7 +23,7 @@ from dptext.io.documents import Document, OnError, PathLike, check_one_column, f
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.statement import Parameter
 from dptext.text.sentences import sentences
-from dptext.validation import check_path
+from dptext.validation import check_path, encodable
 
 _FEW = 1000  # maximum number of texts that are compared with file names
 
@@ -178,11 +178,6 @@ class Pool(ReprMixin):
         yield "name", self.name
         yield "texts", len(self)
         yield "licence", self.licence
-
-
-def encodable(text: str) -> str:
-    """Half a surrogate pair is nothing that a file or a tokenizer takes: it becomes a question mark."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _strings(entries: Iterable[Any]) -> Iterator[str]:

@@ -152,8 +152,10 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def is_pipe(path: Path) -> bool:
-    """True if this can be read only once: standard input, a pipe, a device."""
-    return path == STANDARD or (path.exists() and not path.is_file() and not path.is_dir())
+    """True if this can be read only once: standard input, a pipe, a device. An impossible path is none."""
+    with suppress(OSError, ValueError):  # it is refused when it is opened
+        return path == STANDARD or (path.exists() and not path.is_file() and not path.is_dir())
+    return False
 
 
 def display_name(path: Path) -> str:

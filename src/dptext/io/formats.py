@@ -10,6 +10,7 @@ import io
 import json
 import shutil
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -136,16 +137,15 @@ def _read_json_list(buffer: str, lines: io.TextIOWrapper) -> Iterator[Row]:
     while True:
         while buffer[start : start + 1] in _BETWEEN and start < len(buffer):
             start += 1
-        value, end, is_cut = None, 0, start == len(buffer)
         if buffer.startswith("]", start):
             break
         try:
-            value, end = (None, 0) if is_cut else decoder.raw_decode(buffer, start)
+            value, end = decoder.raw_decode(buffer, start)
         except json.JSONDecodeError as error:  # more lines may complete a value
             is_cut = error.pos >= len(buffer.rstrip()) - 1
         except (ValueError, RecursionError):
-            pass
-        if end:
+            is_cut = False
+        else:
             number += 1
             yield _json_row(value, buffer[start:end])
             start = end
@@ -394,15 +394,16 @@ def _csv_lines(_names: Names, rows: Iterator[Values], _number: int) -> Iterator[
 # -- the formats ----------------------------------------------------------------------------------------------
 
 
-class _RowFormat:
+class _RowFormat(ABC):
     """A format that is read row by row."""
 
     has_columns = True
 
+    @abstractmethod
     def _open(
         self, path: Path, compression: str, reading: Reading, required: Names
     ) -> tuple[OpenedFile, Iterator[tuple[int, Row]]]:
-        raise NotImplementedError
+        """Open a file, and yield its numbered rows."""
 
     def source(self, path: Path, compression: str, reading: Reading, /) -> Source:
         return _RowSource(*self._open(path, compression, reading, (reading.text, *reading.columns)), reading)
@@ -512,7 +513,7 @@ class _SheetFormat(_RowFormat):
         return file, _sheet_rows(path, file.name, required)
 
     def encode(self, *_: Any) -> bytes:
-        raise NotImplementedError
+        raise AssertionError("an .xlsx file is only read: is_written")
 
     finish: Any = encode
 

@@ -21,7 +21,7 @@ from dptext.io.artifacts import file_digest
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress, Vectors, check_texts, finite, in_parts
 from dptext.threads import for_each_block
-from dptext.validation import check_int, check_path
+from dptext.validation import check_int, check_path, encodable
 
 _MODEL, _TOKENIZER, _CONFIG = "model.onnx", "tokenizer.json", "sentence_bert_config.json"
 _MINILM_TOKENIZER = Path(__file__).parent / "minilm" / f"{_TOKENIZER}.gz"
@@ -179,7 +179,7 @@ class SentenceEncoder(ReprMixin):
 
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """Return (n, D) float32, one vector per text. *Not private.*"""
-        values = [_encodable(text) for text in check_texts(texts)]
+        values = [encodable(text) for text in check_texts(texts)]  # a tokenizer would raise
         vectors = np.empty((len(values), self.dimension), dtype=np.float32)
         size = _ONNX_PART if self.is_onnx else _PART if self.batch_size > 1 else 1
         for block in in_parts(values, size, progress):
@@ -249,11 +249,6 @@ def _model_files(folder: Path) -> dict[str, Path]:
         and place.parts[0] not in ("onnx", "openvino")
         and not (place.suffix == ".bin" and place.parent in safe)
     }
-
-
-def _encodable(text: str) -> str:
-    """Half a surrogate pair is no text to a tokenizer, which would raise: it becomes a question mark."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_pool, fit_features
 from dptext.features.latent_words import LatentWords
-from dptext.features.pool import Pool, encodable
+from dptext.features.pool import Pool
 from dptext.noise.gaussian_sums import CELL, MOST_USERS, noisy_matrix
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.randomness import RandomBits
@@ -21,7 +21,7 @@ from dptext.synthesis.density import LogRatio
 from dptext.synthesis.distribution import SURE, rare_labels
 from dptext.synthesis.moments import COUNT_WEIGHT, OUTSIDE, Labels
 from dptext.synthesis.synthesizer import SynthesisPlan
-from dptext.validation import check_float, check_int
+from dptext.validation import check_float, check_int, encodable
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _MOST_TEXTS, _FEW_TEXTS = 20_000, 1_000  # of the pool, for a prediction and for a warning

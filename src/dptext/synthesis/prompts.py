@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError, warn
-from dptext.features.pool import encodable
 from dptext.io.batches import Batch
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
@@ -27,7 +26,7 @@ from dptext.representations.encoders import Progress
 from dptext.synthesis.density import Weights, choose, quotas
 from dptext.synthesis.moments import Labels
 from dptext.users.grouping import Chunk, UserTexts
-from dptext.validation import check_int
+from dptext.validation import check_int, encodable
 
 _SAMPLED = 4096  # distinct texts: a share is estimated with a standard error of at most .008
 _WARNED, _REFUSED = 0.1, 0.5

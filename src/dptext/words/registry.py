@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -93,10 +92,7 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
             "the statement measures distance with a function of its caller, which no file holds: build the mechanism "
             "in Python, and audit it with dptext.audit(mechanism, distance=the function)"
         )
-    never_ends = False
-    with suppress(OSError, ValueError):  # an impossible path is refused when it is opened
-        never_ends = is_pipe(Path(source))
-    if vectors is None and never_ends:
+    if vectors is None and is_pipe(Path(source)):
         raise DataError("the vectors of the statement are a pipe or a device: name the file that holds them")
     try:
         words = load_vectors(source if vectors is None else vectors, limit=limit)
