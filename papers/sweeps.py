@@ -10,8 +10,8 @@ Code that ``measure`` calls is not compared.
 Every cell uses one thread for BLAS and OpenMP, so that results do not depend on the number of cores. The first error
 ends the sweep; finished rows stay in the file.
 
-The file has one JSON object per line. The first line describes the experiment; each row repeats its digest, so that
-rows of two experiments cannot mix. An incomplete last line is cut off.
+The file has one JSON object per line: the first describes the experiment, the others are rows. An incomplete last line
+is cut off.
 """
 
 from __future__ import annotations
@@ -20,31 +20,28 @@ import ast
 import hashlib
 import inspect
 import json
-import math
 import os
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.io.atomic import lock
+from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.validation import check_float
 
 Settings: TypeAlias = Mapping[str, str | int | float | bool | None]
 Measure: TypeAlias = Callable[[Mapping[str, Any], int], Mapping[str, float]]
 
 _FORMAT = 1
-_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -97,20 +94,38 @@ def sweep(
         name: of the experiment.
         constants: everything else that determines the numbers.
     """
-    seeds = list(seeds)
-    if any(isinstance(seed, bool) or not isinstance(seed, int | np.integer) for seed in seeds):
-        raise ParameterError("seeds must be integers")
-    cells = [(_plain("settings", setting), int(seed)) for setting in settings for seed in seeds]
+    seeds = [int(seed) for seed in seeds]
+    cells = [(_plain("settings", setting), seed) for setting in settings for seed in seeds]
     if len({_key(*cell) for cell in cells}) < len(cells) or len({frozenset(setting) for setting, _ in cells}) != 1:
         raise ParameterError("settings and seeds must be distinct, not empty, and all settings have the same names")
-    with _SweepFile(path, _describe(measure, name, constants or {})) as file:
+    header = _describe(measure, name, constants or {})
+    with path.open("a+b") as stream:
+        stream.seek(0)
+        lines = _complete_lines(stream.read(), path)
+        if lines:
+            stored = _header(lines[0], path)
+            if different := [entry for entry, value in header.items() if stored.get(entry) != value]:
+                raise RefusedError(
+                    f"{str(path)!r} has rows of another experiment ({', '.join(different)} differ): choose another "
+                    "file, or delete it"
+                )
+        stream.truncate(sum(map(len, lines)))
+        rows = {row.key: row for row in _rows(lines, path)}
+
+        def append(entry: Mapping[str, Any]) -> None:
+            stream.write(json.dumps(entry, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+
+        if not lines:
+            append({"sweep": _FORMAT, **header})
         for place, cell in enumerate(cells, 1):
-            if _key(*cell) not in file.rows:
-                row = _measure(measure, *cell)
-                file.add(row)
+            if _key(*cell) not in rows:
+                row = rows[_key(*cell)] = _measure(measure, *cell)
+                append(asdict(row))
                 values = ", ".join(f"{key} {value}" for key, value in row.settings.items() if value is not None)
                 print(f"{place} of {len(cells)}: {values}, seed {row.seed}, {row.seconds:.0f} s", flush=True)
-        return Sweep(tuple(file.rows[_key(*cell)] for cell in cells), file.experiment)
+    return Sweep(tuple(rows[_key(*cell)] for cell in cells), header)
 
 
 class Parts:
@@ -141,13 +156,8 @@ class Parts:
 
 def read_sweep(path: Path) -> Sweep:
     """Return all rows of a file; raise `DataError` if it is damaged or no file of a sweep."""
-    try:
-        lines = _complete_lines(path.read_bytes(), path)
-    except OSError as error:
-        raise StorageError.of("read", path, error) from None
-    if not lines:
-        raise _not_a_sweep(path)
-    return Sweep(tuple(_parse(lines, path).values()), _header(lines[0], path))
+    lines = _complete_lines(path.read_bytes(), path)
+    return Sweep(tuple(_rows(lines, path)), _header(lines[0] if lines else b"", path))
 
 
 def _measure(measure: Measure, settings: Settings, seed: int) -> Row:
@@ -164,14 +174,13 @@ def _plain(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings or constants as JSON values; raise `ParameterError` for any other value."""
     plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in settings.items()}
     for key, value in plain.items():
-        is_plain = value is None or isinstance(value, str | bool | int | float)
-        if not is_plain or (isinstance(value, float) and not math.isfinite(value)):
-            raise ParameterError(f"{name}: {key!r} must be text, a finite number, True, False or None, got {value!r}")
+        if not isinstance(value, str | bool | int | float | None):
+            raise ParameterError(f"{name}: {key!r} must be text, a number, True, False or None, got {value!r}")
     return plain
 
 
 def _key(settings: Settings, seed: int) -> str:
-    return json.dumps([dict(sorted(settings.items())), seed])
+    return json.dumps([dict(sorted(settings.items())), seed], allow_nan=False)
 
 
 # -- the file --------------------------------------------------------------------------------------------------
@@ -199,111 +208,28 @@ def _describe(measure: Measure, name: str, constants: Mapping[str, Any]) -> dict
     }
 
 
-class _SweepFile:
-    """The rows of one experiment, open for more; a context manager.
-
-    Raises `RefusedError` for the file of another experiment, `DataError` for a damaged line, and `StorageError` if the
-    file cannot be written or another process writes it.
-    """
-
-    def __init__(self, path: Path, experiment: Mapping[str, Any]) -> None:
-        self.path, self.experiment = path, experiment
-        self._digest = _digest(experiment)
-        try:
-            self._stream = path.open("a+b")
-        except OSError as error:
-            raise StorageError.of("open", path, error) from None
-        try:
-            if lock(self._stream.fileno()) is False:  # None on systems without such locks
-                raise StorageError(f"another process is writing {str(path)!r}: wait for it, or stop it")
-            self._stream.seek(0)
-            lines = _complete_lines(self._stream.read(), path)
-            if lines and (different := _differences(_header(lines[0], path), experiment)):
-                raise RefusedError(
-                    f"{str(path)!r} has rows of another experiment ({', '.join(different)} differ): "
-                    "choose another file, or delete it"
-                )
-            self.rows = _parse(lines, path)
-            self._stream.truncate(sum(len(line) for line in lines))
-            if not lines:
-                self._append({"sweep": _FORMAT, "digest": self._digest, **experiment})
-        except BaseException:
-            self._stream.close()
-            raise
-
-    def add(self, row: Row) -> None:
-        """Append a row and force it to the disk."""
-        fields = {"settings": dict(row.settings), "seed": row.seed, "seconds": row.seconds}
-        self._append({"of": self._digest, **fields, "numbers": dict(row.numbers)})
-        self.rows[row.key] = row
-
-    def _append(self, entry: Mapping[str, Any]) -> None:
-        try:
-            self._stream.write(json.dumps(entry, ensure_ascii=False, allow_nan=False).encode() + b"\n")
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
-        except OSError as error:
-            raise StorageError.of("write", self.path, error) from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stream.close()
-
-
-def _parse(lines: Sequence[bytes], path: Path) -> dict[str, Row]:
-    rows = {}
-    digest = _header(lines[0], path)["digest"] if lines else ""
-    for number, line in enumerate(lines[1:], 2):
-        try:
-            entry = json.loads(line)
-            numbers = {name: float(value) for name, value in entry["numbers"].items()}
-            row = Row(dict(entry["settings"]), int(entry["seed"]), numbers, float(entry["seconds"]))
-            is_foreign = entry["of"] != digest
-        except _DAMAGED:
-            raise DataError(f"{path.name}: line {number} is damaged: delete it to measure its cell again") from None
-        if is_foreign:
-            raise DataError(f"{path.name}: line {number} is a row of another experiment: delete it")
-        rows[row.key] = row
-    return rows
+def _complete_lines(data: bytes, path: Path) -> list[bytes]:
+    """Return the complete lines; raise `DataError` before anything is cut off from a file that is no sweep."""
+    lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+    if data and not data.startswith(b'{"sweep": '[: len(data)]):
+        raise DataError(f"{path.name} is not the file of a sweep: choose another file")
+    return lines
 
 
 def _header(line: bytes, path: Path) -> dict[str, Any]:
     try:
-        entry = json.loads(line)
-        digest = entry.pop("digest")
-        if entry.pop("sweep") == _FORMAT and _digest(entry) == digest:
-            return {**entry, "digest": digest}
-    except _DAMAGED:
+        header: dict[str, Any] = json.loads(line)
+        if header["sweep"] == _FORMAT and isinstance(header["constants"], dict):
+            return header
+    except (ValueError, KeyError):
         pass
-    raise _not_a_sweep(path)
+    raise DataError(f"{path.name}: line 1 is not the header of a sweep of this version of dptext")
 
 
-def _differences(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
-    """Return the names of the entries of two headers that differ."""
-    names = []
-    for key, value in current.items():
-        other = stored.get(key)
-        if isinstance(value, dict) and isinstance(other, dict):
-            names += [
-                f"{key}.{name}" for name in sorted(value.keys() | other.keys()) if value.get(name) != other.get(name)
-            ]
-        elif value != other:
-            names.append(key)
-    return names
-
-
-def _digest(experiment: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(experiment, sort_keys=True).encode()).hexdigest()
-
-
-def _complete_lines(data: bytes, path: Path) -> list[bytes]:
-    lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
-    if not lines and not data.startswith(b'{"sweep": '[: len(data)]):  # any other file stays unchanged
-        raise _not_a_sweep(path)
-    return lines
-
-
-def _not_a_sweep(path: Path) -> DataError:
-    return DataError(f"{path.name}: line 1 is not the header of a sweep of this version of dptext: choose another file")
+def _rows(lines: Sequence[bytes], path: Path) -> Iterable[Row]:
+    for number, line in enumerate(lines[1:], 2):
+        try:
+            entry = json.loads(line)
+            yield Row(entry["settings"], entry["seed"], entry["numbers"], entry["seconds"])
+        except (ValueError, KeyError, TypeError):
+            raise DataError(f"{path.name}: line {number} is damaged: delete it to measure its cell again") from None

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from papers.data_sets import mrpc, sentiment_labelled, snips
 from papers.ome.accuracy import encode_sets
 from papers.ome.mechanisms import PROVED, PUBLISHED, Sent, channel_of
-from papers.ome.perceptron import BitPerceptron
 from papers.ome.printed_report import write_report
 from papers.ome.settings import Projection, encode, principal, split_rows
 from papers.reports import parse_options
@@ -98,13 +97,11 @@ class Experiment:
             return Sent(clean, clean, None, dimension)
         return Sent(channel.sample(vectors, bits).astype(np.uint8), clean, None, dimension)
 
-    def _server(self, name: str, sent: Sent, seed: int) -> NoisyClassifier | BitPerceptron:
+    def _server(self, name: str, sent: Sent, seed: int) -> NoisyClassifier:
         """Return the paper's perceptron (all epochs, no early stopping) for its protocols, a linear model for ours."""
         if sent.channel is not None:
             return NoisyClassifier(channel=sent.channel)
         options = TrainingOptions(hidden=HIDDEN[name], epochs=self._epochs, validation_fraction=0.0)
-        if sent.noisy.dtype == np.uint8:
-            return BitPerceptron(options, seed)
         return NoisyClassifier("mlp", **asdict(options), seed=seed)
 
     @cache  # noqa: B019  lives as long as the run

@@ -17,7 +17,6 @@ from dptext.representations.published import oue_chances, p1, p2, q, sue_chances
 
 START, END = "<!-- printed tables: written by the experiment -->", "<!-- end of the printed tables -->"
 SETS = ("IMDb", "Amazon", "Yelp", "Intent", "MRPC")
-DECAY = 1e-6
 ORDER = ("none", "unflipped bits", "OME", "SUE", "OUE", *PROVED)
 Setting = tuple[str, float | None, float | None]  # mechanism, printed epsilon, lambda
 CLEAN: Setting = ("none", None, None)
@@ -96,7 +95,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     require_rows(results.sets, out)
     runs = ", ".join(f"{name} {results.runs(name)}" for name in results.sets)
     summary = f"Runs: {runs}. All cells together took {results.seconds / 3600:.1f} hours of one core."
-    sections = [_printed_table(results), _agreement(results), _controls(results), _proved(results), _decay(out)]
+    sections = [_printed_table(results), _agreement(results), _controls(results), _proved(results)]
     write_tables(out / "printed.md", [*sections, summary], readme=readme, start=START, end=END)
     draw_chances(out / "figure3.png")
     draw(results, out / "true_epsilon.png")
@@ -180,30 +179,6 @@ def _proved(results: Results) -> str:
         "**Mechanisms with a proof**, on principal axes of other texts, whose labels are not used (four per unit of "
         "epsilon with PrivUnit, one with the others), and a linear model that knows the noise.\n\n"
         + table(["mechanism", "true epsilon", *results.sets], lines)
-    )
-
-
-def _decay(folder: Path) -> str:
-    """Return the other readings of the paper's decay minus ours, run by run."""
-    rows = Rows(folder / "decay.jsonl")
-    if not rows:
-        return ""
-    names = [name for name in SETS if rows.select(set=name)]
-    lines = []
-    for reading, label in (("of the learning rate", "of the learning rate, as in Keras"), ("none", "none")):
-        cells = []
-        for name in names:
-            usual = {row.seed: row.numbers["accuracy"] for row in rows.select(set=name, decay="of the weights")}
-            other = {row.seed: row.numbers["accuracy"] for row in rows.select(set=name, decay=reading)}
-            differences = [100 * (value - usual[seed]) for seed, value in other.items()]
-            cells.append(_spell(mean_over_runs(differences), sign=True) if len(differences) > 1 else "not run")
-        lines.append([label, *cells])
-    steps = {name: max(row.numbers["steps"] for row in rows.select(set=name)) for name in names}
-    lost = ", ".join(f"{100 * (1 - 1 / (1 + DECAY * count)):.2g} per cent ({name})" for name, count in steps.items())
-    return (
-        "**Decay.** OME at epsilon 1, lambda 100, on the same bits, batches and dropout. By the last step Keras's "
-        f"decay has reduced the learning rate by {lost}.\n\n"
-        + table(["decay of 1e-6 minus decay of the weights, points", *names], lines)
     )
 
 
