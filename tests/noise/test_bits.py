@@ -117,6 +117,15 @@ def test_a_leaning_coin_leans_by_its_number(number):
     assert not is_the_chance(heads, DRAWS, 0.5 + (number + 0.05) * (0.5 - flip))
 
 
+def test_a_leaning_coin_has_the_extreme_probabilities_of_its_threshold(monkeypatch):
+    """They are t and 2^32 - t, of 2^32: the integers of equation (flip)."""
+    for threshold in (1, 12_345, flip_threshold(0.001)):
+        edges = np.array([threshold - 1, threshold, SCALE - threshold - 1, SCALE - threshold], dtype=np.uint32)
+        monkeypatch.setattr(module, "_words", lambda _bits, count, edges=edges: edges[:count])
+        assert leaning_coins(None, np.full(4, -1.0), threshold).tolist() == [True, False, False, False]
+        assert leaning_coins(None, np.full(4, 1.0), threshold).tolist() == [True, True, True, False]
+
+
 # -- uneven bits ---------------------------------------------------------------------------------------------------
 
 

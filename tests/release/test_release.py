@@ -374,6 +374,21 @@ def test_the_ledger_charges_before_any_row_and_settles_after_the_output(work, mo
     assert Reversing.runs[-1].rows == [] and not Path("again.txt").exists()
 
 
+def test_an_input_that_changes_after_it_was_charged_is_not_released(work, monkeypatch):
+    rows = [{"id": place, "text": "long " * 20_000} for place in range(12)]  # more than any buffer
+    write("in.jsonl", rows)
+    reserve = Ledger.reserve
+
+    def reserve_and_change(*arguments, **options):
+        result = reserve(*arguments, **options)
+        write("in.jsonl", [*rows[:11], {"id": 0, "text": MARKER}])
+        return result
+
+    monkeypatch.setattr(Ledger, "reserve", reserve_and_change)
+    assert_error(RefusedError, lambda: release(ledger="l.db", user="id"), "the input changed while it was being read")
+    assert not Path("out.txt").exists() and states() == ["pending"]
+
+
 @pytest.mark.parametrize(("missing", "charged"), [(None, 1), ("", 2)])
 def test_a_missing_text_is_charged_where_it_counts_as_one(work, missing, charged):
     write("in.jsonl", [{"text": "a"}, {"text": None}, {"text": None}])

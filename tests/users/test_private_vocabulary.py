@@ -1,5 +1,6 @@
 """Words and labels of users: what may enter, what one of them can change, what always comes and what never does."""
 
+import dataclasses
 import io
 import unicodedata
 from dataclasses import dataclass, field
@@ -162,6 +163,46 @@ def test_the_order_of_the_input_changes_nothing(spy):
     one = spy(documents, words_per_user=10_000)
     assert one == spy(documents[::-1], words_per_user=10_000)
     assert len(one) == 500
+
+
+# -- the threshold -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "keys"), [(1.0, 1e-6, 1), (0.5, 1e-9, 40), (8.0, 1e-5, 100), (100, 1e-3, 1)]
+)
+def test_the_threshold_is_the_smallest_that_hides_the_words_of_one_user(epsilon, delta, keys):
+    """Each of the user's words has count 1 and appears if its noise is at least T - 1: equation (1)."""
+    counts = module.thresholded_counts(epsilon=epsilon, delta=delta, keys=keys)
+    tail = {"gaussian": module.gaussian_tail, "laplace": module.laplace_tail}[counts.noise]
+    appears = [keys * tail(counts.scale, counts.threshold - offset) for offset in (1, 2)]
+    assert appears[0] <= counts.delta_of_names * (1 + 1e-12) < appears[1]
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "keys"), [(1.0, 1e-6, 1), (0.5, 1e-9, 40), (8.0, 1e-5, 100)])
+def test_the_measurement_has_the_guarantee_by_opendp_and_with_less_noise_it_has_not(epsilon, delta, keys, monkeypatch):
+    counts = module.thresholded_counts(epsilon=epsilon, delta=delta, keys=keys)
+    measurements = []
+    build = module._measurement
+    monkeypatch.setattr(module, "_measurement", lambda *args: measurements.append(build(*args)) or measurements[-1])
+    counts.release({1: 1})
+    dataclasses.replace(counts, scale=0.9 * counts.scale).release({1: 1})
+
+    def is_covered(measurement):
+        if counts.noise == "laplace":
+            loss = measurement.map((keys, keys, 1))
+            return loss[0] <= epsilon * (1 + 1e-9) and loss[1] <= delta
+        profile = opendp.combinators.make_zCDP_to_approxDP(measurement).map((keys, keys, 1))[0]
+        return profile.epsilon(delta - counts.delta_of_names) <= epsilon
+
+    with module._opendp() as opendp:
+        assert [is_covered(measurement) for measurement in measurements] == [True, False]
+
+
+def test_a_word_appears_from_the_threshold_on():
+    """At epsilon 100 the noise is 0 but for one draw in 10^43."""
+    counts = module.thresholded_counts(epsilon=100, delta=1e-3, keys=1)
+    assert counts.release({7: counts.threshold, 8: counts.threshold - 1}) == {7: counts.threshold}
 
 
 # -- results -------------------------------------------------------------------------------------------
