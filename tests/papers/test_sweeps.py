@@ -110,7 +110,7 @@ def test_partials_methods_and_versions_are_compared(path, monkeypatch):
 @pytest.mark.parametrize("content", [b"dear diary", b"dear diary\n", b"{}\n", b'{"sweep": 1}\n'])
 def test_any_other_file_stays_unchanged(path, content):
     path.write_bytes(content)
-    with pytest.raises(DataError, match="is not the (file|header) of a sweep"):
+    with pytest.raises(DataError, match=r"is not the (file|header) of a sweep"):
         run(path)
     assert path.read_bytes() == content
 

@@ -168,7 +168,10 @@ def test_the_order_of_the_input_changes_nothing(spy):
 # -- the threshold -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+BUDGETS = [(1.0, 1e-6, 1), (0.5, 1e-9, 40), (8.0, 1e-5, 100)]
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "keys"), BUDGETS)
     ("epsilon", "delta", "keys"), [(1.0, 1e-6, 1), (0.5, 1e-9, 40), (8.0, 1e-5, 100), (100, 1e-3, 1)]
 )
 def test_the_threshold_is_the_smallest_that_hides_the_words_of_one_user(epsilon, delta, keys):
@@ -179,7 +182,7 @@ def test_the_threshold_is_the_smallest_that_hides_the_words_of_one_user(epsilon,
     assert appears[0] <= counts.delta_of_names * (1 + 1e-12) < appears[1]
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "keys"), [(1.0, 1e-6, 1), (0.5, 1e-9, 40), (8.0, 1e-5, 100)])
+@pytest.mark.parametrize(("epsilon", "delta", "keys"), BUDGETS)
 def test_the_measurement_has_the_guarantee_by_opendp_and_with_less_noise_it_has_not(epsilon, delta, keys, monkeypatch):
     counts = module.thresholded_counts(epsilon=epsilon, delta=delta, keys=keys)
     measurements = []
