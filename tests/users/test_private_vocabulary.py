@@ -172,8 +172,6 @@ BUDGETS = [(1.0, 1e-6, 1), (0.5, 1e-9, 40), (8.0, 1e-5, 100)]
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "keys"), BUDGETS)
-    ("epsilon", "delta", "keys"), [(1.0, 1e-6, 1), (0.5, 1e-9, 40), (8.0, 1e-5, 100), (100, 1e-3, 1)]
-)
 def test_the_threshold_is_the_smallest_that_hides_the_words_of_one_user(epsilon, delta, keys):
     """Each of the user's words has count 1 and appears if its noise is at least T - 1: equation (1)."""
     counts = module.thresholded_counts(epsilon=epsilon, delta=delta, keys=keys)
