@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -83,28 +82,10 @@ def test_the_shell_example_runs_from_top_to_bottom(tmp_path, tmp_path_factory):
     assert "the column 'intent', unchanged" in promised["words.jsonl"].exposed
 
 
-@pytest.mark.spark
-def test_the_spark_example_runs_by_copy_and_paste(tmp_path):
-    pytest.importorskip("pyspark")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
-    (example,) = re.findall(r"```python\n(from pyspark.*?)```", README, re.DOTALL)
-    (tmp_path / "example.py").write_text(example)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # the environment is activated
-    env = {**os.environ, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1"}
-    env.pop("PYSPARK_PYTHON", None)
-    done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "per unit of summed euclidean distance" in done.stdout
-    statement = dptext.PrivacyStatement.from_json((tmp_path / "reviews.parquet.privacy.json").read_text())
-    assert statement.parameters["engine"] == "spark"
-    assert (tmp_path / "reviews.parquet" / "_SUCCESS").exists()
-
-
 def test_every_block_of_the_readme_is_of_a_kind_that_is_run_or_checked():
     kinds = [kind for kind, _ in fences(README)]
-    assert set(kinds) == {"console", "pycon", "python", "sh"}  # console above; pycon as doctests; python on Spark
-    assert (kinds.count("python"), kinds.count("sh")) == (1, 1)
+    assert set(kinds) == {"console", "pycon", "sh"}  # console above; pycon as doctests
+    assert kinds.count("sh") == 1
     for kind, block in fences(README):
         assert kind != "console" or all(line.startswith(("$ ", "    ")) for line in block.splitlines())
         assert kind != "sh" or all(line.startswith("pip install ") for line in block.splitlines())
@@ -115,11 +96,7 @@ def test_what_is_installed_has_these_extras_and_this_name(page):
     lines = re.findall(r'pip install "([^"]+)"', page)
     if page is INSTALL:
         lines.remove("dptext[playground]")  # as errors say it; the page says what to do then
-    assert {re.sub(r"\[.*", "", line) for line in lines} == {
-        "./dptext",
-        ".",
-        f"dist/dptext-{PROJECT['version']}-py3-none-any.whl",
-    }
+    assert {re.sub(r"\[.*", "", line) for line in lines} >= {"./dptext", "."}
     for line in lines:
         assert set(re.search(r"\[(.*)\]", line)[1].split(",")) <= EXTRAS, line
     floor = PROJECT["requires-python"].removeprefix(">=")
