@@ -37,6 +37,10 @@ OTHERS = {
         ".0183": "e^(-32 epsilon) at epsilon .125",
     },
     "leakage": {"3.8": "a version", "10.7": "millions of words"},
+    "ome": {
+        **dict.fromkeys(("-0.2 ± 1.9", "-0.1 ± 1.6", "+0.2 ± 1.6"), "of results/decay.jsonl"),
+        "1.00125": "1 + 10^-6 times 1,250 steps",
+    },
     "sentences": {".750": "by hand, as it says", "9.9": "ln 20,000"},
     "tem": {"10.8": "ln 50,000"},
 }

@@ -4,7 +4,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = {
-    "ome.decay": "it repeats cells of ome.printed",
     "tem.pure": "it needs MiniLM, which the environment of make papers does not have",
     "synthesis.baselines": "it needs MiniLM",
     "synthesis.peers": "it needs a peer's package",
