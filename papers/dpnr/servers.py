@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import LabelledTexts, TrainAndTest
+from papers.dpnr.split import Buckets, NGrams, SplitModel, train_split
 
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace
@@ -18,8 +19,6 @@ from dptext.representations.bounds import Domain, Floats
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR
 from dptext.representations.randomizer import Randomizer
-from dptext.representations.split import SplitClassifier
-from dptext.representations.trained_encoders import Buckets, NGrams
 
 NGRAMS = NGrams(max_words=2, buckets=1 << 18)
 DELTA = 1e-5
@@ -33,15 +32,19 @@ def _geometric(first: float, last: float, epochs: int) -> tuple[float, ...]:
     return tuple(np.geomspace(first, last, epochs).tolist())
 
 
-SCHEDULES: dict[str, Any] = {
-    "noise-rises-1/n": None,
-    "noise-rises-10/n": None,
-    "noise-falls-10/n": None,
+SCHEDULES: dict[str, Callable[[int], Sequence[float]]] = {
+    "noise-rises-1/n": lambda epochs: [1.0 / n for n in range(1, epochs + 1)],
+    "noise-rises-10/n": lambda epochs: [10.0 / n for n in range(1, epochs + 1)],
+    "noise-falls-10/n": lambda epochs: [10.0 / n for n in range(epochs, 0, -1)],
     "noise-rises-10-to-1": lambda epochs: _geometric(10.0, 1.0, epochs),
     "noise-falls-1-to-10": lambda epochs: _geometric(1.0, 10.0, epochs),
     "in-turn-10-5-3-2": lambda epochs: [(10.0, 5.0, 3.0, 2.0)[epoch % 4] for epoch in range(epochs)],
 }
-"""Schedules of the library (None), and others as functions of the number of epochs."""
+"""From the number of epochs to an epsilon per epoch of adaptive training; the first two are the study's.
+
+The names describe the *noise*, which changes in the opposite direction of epsilon: the study writes that its noise
+decreases, but its sequence 10 / n increases it.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,30 +134,28 @@ def measure(
         masks: `REMOVED`, `REPLACED` or `BOTH`.
     """
     server = train_server(corpus, settings, seed)
-    bag: Any = server.release_.encoder
 
     def accuracy(means: npt.ArrayLike, epsilon: float | None, *name: object) -> float:
-        device = server.release_
-        bounded = device.bound.apply(means)
+        bounded = server.bound.apply(means)
         if epsilon is None:
-            sent = device.channel.noiseless(bounded)
+            sent = server.channel.noiseless(bounded)
         else:
-            channel = randomizer(settings["mechanism"], epsilon).channel(device.bound.dimension)
+            channel = randomizer(settings["mechanism"], epsilon).channel(server.bound.dimension)
             sent = channel.sample(bounded, _bits(seed, *name))
-        return float((server.predict_private(sent) == corpus.test_labels).mean())
+        return float((server.predict(sent) == corpus.test_labels).mean())
 
-    means = bag.means(corpus.test)
+    means = server.means(corpus.test)
     result = {"clean": accuracy(means, None)}
     for epsilon in users:
         result[f"epsilon {epsilon:g}"] = accuracy(means, epsilon, "noise", epsilon)
     if masks in (REMOVED, BOTH):
         for mu in mus:
-            means = bag.means(mask_words(corpus.test, mu, _bits(seed, "mask", mu)))
+            means = server.means(mask_words(corpus.test, mu, _bits(seed, "mask", mu)))
             result[f"mu {mu:g}"] = accuracy(means, DROPOUT_AT, "masked noise", mu)
     if masks in (REPLACED, BOTH):
         token = _bits(seed, "untrained").uniform(settings["dimension"]) - 0.5
         for mu in mus:
-            means = _means_with_token(bag, corpus.test, token, mu, _bits(seed, "mask", mu))
+            means = _means_with_token(server, corpus.test, token, mu, _bits(seed, "mask", mu))
             name = f"{TOKEN if masks == BOTH else ''}mu {mu:g}"
             result[name] = accuracy(means, DROPOUT_AT, "masked noise", mu)
     return result
@@ -165,32 +166,31 @@ def mask_words(texts: Buckets, mu: float, bits: RandomBits) -> Buckets:
     return NGRAMS.masked(texts, bits.uniform(int(NGRAMS.words_in(texts).sum())) > mu)
 
 
-def _means_with_token(bag: Any, texts: Buckets, token: Floats, mu: float, bits: RandomBits) -> Floats:
+def _means_with_token(server: SplitModel, texts: Buckets, token: Floats, mu: float, bits: RandomBits) -> Floats:
     """Return mean vectors in which each n-gram is replaced by the token with probability mu."""
     kept = bits.uniform(texts.values.size) > mu
     left = np.diff(np.concatenate([[0], np.cumsum(kept)])[texts.starts])
     buckets = Buckets(texts.values[kept], np.concatenate([[0], np.cumsum(left)]))
-    sums = bag.means(buckets) * left[:, None] + (texts.lengths - left)[:, None] * token
+    sums = server.means(buckets) * left[:, None] + (texts.lengths - left)[:, None] * token
     means: Floats = sums / np.maximum(texts.lengths, 1)[:, None]
     return means
 
 
-def train_server(corpus: Corpus, settings: Mapping[str, Any], seed: int) -> SplitClassifier:
+def train_server(corpus: Corpus, settings: Mapping[str, Any], seed: int) -> SplitModel:
     """Train a server with the study's constants."""
-    schedule = settings["schedule"] or "noise-rises-10/n"
-    rule = SCHEDULES[schedule]
-    server = SplitClassifier(
+    schedule = SCHEDULES[settings["schedule"] or "noise-rises-10/n"]
+    return train_split(
+        corpus.train,
+        corpus.train_labels,
         randomizer(settings["mechanism"], settings["epsilon"] or 1.0),  # 1: plain training ignores it
+        ngrams=NGRAMS,
         dimension=settings["dimension"],
-        training=settings["training"],
-        schedule=schedule if rule is None else rule(settings["epochs"]),
-        ngrams=NGRAMS.max_words,
-        buckets=NGRAMS.buckets,
-        word_dropout=settings.get("word_dropout", 0.0),
         epochs=settings["epochs"],
+        training=settings["training"],
+        epsilons=schedule(settings["epochs"]),
+        word_dropout=settings.get("word_dropout", 0.0),
         seed=seed,
     )
-    return server.fit_hashed(corpus.train, corpus.train_labels)
 
 
 def _bits(seed: int, *name: object) -> RandomBits:

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from papers.blogs import Posts
+from papers.dptext.autoencoder import train_autoencoder
 from papers.reports import torch_device
 
 from dptext import load_vectors
-from dptext.hiding.autoencoder import AutoEncoder
 from dptext.io.atomic import hashed_file
 from dptext.representations.encoders import MeanOfWords
 from dptext.representations.sentence_encoder import SentenceEncoder
@@ -36,8 +36,8 @@ def stored_vectors(
         return (vectors,) * len(public)
 
     def encode(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        trained = AutoEncoder(seed=seed, epochs=10, public=True).fit([posts.texts[row] for row in rows])
-        return trained.text_encoder_.encode(posts.texts)
+        encoder, _ = train_autoencoder([posts.texts[row] for row in rows], epochs=10, seed=seed)
+        return encoder.encode(posts.texts)
 
     name = f"{GRU}-{posts.digest}-{seed}"
     return tuple(

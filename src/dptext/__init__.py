@@ -25,7 +25,6 @@ _HOME = {
         "features.pool": "Pool",
         "io.documents": "Document read_documents",
         "io.tables": "strip_metadata",
-        "hiding.autoencoder": "AutoEncoder",
         "hiding.encoder": "HidingEncoder",
         "ledger.ledger": "Ledger",
         "privacy.budgets": "PersonalBudgets",

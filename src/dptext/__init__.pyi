@@ -12,7 +12,6 @@ from dptext.features.pool import Pool as Pool
 from dptext.io.documents import Document as Document
 from dptext.io.documents import read_documents as read_documents
 from dptext.io.tables import strip_metadata as strip_metadata
-from dptext.hiding.autoencoder import AutoEncoder as AutoEncoder
 from dptext.hiding.encoder import HidingEncoder as HidingEncoder
 from dptext.ledger.ledger import Ledger as Ledger
 from dptext.privacy.budgets import PersonalBudgets as PersonalBudgets

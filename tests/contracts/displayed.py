@@ -4,7 +4,6 @@ import dptext
 from contracts.cases import RANDOM, UNSAFE, VECTORS, WORDS
 from dptext.attacks.base import AttackScore
 from dptext.calibration.deniability import replacements
-from dptext.hiding.autoencoder import AutoEncoder
 from dptext.intervals import Estimate
 from dptext.representations.bounds import Bound
 from dptext.representations.registry import PUBLISHED_ONLY, RANDOMIZERS
@@ -76,7 +75,6 @@ def user_objects(folder):
     yield described
     yield described.sample(POOL, 2, cache=False)
     yield dptext.HidingEncoder(VECTORS, epsilon=8.0)
-    yield AutoEncoder()
     yield dptext.BudgetPolicy({"strict": 1.0, "open": 8.0})
     yield dptext.PersonalBudgets({"strict": 1.0, "open": 8.0}, delta=1e-6)
     yield dptext.Ledger.create(folder / "ledger.db", epsilon=5.0)

@@ -13,7 +13,6 @@ from dptext.representations.bounds import Bound
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder, MeanOfWords, TextEncoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
-from dptext.representations.trained_encoders import EmbeddingBag, GruEncoder, NGrams, WordTable
 
 VECTORS = dptext.load_vectors((["the", "doctor", "said", "fine"], np.random.default_rng(1).normal(size=(4, 5))))
 ODD = ["", "   ", "7, 8!", "qqqzzz", "\ud800", "\0", "a" * 5_000, "the " * 3_000, "’'’", "👩‍👩‍👧‍👦", "The doctor said."]
@@ -24,20 +23,10 @@ def lengths(texts):
     return np.array([[len(text), text.count("a"), np.inf if "7" in text else np.nan] for text in texts])
 
 
-def recurrent():
-    """A recurrent network of three words, two numbers each, three units and four outputs."""
-    table, draw = WordTable(("the", "doctor", "said")), np.random.default_rng(2).normal
-    shapes = {"embedding": (table.size, 2), "input": (2, 9), "input_bias": (9,), "state": (3, 9), "state_bias": (9,)}
-    shapes |= {"out": (3, 4), "out_bias": (4,)}
-    return GruEncoder(table, {name: draw(size=shape) for name, shape in shapes.items()})
-
-
 ENCODERS = {
     "mean of words": lambda: MeanOfWords(VECTORS),
     "weighted mean of words": lambda: MeanOfWords(VECTORS, weighting=1e-3),
     "the caller's function": lambda: CallableEncoder(lengths),
-    "bag of n-grams": lambda: EmbeddingBag(np.random.default_rng(3).normal(size=(64, 4)), NGrams(buckets=64)),
-    "recurrent": recurrent,
     "layers": lambda: LayeredEncoder(MeanOfWords(VECTORS), HidingLayers(((np.ones((5, 2)), [1.0, 2.0]),))),
 }
 

@@ -54,13 +54,6 @@ def made_vectors():
     return Made(x, task, {"one": one, "other": other})
 
 
-@pytest.fixture(scope="session")
-def made_texts():
-    """Topics to keep, groups to hide."""
-    output, topic, group = texts()
-    return Made(output, topic, {"group": group})
-
-
 def vectors(rows=5000, seed=0):
     """(n, 24) vectors, a task of three classes, a binary attribute (half of it an exclusive or), one of three."""
     draw = np.random.default_rng(seed)
@@ -73,17 +66,3 @@ def vectors(rows=5000, seed=0):
     x[:, 5] += 1.5 * sign * (2 * one - 1)
     x[:, 6:9] += 1.5 * np.eye(3)[other]
     return x @ np.random.default_rng(99).normal(size=(24, 24)) / 5, task, one, other
-
-
-def texts(rows=400, seed=0):
-    """Texts of ten words, some of which depend on the topic or the group."""
-    draw = np.random.default_rng(seed)
-    topic, group = draw.integers(0, 2, rows), draw.integers(0, 2, rows)
-    words = [["ship", "sea", "sail"], ["wheat", "field", "plough"]], [["she", "her"], ["he", "his"]]
-    output = []
-    for one, other in zip(topic, group, strict=True):
-        chosen = [*draw.choice(words[0][one], 4), *draw.choice(words[1][other], 2)]
-        chosen += [f"word{number}" for number in draw.integers(0, 40, 4)]
-        draw.shuffle(chosen)
-        output.append(" ".join(chosen))
-    return output, topic.tolist(), ["f" if entry else "m" for entry in group]

@@ -10,10 +10,9 @@ from dptext import WordVectors
 from dptext.errors import DataError, StorageError
 from dptext.intervals import Estimate
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.trained_encoders import words_of
 
 PAPERS = (
-    *("dpnr.experiment", "dpnr.printed", "dpnr.report", "dpnr.results", "dpnr.reviews", "dpnr.servers"),
+    *("dpnr.experiment", "dpnr.printed", "dpnr.report", "dpnr.results", "dpnr.reviews", "dpnr.servers", "dpnr.split"),
     *("dpnr.blogs_report", "data_sets"),
 )
 pytest.importorskip("torch")
@@ -83,7 +82,7 @@ def test_masks_remove_the_ngrams_of_masked_words(papers):
     hashed = ngrams.of(texts)
     for mu in (0.0, 0.4, 1.0):
         kept = iter(RandomBits(3).uniform(int(((hashed.lengths + 1) // 2).sum())) > mu)
-        words = [[word if next(kept) else None for word in words_of(text)] for text in texts]
+        words = [[word if next(kept) else None for word in papers.split.words_of(text)] for text in texts]
         result, expected = papers.servers.mask_words(hashed, mu, RandomBits(3)), ngrams.hash_words(words)
         assert (result.values.tolist(), result.starts.tolist()) == (expected.values.tolist(), expected.starts.tolist())
 

@@ -166,18 +166,15 @@ def test_the_quick_form_resumes_reports_and_writes_no_post(papers, people, vecto
 def test_an_auto_encoder_of_each_fold_sees_its_public_posts_only(papers, posts, tmp_path, monkeypatch):
     seen = []
 
-    class Auto:
-        def __init__(self, **_):
-            self.text_encoder_ = self
-
-        def fit(self, texts):
-            seen.append(set(texts))
-            return self
-
+    class Encoder:
         def encode(self, texts):
             return np.ones((len(texts), 4), dtype=np.float32)
 
-    monkeypatch.setattr(papers.stored, "AutoEncoder", Auto)
+    def train(texts, **_):
+        seen.append(set(texts))
+        return Encoder(), [1.0]
+
+    monkeypatch.setattr(papers.stored, "train_autoencoder", train)
     parts = papers.cells.split(posts, 3, 1)
     public = [entry for entry, _, _ in parts]
     assert len(papers.stored.stored_vectors("GRU", posts, tmp_path, public, seed=1)) == len(seen) == 3

@@ -17,7 +17,6 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.additive import Laplace
 from dptext.representations.bounds import Domain
 from dptext.representations.classifiers import NoisyClassifier
-from dptext.representations.networks import epsilons_of
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR, OME
 from dptext.representations.registry import RANDOMIZERS
@@ -124,7 +123,7 @@ def test_hostile_vectors_leave_a_finite_model(channel):
         assert np.isfinite(server.device_model().scores(vectors)).all()
 
 
-# -- plain, robust and adaptive training ---------------------------------------------------------------------------
+# -- plain and robust training -------------------------------------------------------------------------------------
 
 SENT = Laplace(epsilon=12.0, domain=Domain.CUBE)
 SGD = {"hidden": (), "epochs": 12, "learning_rate": 0.05, "dropout": 0.0, "validation_fraction": 0.0, "seed": 1}
@@ -159,11 +158,7 @@ def test_robust_training_beats_plain_training_if_clean_vectors_mislead():
     pytest.importorskip("torch")
     vectors, labels = two_signals(20_000, 2)
     noisy = SENT.randomize(vectors, seed=3)
-    options = {
-        "plain": {"epochs": 300, "learning_rate": 0.5},
-        "robust": {},
-        "adaptive": {"schedule": "noise-falls-10/n"},
-    }
+    options = {"plain": {"epochs": 300, "learning_rate": 0.5}, "robust": {}}
     trained = {
         training: NoisyClassifier("mlp", channel=SENT, training=training, **SGD | more).fit_public(
             *two_signals(1000, 1)
@@ -172,10 +167,8 @@ def test_robust_training_beats_plain_training_if_clean_vectors_mislead():
     }
     scores = {training: server.score(noisy, labels) for training, server in trained.items()}
     assert trained["plain"].score(vectors, labels) == 1.0  # it uses the signal that noise hides
-    assert min(scores["robust"], scores["adaptive"]) > scores["plain"] + 0.05
+    assert scores["robust"] > scores["plain"] + 0.05
     assert trained["robust"].score(vectors, labels) < 0.95
-    assert trained["adaptive"].epsilons_ == epsilons_of("noise-falls-10/n", 12)
-    assert trained["robust"].epsilons_ == ()
 
 
 def test_training_that_draws_noise_once_is_found_by_its_accuracy():
@@ -191,7 +184,7 @@ def test_training_that_draws_noise_once_is_found_by_its_accuracy():
     assert once.epochs_[-1].loss < 0.1 < fresh.epochs_[-1].loss
 
 
-@pytest.mark.parametrize("training", ["plain", "robust", "adaptive"])
+@pytest.mark.parametrize("training", ["plain", "robust"])
 def test_training_repeats_under_a_seed(training):
     pytest.importorskip("torch")
     public = two_signals(60, 8)
@@ -216,8 +209,8 @@ def test_classifier_learns_from_published_mechanisms(published):
     (vectors, labels), (test, truth) = reviews(400, 10, seed=18), reviews(400, 10, seed=19)
     channel = published.channel(10)
     noisy = channel.sample(test, RandomBits(20))
-    for training in ("plain", "robust", "adaptive"):
-        server = NoisyClassifier("mlp", channel=published, training=training, schedule=[8.0] * 12, **SGD)
+    for training in ("plain", "robust"):
+        server = NoisyClassifier("mlp", channel=published, training=training, **SGD)
         fitted = clone(server).fit_public(vectors, labels)
         assert fitted.n_features_in_ == channel.width
         assert fitted.score(noisy, truth) > 0.6

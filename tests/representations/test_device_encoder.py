@@ -148,7 +148,7 @@ def test_folder_asks_for_a_callers_encoder_and_compares_it(tmp_path, device, sav
         ("saved", MeanOfWords(device.encoder.vectors)),
         ("saved", MeanOfWords(small)),
     ):
-        with pytest.raises(ParameterError, match="not the one that was saved: encoder"):
+        with pytest.raises(DataError, match="pass the encoder that was saved"):
             DeviceEncoder.load(tmp_path / folder, other)
 
 
@@ -203,14 +203,14 @@ def reseal(folder, name, content):
 def test_inconsistent_configuration_is_refused(saved):
     original = (saved / "config.json").read_text()
     for change, message in [
-        (lambda c: c["randomizer"]["options"].update(epsilon=60.0), r"privacy.json differ \(guarantee, epsilon"),
-        (lambda c: c["randomizer"]["options"].update(epsilon=6.000001), r"privacy.json differ \(guarantee"),
-        (lambda c: c["randomizer"].update(name="PrivUnitG"), r"privacy.json differ \(mechanism"),
-        (lambda c: c["bound"].update(public_name="another"), r"\(public_data, assumptions\)"),
-        (lambda c: c["bound"].update(projection=None), r"\(projection\)"),
-        (lambda c: c["bound"].update(kind="clip", radius=1.0), "its parts do not fit together"),
+        (lambda c: c["randomizer"]["options"].update(epsilon=60.0), "epsilon, guarantee.* differ"),
+        (lambda c: c["randomizer"]["options"].update(epsilon=6.000001), "epsilon, guarantee.* differ"),
+        (lambda c: c["randomizer"].update(name="PrivUnitG"), "mechanism.* differ"),
+        (lambda c: c["bound"].update(public_name="another"), "public_data, assumptions differ"),
+        (lambda c: c["bound"].update(projection=None), "projection differ"),
+        (lambda c: c["bound"].update(kind="clip", radius=1.0), "not of one encoder"),
         (lambda c: c["encoder"].update(weighting=None), "encoder_weighting"),
-        (lambda c: c["encoder"].update(source="another"), "encoder_vectors differ"),
+        (lambda c: c["encoder"].update(source="another"), "encoder_vectors, .* differ"),
         (lambda c: c["encoder"].update(kind="given"), "its encoder is a caller's"),
         (lambda c: c["randomizer"].update(name="Sum"), "expected the name of a randomizer"),
         (lambda c: c["randomizer"].update(options={}), "lack epsilon"),
@@ -218,10 +218,7 @@ def test_inconsistent_configuration_is_refused(saved):
         (lambda c: c.update(sha256={}), "not the file that config.json announces"),
         (lambda c: c.update(claim="epsilon 0"), "holds 'claim', which is unknown"),
         (lambda c: c["sha256"].update({"card.md": "0"}), "holds 'sha256.card.md', which is unknown"),
-        (lambda c: c["encoder"].update(public=True), "not of one encoder"),
         (lambda c: c["bound"].update(epsilon=1.0), "not of one encoder"),
-        (lambda c: c["randomizer"].update(epsilon=1.0), "not of one encoder"),
-        (lambda c: c["randomizer"]["options"].update(delta=0.0), "not of one encoder"),
     ]:
         edit_config(saved, change)
         with pytest.raises(DataError, match=message):
@@ -252,7 +249,7 @@ def test_arrays_of_another_encoder_are_refused_even_with_their_digest(saved):
     for name, change, message in [
         ("mean", lambda a: a + 1e-9, "bound_sha256"),
         ("directions", lambda a: a * 2, "bound_sha256"),
-        ("directions", lambda a: a[:, :8], "privacy.json differ"),
+        ("directions", lambda a: a[:, :8], "dimension.* differ"),
         ("directions", lambda a: a[:8], "not of one encoder"),
         ("mean", lambda a: a * np.nan, "not of one encoder"),
         ("vectors", lambda a: a + 1, "encoder_vectors_sha256 differ"),
@@ -293,7 +290,7 @@ def test_every_field_of_the_statement_is_compared_but_the_software(saved, device
     for change in changes:
         changed = dataclasses.replace(device.statement, **change)
         reseal(saved, "privacy.json", changed.to_json().encode())
-        with pytest.raises(DataError, match="json differ"):
+        with pytest.raises(DataError, match="differ; get the folder again"):
             DeviceEncoder.load(saved)
     fields = {field for change in changes for field in change}
     data = json.loads(device.statement.to_json())

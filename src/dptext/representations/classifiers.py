@@ -17,15 +17,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.release.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
 from dptext.representations.bounds import Floats, check_vectors
 from dptext.representations.layers import DeviceModel
-from dptext.representations.networks import (
-    TRAININGS,
-    Epoch,
-    Labels,
-    Schedule,
-    TrainingNoise,
-    TrainingOptions,
-    train_mlp,
-)
+from dptext.representations.networks import Epoch, Labels, TrainingOptions, fresh_noise, train_mlp
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import RANDOMIZERS, is_randomizer, randomizer_from_parameters
 from dptext.validation import check_choice
@@ -204,16 +196,13 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             None: unknown, and the vectors are taken as they are.
         public: (vectors, labels) of *public* examples, (m, d) before the noise, or None. The linear model shrinks
             towards theirs; the perceptron also trains on them. With public examples alone: `fit_public`.
-        training: of the perceptron, ``"plain"``, ``"robust"`` or ``"adaptive"``: the noise that it draws on public
-            vectors in each epoch, and adds on top of those that arrived. Robust training draws the noise of the
-            channel; adaptive training, at the schedule's epsilons, is for servers that do not know the users' epsilon.
-        schedule: of adaptive training: a name of `dptext.representations.networks.SCHEDULES` (it says whether *noise*
-            rises or falls), a list with an epsilon for each epoch, or a function of the epoch's number.
+        training: of the perceptron on public vectors: ``"robust"`` draws the noise of the channel on them, anew in each
+            epoch; ``"plain"`` draws none.
         progress: called with an `dptext.representations.networks.Epoch` after each epoch.
         seed: of the perceptron's initial weights, batches, dropout and training noise. Privacy does not depend on it.
 
-    ``hidden``, ``dropout``, ``learning_rate``, ``learning_rate_decay``, ``momentum``, ``weight_decay``, ``batch_size``,
-    ``epochs``, ``validation_fraction`` and ``patience`` are options of the perceptron, as in
+    ``hidden``, ``dropout``, ``learning_rate``, ``momentum``, ``weight_decay``, ``batch_size``, ``epochs``,
+    ``validation_fraction`` and ``patience`` are options of the perceptron, as in
     `dptext.representations.networks.TrainingOptions`.
 
     Attributes:
@@ -221,7 +210,6 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         n_features_in_: k, the width of the vectors.
         channel_: the channel of the noise, or None.
         epochs_, best_epoch_: of the perceptron: every `Epoch`, and the number of the one whose weights were kept.
-        epsilons_: the epsilon of each epoch of adaptive training; else empty.
 
     Raises:
         MissingExtraError: scikit-learn is not installed (when the name is imported), or torch (from ``fit``).
@@ -247,11 +235,9 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         channel: Channel | Randomizer | PrivacyStatement | None = None,
         public: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
         training: str = "robust",
-        schedule: Schedule = "noise-rises-10/n",
         hidden: int | Sequence[int] = 128,
         dropout: float = 0.5,
         learning_rate: float = 0.01,
-        learning_rate_decay: float = 1.0,
         momentum: float = 0.9,
         weight_decay: float = 1e-6,
         batch_size: int = 32,
@@ -261,11 +247,9 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         progress: Callable[[Epoch], object] | None = None,
         seed: int | None = None,
     ) -> None:
-        self.model, self.channel, self.public = model, channel, public
-        self.training, self.schedule = training, schedule
+        self.model, self.channel, self.public, self.training = model, channel, public, training
         self.hidden, self.dropout = hidden, dropout
-        self.learning_rate, self.learning_rate_decay = learning_rate, learning_rate_decay
-        self.momentum, self.weight_decay = momentum, weight_decay
+        self.learning_rate, self.momentum, self.weight_decay = learning_rate, momentum, weight_decay
         self.batch_size, self.epochs = batch_size, epochs
         self.validation_fraction, self.patience = validation_fraction, patience
         self.progress, self.seed = progress, seed
@@ -273,7 +257,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:  # noqa: N803  the names that scikit-learn asks for
         """Fit on (n, k) noisy vectors as they arrived, and their (n,) labels.
 
-        Adaptive training adds noise on top in each epoch. Do not pass vectors without noise: see `fit_public`.
+        Do not pass vectors without noise: see `fit_public`.
 
         Raises:
             DataError: labels of one class only; a number that no private vector has.
@@ -282,21 +266,23 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         options = self._options()
         values, targets = self._validated(X, y)
         self.classes_, codes = coded(targets)
-        dimension = values.shape[1] if self.public is None else check_vectors(self.public[0]).shape[1]
-        self.channel_, randomizer = _channel_of(self.channel, dimension)
-        if self.channel_ is not None and self.channel_.width != values.shape[1]:
+        self.channel_ = channel = _channel_of(
+            self.channel, values.shape[1] if self.public is None else check_vectors(self.public[0]).shape[1]
+        )
+        if channel is not None and channel.width != values.shape[1]:
             raise ParameterError(
-                f"the channel turns vectors of {self.channel_.dimension} numbers into {self.channel_.width}, and "
+                f"the channel turns vectors of {channel.dimension} numbers into {channel.width}, and "
                 f"{values.shape[1]} arrived: pass the statement that came with them"
             )
         public = None if self.public is None else self._check_public(*self.public)
         if self.model == "linear":
-            if public is not None and self.channel_ is not None:
-                public = (self.channel_.noiseless(public[0]), public[1])
+            if public is not None and channel is not None:
+                public = (channel.noiseless(public[0]), public[1])
             return self._fit_linear(values, codes, public)
-        noise = self._training_noise(randomizer)
-        fresh = None if public is None else lambda epoch: (noise.on_public(epoch, public[0]), public[1])
-        return self._fit_mlp(values, codes, options, noise, noise.on_arrived, fresh)
+        if public is None:
+            return self._fit_mlp(values, codes, options)
+        send = self._public_noise()
+        return self._fit_mlp(values, codes, options, fresh=lambda epoch: (send(epoch, public[0]), public[1]))
 
     def fit_public(self, vectors: npt.ArrayLike, labels: npt.ArrayLike) -> Self:
         """Fit on vectors without noise. This call *declares them public*: the people behind them are not protected.
@@ -316,17 +302,15 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             raise ParameterError("public vectors were given twice: to the constructor and to fit_public")
         clean, targets = check_X_y(check_vectors(vectors), labels, dtype=np.float64)
         self.classes_, codes = coded(targets)
-        self.channel_, randomizer = _channel_of(self.channel, clean.shape[1])
-        channel = self.channel_
+        self.channel_ = channel = _channel_of(self.channel, clean.shape[1])
         if channel is not None and channel.dimension != clean.shape[1]:
             raise ParameterError(f"the channel takes vectors of {channel.dimension} numbers, got {clean.shape[1]}")
         self.n_features_in_ = clean.shape[1] if channel is None else channel.width
-        noise = self._training_noise(randomizer)
         if self.model == "mlp":
-            return self._fit_mlp(clean, codes, options, noise, noise.on_public, None)
+            return self._fit_mlp(clean, codes, options, seen=self._public_noise())
         if channel is None:
             return self._fit_linear(clean, codes, None)
-        return self._fit_linear(noise.on_public(0, clean), codes, (channel.noiseless(clean), codes))
+        return self._fit_linear(self._public_noise()(0, clean), codes, (channel.noiseless(clean), codes))
 
     def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803
         """Scores of *noisy* vectors: (n, classes), or (n,) of two classes, above 0 for the second."""
@@ -358,18 +342,22 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _options(self) -> TrainingOptions:
         check_choice("model", self.model, ("linear", "mlp"))
-        if check_choice("training", self.training, TRAININGS) != "robust" and self.model == "linear":
-            raise ParameterError(
-                f"training={self.training!r} is for model='mlp': the linear model knows the noise in closed form"
-            )
+        if check_choice("training", self.training, ("plain", "robust")) != "robust" and self.model == "linear":
+            raise ParameterError("training='plain' is for model='mlp': the linear model knows the noise in closed form")
         if self.public is not None and not (isinstance(self.public, tuple | list) and len(self.public) == 2):
             raise ParameterError("public must be a pair (vectors, labels), got something else")
         return TrainingOptions(**{field.name: getattr(self, field.name) for field in fields(TrainingOptions)})
 
-    def _training_noise(self, randomizer: Randomizer | None) -> TrainingNoise:
-        return TrainingNoise(
-            self.training, self.channel_, randomizer, schedule=self.schedule, epochs=self.epochs, seed=self.seed
-        )
+    def _public_noise(self) -> Callable[[int, Floats], Floats]:
+        """The form of *public* vectors in an epoch."""
+        channel = self.channel_
+        if self.training == "plain":
+            return lambda _, vectors: vectors if channel is None else channel.noiseless(vectors)
+        if channel is None:
+            raise ParameterError(
+                "robust training draws the users' noise on public vectors: pass the channel, or training='plain'"
+            )
+        return fresh_noise([channel] * (self.epochs + 1), self.seed)
 
     def _validated(self, *arrays: npt.ArrayLike, reset: bool = True) -> Any:
         checked = validated(self, *arrays, reset=reset)
@@ -391,28 +379,10 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         linear = fit_linear(inputs, codes, classes, channel=self.channel_, prior=prior)
         return self._store((linear.noisy,), (linear.clean,))
 
-    def _fit_mlp(
-        self,
-        inputs: Floats,
-        codes: Labels,
-        options: TrainingOptions,
-        noise: TrainingNoise,
-        seen: Callable[[int, Floats], Floats],
-        fresh: Callable[[int], tuple[Floats, Labels]] | None,
-    ) -> Self:
-        result = train_mlp(
-            inputs,
-            codes,
-            len(self.classes_),
-            options,
-            seen=seen,
-            fresh=fresh,
-            scale=noise.input_scale(seen, inputs),
-            progress=self.progress,
-            seed=self.seed,
-        )
-        self.epochs_, self.best_epoch_, self.epsilons_ = result.epochs, result.best, noise.epsilons
-        return self._store(result.layers, result.layers)
+    def _fit_mlp(self, inputs: Floats, codes: Labels, options: TrainingOptions, **rows: Any) -> Self:
+        trained = train_mlp(inputs, codes, len(self.classes_), options, **rows, progress=self.progress, seed=self.seed)
+        self.epochs_, self.best_epoch_ = trained.epochs, trained.best
+        return self._store(trained.layers, trained.layers)
 
     def _store(self, noisy: tuple[Any, ...], clean: tuple[Any, ...]) -> Self:
         names = tuple(self.classes_.tolist())
@@ -421,20 +391,20 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self
 
 
-def _channel_of(source: object, dimension: int) -> tuple[Channel | None, Randomizer | None]:
-    """The channel that an argument describes, and its randomizer if that is known."""
+def _channel_of(source: object, dimension: int) -> Channel | None:
+    """The channel that an argument describes."""
     if source is None or isinstance(source, Channel):
-        return source, None
+        return source
     if isinstance(source, PrivacyStatement):
-        dimension = source.parameters.get("dimension")  # type: ignore[assignment]
-        if not is_randomizer(source.mechanism) or not isinstance(dimension, int):
+        stated = source.parameters.get("dimension")
+        if not is_randomizer(source.mechanism) or not isinstance(stated, int):
             raise ParameterError(
                 f"a statement of {source.mechanism!r} describes no noise on vectors: pass one of "
                 f"{', '.join(RANDOMIZERS)}, or the randomizer itself"
             )
-        source = randomizer_from_parameters(source.mechanism, source.parameters)
-    if not isinstance(source, Randomizer):
-        raise ParameterError(
-            f"channel must be a Channel, a Randomizer, a PrivacyStatement or None, got {type(source).__name__}"
-        )
-    return source.channel(dimension), source
+        return randomizer_from_parameters(source.mechanism, source.parameters).channel(stated)
+    if isinstance(source, Randomizer):
+        return source.channel(dimension)
+    raise ParameterError(
+        f"channel must be a Channel, a Randomizer, a PrivacyStatement or None, got {type(source).__name__}"
+    )

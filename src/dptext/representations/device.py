@@ -44,7 +44,6 @@ from dptext.representations.layers import HidingLayers, LayeredEncoder
 from dptext.representations.randomizer import Channel, Private, Randomizer
 from dptext.representations.registry import RANDOMIZERS, randomizer_from_parameters
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder, is_onnx_folder
-from dptext.representations.trained_encoders import EmbeddingBag, GruEncoder, NGrams, WordTable
 from dptext.validation import check_path
 from dptext.vectors.formats import encoded_words, load_vectors_once
 from dptext.vectors.word_vectors import WordVectors
@@ -53,8 +52,8 @@ Tensors = dict[str, npt.NDArray[Any]]
 Described = tuple[dict[str, Any], Tensors, PrivacyStatement | None]
 """The configuration of an encoder, its arrays, and the statement of its vectors."""
 
-_GRU, _LAYER, _BELOW = "gru.", "layer.", "below."
-"""Prefixes of arrays: of a recurrent network, of layers, and of layers under other layers."""
+_LAYER, _BELOW = "layer.", "below."
+"""Prefixes of arrays: of layers, and of layers under other layers."""
 _TENSORS, _PRIVACY, _TRAINING = "encoder.safetensors", "privacy.json", "vectors.privacy.json"
 _FOLDER = SavedFolder(
     format="dptext-device-encoder",
@@ -85,22 +84,14 @@ _ROW_GROUP, _NUMBERS_PER_GROUP = 1 << 16, 1 << 22  # row groups of a file: at mo
 
 
 def described(encoder: TextEncoder) -> Described:
-    """Return the parts of an encoder that a folder stores: everything, or only the name of a caller's function."""
+    """Return the parts of an encoder that a folder stores: everything, or only the name of a caller's encoder."""
     config: dict[str, Any] = {"kind": encoder.name}
     if isinstance(encoder, MeanOfWords):
         vectors = encoder.vectors
         config |= {"source": vectors.source, "weighting": encoder.weighting}
         return config, {"words": _bytes_of(vectors.words), "vectors": vectors.matrix}, vectors.statement
-    if isinstance(encoder, EmbeddingBag):
-        names = ("trained_on", "trained_texts")
-        config |= {"max_words": encoder.ngrams.max_words} | {name: getattr(encoder, name) for name in names}
-        return config, {"vectors": encoder.matrix}, None
     if isinstance(encoder, SentenceEncoder):
         return config | {"model": encoder.model, "batch_size": encoder.batch_size}, {}, None
-    if isinstance(encoder, GruEncoder):
-        tensors = {f"{_GRU}{name}": array for name, array in encoder.arrays.items()}
-        config |= {"longest": encoder.table.longest, "provenance": asdict(encoder.provenance)}
-        return config, {**tensors, "words": _bytes_of(encoder.table.words)}, None
     if isinstance(encoder, LayeredEncoder):
         base, below, statement = described(encoder.encoder)
         tensors = {f"{_BELOW}{name}" if _LAYER in name else name: array for name, array in below.items()}
@@ -132,14 +123,6 @@ def rebuilt(
         words = tensors["words"].tobytes().decode().split("\n")
         vectors = WordVectors(words, tensors["vectors"], source=str(config["source"]), statement=training, copy=False)
         return MeanOfWords(vectors, weighting=config["weighting"])
-    if kind == EmbeddingBag.name:
-        ngrams = NGrams(max_words=config["max_words"], buckets=len(tensors["vectors"]))
-        provenance = {name: config[name] for name in ("trained_on", "trained_texts")}
-        return EmbeddingBag(tensors["vectors"], ngrams, **provenance)
-    if kind == GruEncoder.name:
-        arrays = {name.removeprefix(_GRU): array for name, array in tensors.items() if name.startswith(_GRU)}
-        table = WordTable(tuple(tensors["words"].tobytes().decode().split("\n")), config["longest"])
-        return GruEncoder(table, arrays, Provenance(**config["provenance"]))
     if kind == SentenceEncoder.name:
         try:
             return SentenceEncoder(str(config["model"]), batch_size=config["batch_size"])
@@ -287,8 +270,8 @@ class DeviceEncoder(ReprMixin):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder for `load` on a device, completely or not at all.
 
-        It holds the vectors of `MeanOfWords` (with their words) and of an `EmbeddingBag`, and the name and digest of a
-        `SentenceEncoder`; any other encoder has to be passed to `load` again.
+        It holds the vectors of `MeanOfWords` (with their words), and the name and digest of a `SentenceEncoder`; any
+        other encoder has to be passed to `load` again.
 
         Raises:
             ParameterError: the folder exists already.
@@ -300,14 +283,19 @@ class DeviceEncoder(ReprMixin):
             raise ParameterError(
                 f"only dptext's own randomizers can be saved, those with a proof ({', '.join(RANDOMIZERS)})"
             )
-        _, tensors, training = described(self.encoder)
+        encoder, tensors, training = described(self.encoder)
         tensors["mean"] = self.bound.mean
         if self.bound.directions is not None:
             tensors["directions"] = self.bound.directions
         files = {_TENSORS: tensor_bytes(tensors), _PRIVACY: (statement.to_json() + "\n").encode()}
         if training is not None:
             files[_TRAINING] = (training.to_json() + "\n").encode()
-        _FOLDER.write(target, self._config(), files, software=statement.software)
+        config = {
+            "encoder": encoder,
+            "bound": {name: getattr(self.bound, name) for name in _BOUND},
+            "randomizer": {"name": self.randomizer.name, "options": self.randomizer.options()},
+        }
+        _FOLDER.write(target, config, files, software=statement.software)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], encoder: TextEncoder | None = None) -> DeviceEncoder:
@@ -321,9 +309,10 @@ class DeviceEncoder(ReprMixin):
             encoder: one that the folder cannot hold: a caller's function, or a model in another place.
 
         Raises:
-            ParameterError: the encoder has to be given, or is not the one that was saved.
+            ParameterError: the folder is no path.
             MissingExtraError: the encoder needs a package.
-            DataError: a file is missing, cut, changed, of a newer version or of something else.
+            DataError: a file is missing, cut, changed, of a newer version or of something else; the encoder has to be
+                given, or is not the one that was saved.
             StorageError: a file cannot be read.
         """
         place = check_path("the folder", folder)
@@ -332,47 +321,27 @@ class DeviceEncoder(ReprMixin):
         tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
         statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
         training = read_statement_of(contents[_TRAINING], source, _TRAINING) if _TRAINING in contents else None
-        mixed = DataError(f"{source}: {CONFIG} and {_TENSORS} are not of one encoder; get the folder again")
         try:
             bound = Bound(mean=tensors["mean"], directions=tensors.get("directions"), **config["bound"])
-            noise = config["randomizer"]
-            randomizer = randomizer_from_parameters(noise["name"], noise["options"])
-            loaded = rebuilt(config["encoder"], tensors, training, source, encoder)
+            randomizer = randomizer_from_parameters(config["randomizer"]["name"], config["randomizer"]["options"])
+            device = cls(rebuilt(config["encoder"], tensors, training, source, encoder), bound, randomizer)
         except (ParameterError, TypeError, KeyError, AttributeError, UnicodeDecodeError):
-            raise mixed from None
-        parameters = loaded.parameters()
-        differ = [name for name in parameters if not same_value(statement.parameters, parameters, name, 0.0)]
-        if differ:
-            problem = f"the encoder is not the one that was saved: {', '.join(differ)} differ;"
-            if encoder is not None:
-                raise ParameterError(f"{problem} pass that one, or save this one")
-            raise DataError(f"{source}: {problem} get it again")
-        try:
-            device = cls(loaded, bound, randomizer)
-        except ParameterError as error:
-            raise DataError(f"{source}: its parts do not fit together ({error}); get the folder again") from None
-        if any(
-            device._config()[name] != config[name] for name in _FOLDER.keys
-        ):  # a name that this version does not read
-            raise mixed
-        wrong = disagreements(statement, device.statement)
-        # arguments are exact, so not even rounding excuses a difference; one that was left open (None) stands in the
-        # statement as its computed value, which was compared above
-        options = {name: value for name, value in randomizer.options().items() if value is not None}
-        wrong += [n for n in options if n not in wrong and not same_value(statement.parameters, options, n, 0.0)]
-        if wrong:
             raise DataError(
-                f"{source}: the loaded encoder and {_PRIVACY} differ ({', '.join(wrong)}): the folder was changed, or "
-                "another version of dptext wrote it; save the encoder again"
+                f"{source}: {CONFIG} and {_TENSORS} are not of one encoder; get the folder again, or pass the encoder "
+                "that was saved"
+            ) from None
+        # arguments are exact, so not even rounding excuses a difference; one that was left open (None) stands in the
+        # statement as its computed value
+        options = {name: value for name, value in randomizer.options().items() if value is not None}
+        exact = device.encoder.parameters() | options
+        differ = [name for name in exact if not same_value(statement.parameters, exact, name, 0.0)]
+        differ += [name for name in disagreements(statement, device.statement) if name not in differ]
+        if differ:
+            raise DataError(
+                f"{source}: the encoder is not the one that was saved: {', '.join(differ)} differ; get the folder "
+                "again, or pass the encoder that was saved"
             )
         return device
-
-    def _config(self) -> dict[str, Any]:
-        return {
-            "encoder": described(self.encoder)[0],
-            "bound": {name: getattr(self.bound, name) for name in _BOUND},
-            "randomizer": {"name": self.randomizer.name, "options": self.randomizer.options()},
-        }
 
     def _repr_fields(self) -> Fields:
         yield "encoder", self.encoder

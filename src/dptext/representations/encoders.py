@@ -85,16 +85,6 @@ class Provenance:
             "vectors and this statement may reveal their texts, labels and attributes",
         )
 
-    def after(self, earlier: Provenance) -> Provenance:
-        """The provenance of a training that continued an earlier one."""
-        names = [name for name in (earlier.trained_on, self.trained_on) if name is not None]
-        return Provenance(
-            trained_on=" and ".join(dict.fromkeys(names)) or None,
-            texts=earlier.texts + self.texts,
-            public=earlier.public and self.public,
-            hidden=self.hidden,
-        )
-
 
 @runtime_checkable
 class TextEncoder(Protocol):

@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.hiding.game import NoiseInTheLoop, denial, domain_and_channel, pushed_apart
+from dptext.hiding.training import NoiseInTheLoop, bounding, denial, pushed_apart, training_channel
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.additive import CappedLaplace
+from dptext.representations.additive import CappedLaplace, onto_l1_sphere
 from dptext.representations.bounds import Domain
 
 torch = pytest.importorskip("torch")
 
 
 def loop(randomizer, dimension=4, learn=False):
-    domain, channel = domain_and_channel(randomizer, dimension, "auto", learn=learn)
-    return NoiseInTheLoop(torch, domain, channel, learn=learn)
+    return NoiseInTheLoop(torch, training_channel(randomizer, dimension, learn=learn), learn=learn)
 
 
 def test_heads_see_the_noise_of_the_release():
@@ -69,11 +68,14 @@ def test_capped_noise_has_the_guarantee_of_the_cap_and_is_larger():
     assert audited(dptext.L2Laplace(epsilon=8.0), capped).refuted  # a broken guarantee is detected
 
 
-def test_bound_follows_the_randomizer():
-    assert domain_and_channel(None, 4, "auto", learn=False)[0] is Domain.SPHERE
-    assert domain_and_channel(dptext.L2Laplace(epsilon=1.0), 4, "auto", learn=False)[0] is Domain.BALL
-    assert domain_and_channel(dptext.L2Laplace(epsilon=1.0), 4, "normalise", learn=False)[0] is Domain.SPHERE
-    assert domain_and_channel(None, 4, "cube", learn=False)[0] is Domain.CUBE
+def test_bounds_with_gradient_are_those_of_the_domains():
+    rows = np.random.default_rng(2).normal(size=(50, 6)) * np.geomspace(0.01, 10, 50)[:, None]
+    rows[0] = 0.0
+    values = torch.from_numpy(rows)
+    for domain in (Domain.SPHERE, Domain.BALL, Domain.CUBE):
+        np.testing.assert_allclose(bounding(torch, domain)(values).numpy(), domain.bound(rows), atol=1e-8)
+    in_l1 = bounding(torch, Domain.SPHERE, in_l1=True)(values).numpy()
+    np.testing.assert_allclose(in_l1, onto_l1_sphere(Domain.SPHERE.bound(rows)), atol=1e-8)
 
 
 def test_denial_is_the_log_chance_of_the_other_classes():

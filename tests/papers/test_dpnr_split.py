@@ -1,0 +1,143 @@
+"""papers/dpnr/split.py: hashed n-grams, their masks, and a model whose two parts are trained through the noise."""
+
+import zlib
+
+import numpy as np
+import pytest
+
+from dptext.errors import ParameterError
+from dptext.privacy.randomness import RandomBits
+from dptext.representations.additive import L2Laplace, Laplace
+from dptext.representations.bits import OptimizedUnary
+from dptext.representations.bounds import Domain
+from dptext.representations.privunit import PrivUnit
+from dptext.representations.published import DPNR, OME, min_max
+from dptext.representations.randomizer import Channel
+
+PAPERS = ("dpnr.split",)
+torch = pytest.importorskip("torch")
+
+GOOD = ["lovely", "excellent", "friendly", "great"]
+BAD = ["awful", "terrible", "dirty", "horrible"]
+NOUNS = ["room", "staff", "kitchen", "garden", "breakfast", "hotel", "street", "window", "city", "house"]
+TEXTS = [f"the {noun} was {word}" for words in (GOOD, BAD) for word in words for noun in NOUNS] * 3
+LABELS = np.repeat(["good", "bad"], 40).tolist() * 3
+STRONG = PrivUnit(epsilon=30.0)
+SAFE = {"unsafe_as_published": True}
+
+
+@pytest.fixture(scope="module")
+def split(papers):
+    return papers.split
+
+
+@pytest.fixture(scope="module")
+def trained(split):
+    def train(randomizer=STRONG, **options):
+        ngrams = split.NGrams(buckets=2048)
+        settings = {"dimension": 4, "epochs": 12, "seed": 1} | options
+        return split.train_split(ngrams.of(TEXTS), LABELS, randomizer, ngrams=ngrams, **settings)
+
+    return train
+
+
+def accuracy(split, model, randomizer):
+    means = model.means(split.NGrams(buckets=2048).of(TEXTS))
+    sent = randomizer.channel(4).sample(model.bound.apply(means), RandomBits(2))
+    return float(np.mean(model.predict(sent) == np.array(LABELS)))
+
+
+def test_ngrams_are_words_then_pairs_hashed(split):
+    def bucket(ngram):
+        return zlib.crc32(ngram.encode()) % (1 << 20)
+
+    hashed = split.NGrams(max_words=2, buckets=1 << 20)
+    result = hashed.of(["The cat, the 7 DOGS!", "cat", " ...\n"])
+    words = ["the", "cat", "the", "7", "dogs", "the cat", "cat the", "the 7", "7 dogs"]
+    assert result.values.tolist() == [*map(bucket, words), bucket("cat")]
+    assert result.starts.tolist() == [0, 9, 10, 10]
+    mixed = result.take(np.array([2, 1, 0, 1]))
+    assert mixed.lengths.tolist() == [0, 1, 9, 1]
+    masked = hashed.hash_words([["one", None, "two", "three"], [None, None], []])
+    assert masked.values.tolist() == [*map(bucket, ["one", "two", "three", "two three"])]
+    assert split.words_of("CAFÉ don’t, cafe\u0301") == ["café", "do", "n't", "café"]
+
+
+def test_masks_on_hashed_texts_are_those_on_words(split):
+    texts = ["a b c d e f g", "", "x", "hello world foo", "one two"] * 8
+    for max_words in (1, 2, 3, 5):
+        ngrams = split.NGrams(max_words=max_words, buckets=1 << 20)
+        hashed = ngrams.of(texts)
+        assert ngrams.words_in(hashed).tolist() == [len(split.words_of(text)) for text in texts]
+        for share in (0.0, 0.4, 1.0):
+            kept = np.random.default_rng(1).random(13 * 8) >= share
+            left = iter(kept)
+            words = [[word if next(left) else None for word in split.words_of(text)] for text in texts]
+            result, expected = ngrams.masked(hashed, kept), ngrams.hash_words(words)
+            assert result.values.tolist() == expected.values.tolist()
+            assert result.starts.tolist() == expected.starts.tolist()
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [STRONG, L2Laplace(epsilon=60.0), Laplace(epsilon=120.0, domain=Domain.CUBE), DPNR(epsilon=20.0, **SAFE)],
+    ids=lambda randomizer: randomizer.name,
+)
+@pytest.mark.usefixtures("same_draws")
+def test_split_learns_through_noise_on_vectors(split, trained, randomizer):
+    assert accuracy(split, trained(randomizer), randomizer) > 0.9
+    for other in (OptimizedUnary(epsilon=1.0), OME(epsilon=1.0, **SAFE)):
+        with pytest.raises(ParameterError, match="does not add noise to a vector"):
+            trained(other)
+
+
+@pytest.mark.usefixtures("same_draws")
+def test_word_dropout_and_seeds(split, trained):
+    plain, masked, repeated, other = (
+        trained(word_dropout=mu, seed=seed) for mu, seed in ((0.0, 1), (0.2, 1), (0.2, 1), (0.2, 2))
+    )
+    np.testing.assert_array_equal(repeated.matrix, masked.matrix)
+    assert (plain.matrix != masked.matrix).any() and (other.matrix != masked.matrix).any()
+    assert accuracy(split, masked, STRONG) > 0.9
+    occurs = np.zeros(2048, dtype=bool)
+    occurs[split.NGrams(buckets=2048).of(TEXTS).values] = True
+    assert (plain.matrix[~occurs] == 0).all()
+
+
+def test_training_draws_the_noise_of_its_kind_in_every_batch(trained, monkeypatch):
+    calls = []
+    sample = Channel.sample
+
+    def noted(self, vectors, bits):
+        calls.append((len(vectors), self.guarantee.epsilon))
+        return sample(self, vectors, bits)
+
+    monkeypatch.setattr(Channel, "sample", noted)
+    trained(training="plain", epochs=2)
+    assert calls == []
+    trained(training="robust", epochs=2)
+    assert calls == [(64, 30.0), (64, 30.0), (64, 30.0), (48, 30.0)] * 2
+    calls.clear()
+    trained(training="adaptive", epochs=3, epsilons=(9.0, 6.0, 3.0))
+    assert [epsilon for _, epsilon in calls[::4]] == [9.0, 6.0, 3.0]
+
+
+def test_min_max_with_gradient_is_that_of_the_mechanism(split):
+    rows = np.random.default_rng(2).normal(size=(50, 6)) * np.geomspace(0.01, 10, 50)[:, None]
+    result = split.min_max_with_gradient(torch.from_numpy(rows)).numpy()
+    np.testing.assert_allclose(result, min_max(rows), atol=1e-8)
+
+
+def test_bag_step_is_that_of_autograd(split):
+    """n-grams that occur twice, in two texts, in none; a text without any."""
+    texts = split.NGrams(buckets=64).of(["a b a b", "", "b c", "a b c d e f g"])
+    start = torch.from_numpy(np.random.default_rng(3).normal(size=(64, 5)).astype(np.float32))
+    upstream = torch.from_numpy(np.random.default_rng(4).normal(size=(4, 5)).astype(np.float32))
+    known = start.clone().requires_grad_()
+    offsets = torch.from_numpy(texts.starts[:-1])
+    means = torch.nn.functional.embedding_bag(torch.from_numpy(texts.values), known, offsets, mode="mean")
+    (means * upstream).sum().backward()
+    bag = split.Bag(torch, start.clone())
+    np.testing.assert_allclose(bag.means(texts, slice(0, 4)).detach().numpy(), means.detach().numpy(), atol=1e-6)
+    bag.step(texts, slice(0, 4), upstream, 0.7)
+    np.testing.assert_allclose(bag.matrix.numpy(), (start - 0.7 * known.grad).numpy(), atol=1e-6)
