@@ -396,13 +396,13 @@ def _channel_of(source: object, dimension: int) -> Channel | None:
     if source is None or isinstance(source, Channel):
         return source
     if isinstance(source, PrivacyStatement):
-        stated = source.parameters.get("dimension")
-        if not is_randomizer(source.mechanism) or not isinstance(stated, int):
+        input_dimension = source.parameters.get("dimension")
+        if not is_randomizer(source.mechanism) or not isinstance(input_dimension, int):
             raise ParameterError(
                 f"a statement of {source.mechanism!r} describes no noise on vectors: pass one of "
                 f"{', '.join(RANDOMIZERS)}, or the randomizer itself"
             )
-        return randomizer_from_parameters(source.mechanism, source.parameters).channel(stated)
+        return randomizer_from_parameters(source.mechanism, source.parameters).channel(input_dimension)
     if isinstance(source, Randomizer):
         return source.channel(dimension)
     raise ParameterError(
