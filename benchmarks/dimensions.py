@@ -47,25 +47,23 @@ def main(folder: str) -> None:
     for epsilon in EPSILONS:
         scores = []
         for fitted_on, projection in ((None, "pca"), (made_up, "pca"), (made_up, "random")):
-            chosen = best_dimension(made_up, dptext.PrivUnit(epsilon=epsilon), projection=projection)
-            assert chosen is not None
-            size = chosen.dimension
+            chosen = best_dimension(vectors.shape[1], dptext.PrivUnit(epsilon=epsilon), projection=projection)
+            size = chosen
             scores.append(accuracies(vectors, labels, epsilon, size, fitted_on=fitted_on, projection=projection)[0])
         print(f"{epsilon:g}: ({', '.join(f'{score:.3f}' for score in scores)})", flush=True)
 
 
 def compared(vectors: Any, labels: Any, epsilon: float) -> str:
-    chosen = best_dimension(vectors[:PUBLIC], dptext.PrivUnit(epsilon=epsilon))
-    assert chosen is not None
+    chosen = best_dimension(vectors.shape[1], dptext.PrivUnit(epsilon=epsilon))
     scores = {
         size: accuracies(vectors, labels, epsilon, size)
-        for size in sorted({chosen.dimension, *(min(tried, vectors.shape[1]) for tried in TRIED)})
+        for size in sorted({chosen, *(min(tried, vectors.shape[1]) for tried in TRIED)})
     }
-    cells = [str(chosen.dimension)]
+    cells = [str(chosen)]
     for measure in (0, 1):
         best = max(scores, key=lambda size: scores[size][measure])
-        cells += [f"{scores[chosen.dimension][measure]:.3f}", f"{scores[best][measure]:.3f} ({best})"]
-    return " | ".join([*cells, f"{scores[chosen.dimension][2]:.3f}"])
+        cells += [f"{scores[chosen][measure]:.3f}", f"{scores[best][measure]:.3f} ({best})"]
+    return " | ".join([*cells, f"{scores[chosen][2]:.3f}"])
 
 
 def accuracies(

@@ -44,8 +44,8 @@ def test_encode_writes_vectors_with_kept_columns_and_a_statement(encode):
         "unit document (one text); relation: substitution by any other text; local",
         "guarantee 8-differential privacy (pure)",
         "8 times the number of their texts for a person",
-        "Projection to 16 dimensions (chosen for this epsilon)",
-        "Public texts like yours (--public FILE) leave more",
+        "Projection to 16 dimensions, chosen for this epsilon",
+        "Public texts like yours (--public FILE) make it better",
         "Wrote 6 private vectors of 16 numbers to out.parquet",
     ):
         assert line in plain(err)

@@ -180,9 +180,9 @@ def _fit(encoding: EncoderOptions, sources: Sequence[Path], output: options.Outp
 
     public_name = ", ".join(file.name for file in encoding.public) or None
     fitted = PrivateEncoder(encoding.encoder, randomizer, public_name=public_name).fit(texts)
-    if fitted.kept_ is not None:
-        output.say(sentence("projection", kept=fitted.kept_, public=texts is not None))
-    return fitted.release_
+    device = fitted.release_
+    output.say(sentence("projection", dimension=device.bound.dimension, public=texts is not None))
+    return device
 
 
 def _load(encoding: EncoderOptions) -> DeviceEncoder:

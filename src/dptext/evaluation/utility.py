@@ -37,7 +37,7 @@ from dptext.representations.device import encoder_of
 from dptext.representations.encoders import check_texts
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Randomizer
-from dptext.representations.registry import USUAL, best_dimension
+from dptext.representations.registry import best_dimension
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
 from dptext.validation import check_choice
@@ -531,8 +531,7 @@ def compare_epsilons(
     rows = []
     for epsilon, noise in zip(values, randomizers, strict=True):
         bound: dict[str, Any] = {"bound": NATURAL[noise.natural_domain], "projection": "pca"}
-        kept = best_dimension(vectors, noise, **bound)
-        dimension = min(USUAL if kept is None else kept.dimension, text_encoder.dimension)
+        dimension = best_dimension(text_encoder.dimension, noise, **bound)
         noisy, clean = _compare_answers(vectors, codes, folds, noise, bound | {"dimension": dimension}, bits)
         rows.append(
             AtEpsilon(

@@ -51,7 +51,6 @@ _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 # of previews
 _CANDIDATE_DRAWS = 20  # of each candidate of the adversary
 _PAIR_DRAWS = 2000  # of each of two neighbours
-_DIMENSION = 16  # if no best one is known
 _POINTS = 150
 
 
@@ -113,8 +112,7 @@ class VectorPreviewer(Previewer):
         """Return the encoder with the best dimension for the next smaller power of two: finding it takes long."""
         power = math.floor(math.log2(epsilon))
         if (choice, power) not in self._bounds:
-            best = best_dimension(self._public, _randomizer(choice, 2.0**power))
-            dimension = _DIMENSION if best is None else best.dimension
+            dimension = best_dimension(self._encoder.dimension, _randomizer(choice, 2.0**power))
             self._bounds[choice, power] = fit_bound(self._public, dimension=dimension, public_name=self._samples.name)
         return DeviceEncoder(self._encoder, self._bounds[choice, power], _randomizer(choice, epsilon))
 
@@ -164,19 +162,18 @@ class Vectors(Method):
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
         vectors = case.vectors if figures else None
-        randomizer, retained = PrivUnit(epsilon=PROTECTING), None
+        randomizer = PrivUnit(epsilon=PROTECTING)
         statement = randomizer.statement(USUAL).replace(parameters={})
         if vectors is not None:
             encoder = encoder_of(vectors)
             public = encoder.encode(list(case.public.pool.texts[:_FITTED]))
-            retained = best_dimension(public, randomizer, **_FIT)
-            bound = fit_bound(public, dimension=USUAL if retained is None else retained.dimension, **_FIT)
+            bound = fit_bound(public, dimension=best_dimension(encoder.dimension, randomizer), **_FIT)
             statement = DeviceEncoder(encoder, bound, randomizer).statement
         saved = ["--save for-devices"] if case.requirements.purpose == "devices" else []
         options = (f"--epsilon {PROTECTING:g}", *case.keep_options(), case.public_options(), *saved)
         return Assessment(
             statement=statement,
-            good_for=describe("vectors", on_news=ON_NEWS, retained=retained),
+            good_for=describe("vectors", on_news=ON_NEWS),
             caveats=tuple(_caveats(case)),
             commands=(case.command(self, ".encoded.parquet", *options),),
             preview=Preview(missing="there are no texts: a list of numbers per text"),

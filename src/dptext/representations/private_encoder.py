@@ -26,7 +26,7 @@ from dptext.representations.bounds import (
 from dptext.representations.device import DeviceEncoder, encoder_of
 from dptext.representations.encoders import MeanOfWords, TextEncoder, check_texts
 from dptext.representations.randomizer import Private, Randomizer
-from dptext.representations.registry import USUAL, Kept, best_dimension, kept_of, randomizer_of
+from dptext.representations.registry import best_dimension, randomizer_of
 from dptext.validation import check_choice, check_int
 from dptext.vectors.word_vectors import WordVectors
 
@@ -56,9 +56,8 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
             `WordVectors`, a `TextEncoder` such as `MeanOfWords`, or a function from a list of texts to an array.
         randomizer: the noise with its budget, such as `dptext.PrivUnit`; or its name, with ``epsilon``.
         epsilon: of a randomizer given by name; required, without default.
-        dimension: maximum number of dimensions after projection. None: chosen from the budget, the public texts and
-            the randomizer's error
-            (`dptext.representations.private_encoder`); 64 for one-hot vectors and protocols as published.
+        dimension: maximum number of dimensions after projection. None: chosen from the budget and the width of the
+            encoder; 64 for one-hot vectors and protocols as published.
         projection: ``"pca"``, ``"random"``, ``"supervised"`` (needs public labels), or None: all coordinates.
         bound: ``"auto"`` (what the randomizer takes), ``"normalise"``, ``"clip"``, ``"cube"``,
             ``"one-hot"``; see `Bound`.
@@ -71,8 +70,6 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
 
     Attributes:
         release_: the frozen `DeviceEncoder`, to be saved for devices.
-        kept_: the share of a vector after projection and noise (`Kept`); None for one-hot vectors and published
-            protocols.
         statement_: the statement of the *last* call of ``transform`` for a text.
 
     Raises:
@@ -91,7 +88,6 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
     """
 
     release_: DeviceEncoder
-    kept_: Kept | None
     statement_: PrivacyStatement
 
     def __init__(
@@ -164,21 +160,22 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
             public = encoder.public_sample()
         else:
             raise ParameterError("this encoder needs public texts for centre and projection: call fit(public_texts)")
-        fields: dict[str, Any] = {"bound": kind, "projection": self.projection, "centre": bool(self.centre)}
-        fields["labels"] = labels if supervised else None
-        self.kept_ = None
+        fields: dict[str, Any] = {
+            "bound": kind,
+            "projection": self.projection,
+            "labels": labels if supervised else None,
+        }
         if self.projection is None:
             dimension = encoder.dimension
         elif dimension is None:
-            fit_bound(public, dimension=1, **fields)  # raises for invalid texts and labels
-            self.kept_ = best_dimension(public, randomizer, **fields)
-            dimension = USUAL if self.kept_ is None else self.kept_.dimension
-        dimension = min(dimension, encoder.dimension)
-        fitted = fit_bound(
-            public, dimension=dimension, public_name=_MADE_UP if public_texts is None else self.public_name, **fields
+            dimension = best_dimension(encoder.dimension, randomizer, **fields)
+        return fit_bound(
+            public,
+            dimension=min(dimension, encoder.dimension),
+            centre=bool(self.centre),
+            public_name=_MADE_UP if public_texts is None else self.public_name,
+            **fields,
         )
-        self.kept_ = self.kept_ or kept_of(public, randomizer, dimension, **fields)
-        return fitted
 
     def fit_transform(
         self,
