@@ -43,7 +43,7 @@ from dptext.representations.published_protocols import (
     sue_chances,
 )
 from dptext.representations.randomizer import Private
-from dptext.text.tokens import Kind, fold, kind_of, pieces
+from dptext.text.tokens import Kind, kind_of, pieces
 from dptext.validation import check_choice, check_float
 
 __all__ = [
@@ -85,12 +85,7 @@ class MaskedTexts:
 
 
 def mask_words(
-    texts: Iterable[str | Document | None],
-    *,
-    mu: float = 0.0,
-    sensitive: Iterable[str] = (),
-    mask: str = "[MASK]",
-    seed: int | None = None,
+    texts: Iterable[str | Document | None], *, mu: float, mask: str = "[MASK]", seed: int | None = None
 ) -> MaskedTexts:
     """Replace words by a mask token; numbers and addresses count as words, punctuation and space stay.
 
@@ -100,61 +95,42 @@ def mask_words(
     Args:
         texts: strings, or `Document`; None (no text) stays None.
         mu: probability to mask each word independently (rounded up to a multiple of 2^-32).
-        sensitive: words and phrases that are always masked, in any case and Unicode form, regardless of punctuation
-            between words.
         mask: the token. ``"[MASK]"`` is BERT's; for means of word vectors a word that they lack, or ``"#"``.
         seed: None for cryptographic randomness; an integer for tests and papers only.
 
     Raises:
-        ParameterError: neither mu nor sensitive words; mu out of range; an entry of the list without a word; an empty
-            mask.
+        ParameterError: mu out of range; an empty mask.
         DataError: a text is not a string; its place is named.
 
-    >>> masked = mask_words(["Call Dr. Smith's office, 555-0100!"], sensitive=["dr smith", "555-0100"])
+    >>> masked = mask_words(["Call Dr. Smith's office, 555-0100!"], mu=1.0)
     >>> masked.texts
-    ["Call [MASK]. [MASK] 's office, [MASK]-[MASK]!"]
+    ['[MASK] [MASK]. [MASK] [MASK] [MASK], [MASK]-[MASK]!']
     >>> masked.statement.epsilon
     inf
     """
-    check_float("mu", mu, minimum=0, maximum=1)
-    phrases = _phrases(sensitive)
-    if not mu and not phrases:
-        raise ParameterError("no word would be masked: pass mu or sensitive words")
+    check_float("mu", mu, above=0, maximum=1)
     if not isinstance(mask, str) or not mask.strip():
         raise ParameterError("mask must be a token, got nothing but space or no text")
     tokens = [_tokens(entry, place) for place, entry in enumerate(check_one_column(texts), 1)]  # type: ignore[arg-type]
     words = [[place for place, token in enumerate(split or ()) if _is_word(token)] for split in tokens]
     threshold, total = math.ceil(mu * SCALE), sum(map(len, words))
-    all_hidden = np.full(total, threshold > 0)
-    if 0 < threshold < SCALE and words:
-        all_hidden = coins(RandomBits(seed), total, threshold)
-    masked: list[str | None] = []
-    for split, places in zip(tokens, words, strict=True):
-        hidden, all_hidden = all_hidden[: len(places)], all_hidden[len(places) :]
-        if split is None:
-            masked.append(None)
-            continue
-        folded = [fold(split[place]) for place in places] if phrases else []
-        for start, word in enumerate(folded):
-            for phrase in phrases.get(word, ()):
-                if folded[start : start + len(phrase)] == phrase:
-                    hidden[start : start + len(phrase)] = True
-        masked.append(_joined(split, places, hidden.tolist(), mask))
-    reason = (
-        "unmasked words are visible; word dropout lowers the epsilon of a later mechanism and has no guarantee of "
-        "its own"
-        if mu
-        else "words of a list were masked, all others are visible, and a mask reveals a word of the list: this reduces "
-        "exposure and does not protect"
-    )
+    hidden = coins(RandomBits(seed), total, threshold) if threshold < SCALE else np.ones(total, dtype=bool)
+    draws = iter(hidden.tolist())
+    masked = [
+        None if split is None else _joined(split, places, [next(draws) for _ in places], mask)
+        for split, places in zip(tokens, words, strict=True)
+    ]
     statement = release_statement(
-        guarantee=NoGuarantee(reason),
+        guarantee=NoGuarantee(
+            "unmasked words are visible; word dropout lowers the epsilon of a later mechanism and has no guarantee of "
+            "its own"
+        ),
         unit=Unit.WORD,
         relation=Relation.SUBSTITUTION,
         condition=Condition(requirements=(WordsChanged(1),)),
         trust=Trust.LOCAL,
         mechanism="masked words",
-        parameters={"mu": mu, "sensitive_words": sum(map(len, phrases.values())), "mask": mask},
+        parameters={"mu": mu, "mask": mask},
         exposed=(
             "every word that was not masked",
             "positions and number of the masked words",
@@ -177,20 +153,6 @@ def _tokens(entry: str | Document | None, place: int) -> list[str] | None:
     if is_missing(text):
         return None
     raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
-
-
-def _phrases(sensitive: Iterable[str]) -> dict[str, list[list[str]]]:
-    """The distinct phrases of a list, as folded words, by their first word."""
-    if isinstance(sensitive, str):
-        raise ParameterError("sensitive must be a list of words, got one string: sensitive=[word]")
-    phrases: dict[str, list[list[str]]] = {}
-    for place, entry in enumerate(sensitive, 1):
-        phrase = [fold(token) for token in pieces(entry) if _is_word(token)] if isinstance(entry, str) else []
-        if not phrase:
-            raise ParameterError(f"sensitive must be a list of words, entry {place} has no word")
-        if phrase not in phrases.setdefault(phrase[0], []):
-            phrases[phrase[0]].append(phrase)
-    return phrases
 
 
 def _joined(tokens: list[str], places: list[int], hidden: list[bool], mask: str) -> str:

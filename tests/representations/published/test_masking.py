@@ -40,21 +40,8 @@ def test_masks_of_two_words_and_of_two_texts_are_independent():
 
 def test_chance_of_one_masks_all_words():
     texts = ["I don't know 3.14 me@x.org!", "", "...", "\U0001f600"]
-    assert mask_words(texts, sensitive=["zebra"]).texts == texts
     assert mask_words(texts, mu=1.0).texts == ["[MASK] [MASK] [MASK] [MASK] [MASK] [MASK]!", "", "...", "[MASK]"]
     assert mask_words(["東京へ"], mu=1.0, mask="#").texts[0].replace(" ", "") == "###"
-
-
-def test_listed_words_are_masked_in_any_form():
-    listed = ["Smith", "Jean-Luc Picard", "caf\u00e9", "555"]
-    text = "SMITH's cafe\u0301, Jean Luc Picard; jean luc; smithy 555 or 5555."
-    [masked] = mask_words([text], sensitive=listed).texts
-    assert masked == "[MASK] 's [MASK], [MASK] [MASK] [MASK]; jean luc; smithy [MASK] or 5555."
-    both = masks(["secret plain " * 20_000], sensitive=["secret"], mu=0.25).reshape(-1, 2)
-    assert both[:, 0].all()
-    assert stats.binomtest(int(both[:, 1].sum()), len(both), 0.25).pvalue > FALSE_ALARM
-    overlapping = mask_words(["a b a b c"], sensitive=["a b a", "b c"]).texts
-    assert overlapping == ["[MASK] [MASK] [MASK] [MASK] [MASK]"]
 
 
 def test_places_of_masks_depend_on_the_layout_alone():
@@ -74,26 +61,17 @@ def test_masks_are_fresh_and_a_seed_repeats():
 
 def test_every_text_has_an_output():
     texts = ["", None, " ", "\ud800", "a" * 10**6, "w " * 10**5, math.nan, Document("a b")]
-    for options in ({"mu": 0.5}, {"sensitive": ["w"]}):
-        result = mask_words(texts, **options).texts
-        assert len(result) == len(texts)
-        assert (result[1], result[6]) == (None, None)
-        assert (result[0], result[2]) == ("", " ")
+    result = mask_words(texts, mu=0.5).texts
+    assert len(result) == len(texts)
+    assert (result[1], result[6]) == (None, None)
+    assert (result[0], result[2]) == ("", " ")
     assert mask_words([], mu=0.5).texts == []
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"sensitive": ["smith"]}, "all others are visible"),
-        ({"mu": 0.5}, "has no guarantee of its own"),
-        ({"mu": 0.5, "sensitive": ["smith"]}, "has no guarantee of its own"),
-    ],
-)
-def test_statement_has_no_guarantee_and_does_not_show_the_list(options, reason):
-    masked = mask_words(["Smith was here"], **options)
+def test_statement_has_no_guarantee():
+    masked = mask_words(["Smith was here"], mu=0.5)
     statement = masked.statement
-    assert isinstance(statement.guarantee, NoGuarantee) and reason in statement.guarantee.reason
+    assert isinstance(statement.guarantee, NoGuarantee) and "has no guarantee of its own" in statement.guarantee.reason
     assert (statement.epsilon, statement.unit) == (math.inf, Unit.WORD)
     assert dptext.PrivacyStatement.from_json(statement.to_json()) == statement
     text = statement.explain()
