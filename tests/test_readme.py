@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tomllib
 from importlib.resources import files
 from importlib.util import find_spec

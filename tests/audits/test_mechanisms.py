@@ -100,12 +100,9 @@ def test_a_verdict_is_json_with_infinities_spelled():
     assert "infinite (allowed: 2)" in " ".join(verdict.explain().split())
 
 
-@pytest.mark.parametrize(
-    ("name", "scipy_name"), [("euclidean", "euclidean"), ("manhattan", "cityblock"), ("chebyshev", "chebyshev")]
-)
-def test_distances_are_those_of_scipy(name, scipy_name):
-    result = distance_named(name, None)(POINTS[:7], POINTS)
-    np.testing.assert_allclose(result, cdist(POINTS[:7], POINTS, scipy_name), atol=1e-14)
+def test_distances_are_those_of_scipy():
+    result = distance_named("euclidean", None)(POINTS[:7], POINTS)
+    np.testing.assert_allclose(result, cdist(POINTS[:7], POINTS), atol=1e-14)
 
 
 def test_the_angle_is_the_arc_cosine_where_that_is_accurate():
@@ -118,17 +115,7 @@ def test_the_angle_is_the_arc_cosine_where_that_is_accurate():
     )
 
 
-def test_the_poincare_distance_is_that_of_the_paper():
-    result = distance_named("poincare", None)(POINTS[:7], POINTS)
-    inside = 1 - (POINTS**2).sum(axis=1)
-    squared = cdist(POINTS[:7], POINTS, "sqeuclidean")
-    np.testing.assert_allclose(result, np.arccosh(1 + 2 * squared / inside[:7, None] / inside), atol=1e-7)
-    # from the centre it is 2 artanh |x|
-    centre = distance_named("poincare", None)(np.zeros((1, 6)), POINTS)[0]
-    np.testing.assert_allclose(centre, 2 * np.arctanh(np.linalg.norm(POINTS, axis=1)), rtol=1e-12)
-
-
-@pytest.mark.parametrize("metric", ["angular", "manhattan", "chebyshev"])
+@pytest.mark.parametrize("metric", ["euclidean", "angular"])
 def test_a_claim_that_is_too_small_in_its_metric_is_refuted(small, metric):
     mechanism = TEM(small, epsilon=3.0, metric=metric)
     assert audit(mechanism).outcome == "exact"
@@ -138,9 +125,9 @@ def test_a_claim_that_is_too_small_in_its_metric_is_refuted(small, metric):
 
 
 def test_a_claim_in_another_metric_is_refuted_where_that_one_is_smaller(small):
-    mechanism = TEM(small, epsilon=3.0, metric="manhattan")
+    mechanism = TEM(small, epsilon=3.0)
     guarantee = mechanism.word_guarantee()
-    lie = mechanism.statement.replace(guarantee=MetricDP(3.0, "chebyshev", guarantee.max_distance, guarantee.space))
+    lie = mechanism.statement.replace(guarantee=MetricDP(3.0, "angular", guarantee.max_distance, guarantee.space))
     assert audit(mechanism, lie).refuted
 
 

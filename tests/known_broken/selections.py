@@ -111,25 +111,13 @@ def _document_budget(seed, error):
     return dptext.audit(mechanism, words=_names(seed), error=error, seed=seed)
 
 
-# Each metric with an epsilon at which about as many words stay as under euclidean distance.
-_EPSILONS = {"angular": 25.0, "manhattan": 1.0, "chebyshev": 15.0, "poincare": 25.0}
-_SMALL = 800
-
-
 @cache
-def _small(metric):
-    vectors = dptext.load_vectors("glove-6b-50d", limit=_SMALL)
-    if metric != "poincare":
-        return vectors
-    longest = np.sqrt((vectors.matrix**2).sum(axis=1).max())
-    return dptext.WordVectors(vectors.words, vectors.matrix / (1.01 * longest))
+def _small():
+    return dptext.load_vectors("glove-6b-50d", limit=800)
 
 
-def _audit_metric(metric):
-    def run(seed, error):
-        return dptext.audit(TEM(_small(metric), epsilon=_EPSILONS[metric], metric=metric), error=error, seed=seed)
-
-    return run
+def _angular(seed, error):
+    return dptext.audit(TEM(_small(), epsilon=25.0, metric="angular"), error=error, seed=seed)
 
 
 def canberra(rows, matrix):
@@ -149,7 +137,7 @@ def _cosine(rows, matrix):
 
 def cosine_distance(seed, _error):
     """1 - cosine in place of the angle: claims epsilon times itself."""
-    vectors, epsilon = _small("cosine"), 25.0
+    vectors, epsilon = _small(), 25.0
     points = vectors.matrix.astype(np.float64)
     far = _cosine(points, points)
     np.fill_diagonal(far, 0.0)
@@ -185,10 +173,7 @@ def _case(name, broken, distribution, why):
 
 CASES = [
     Case("TEM", False, _library, "the library's, on the integers it draws from"),
-    *[
-        Case(f"TEM, {metric}", False, _audit_metric(metric), "the library's, distances computed again by the audit")
-        for metric in _EPSILONS
-    ],
+    Case("TEM, angular", False, _angular, "the library's, distances computed again by the audit"),
     Case("TEM, a caller's metric", False, _function_metric, "the library's, with the caller's distance"),
     Case("TEM, cosine distance", True, cosine_distance, "1 - cosine breaks the triangle inequality"),
     Case("TEM, float32 arc cosine", True, float32_angle, "words in one direction are told apart by rounding"),

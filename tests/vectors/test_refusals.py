@@ -24,7 +24,7 @@ def load(*source, **options):
 
 
 def space(metric):
-    return lambda: metric_space(VECTORS, metric, rate=1.0, threshold=1.0)
+    return lambda: metric_space(VECTORS, metric, threshold=1.0)
 
 
 def vectors(words, matrix=((1.0,), (2.0,)), **options):

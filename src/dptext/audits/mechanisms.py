@@ -436,12 +436,6 @@ def _directions(points: Points) -> Points:
     return directions
 
 
-def _poincare(row: Points, matrix: Points) -> Points:
-    """In the form with arsinh: arcosh(1 + 2 q) = 2 arsinh(sqrt(q)) without its cancellation."""
-    inside = (1.0 - (row**2).sum()) * (1.0 - (matrix**2).sum(axis=1))
-    return np.asarray(2.0 * np.arcsinh(np.sqrt(((matrix - row) ** 2).sum(axis=1) / inside)))
-
-
 def _mahalanobis(vocabulary: npt.NDArray[np.floating[Any]], lambda_: float) -> Distances:
     """Solve with lambda S + (1 - lambda) I, where S is the covariance of all words over its mean variance."""
     points = vocabulary.astype(np.float64)
@@ -460,7 +454,4 @@ def _mahalanobis(vocabulary: npt.NDArray[np.floating[Any]], lambda_: float) -> D
 _KNOWN: dict[str, Distances] = {
     "euclidean": lambda row, matrix: np.sqrt(((matrix - row) ** 2).sum(axis=1)),
     "angular": _angular,
-    "manhattan": lambda row, matrix: np.abs(matrix - row).sum(axis=1),
-    "chebyshev": lambda row, matrix: np.abs(matrix - row).max(axis=1),
-    "poincare": _poincare,
 }

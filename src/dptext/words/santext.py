@@ -71,7 +71,7 @@ class SanText(SelectingMechanism):
     def _set_up(self, reach: float) -> None:
         self.reach = reach
         rate = check_float("epsilon / 2", self.epsilon / 2, above=0)
-        self._space = metric_space(self.vectors, "euclidean", rate=rate, threshold=reach)
+        self._space = metric_space(self.vectors, "euclidean", threshold=reach)
         self._selection = TruncatedExponential(self._space.exact, rate=rate, threshold=reach, coarse=self._space.coarse)
 
     def word_guarantee(self) -> Guarantee:

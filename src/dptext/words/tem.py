@@ -45,9 +45,9 @@ class TEM(SelectingMechanism):
     Args:
         vectors: public word vectors, as `dptext.load_vectors` takes them.
         epsilon: nats per unit of distance.
-        metric: ``"euclidean"``, ``"angular"`` (radians), ``"manhattan"``, ``"chebyshev"``, ``"poincare"`` (vectors
-            inside the unit ball), or a function ((n, d), (m, d)) float64 -> (n, m); see `dptext.vectors.metrics`.
-            That a function is a metric is an assumption of the statement; a sample of triples can refute it.
+        metric: ``"euclidean"``, ``"angular"`` (radians), or a function ((n, d), (m, d)) float64 -> (n, m), such as
+            another distance of `scipy.spatial.distance.cdist`. That a function is a metric is an assumption of the
+            statement; a sample of triples can refute it.
         beta: a replacement lies farther than g with probability at most beta (ignored when g is set otherwise).
         threshold: g itself.
         pure_epsilon: the worst case of a word, epsilon * g: it sets the threshold to pure_epsilon / epsilon.
@@ -59,7 +59,6 @@ class TEM(SelectingMechanism):
         ParameterError: a number out of range; a threshold whose probabilities the sampler cannot represent; a
             budget without ``max_words``; two of threshold, pure epsilon and budget; a metric that is not offered, or is
             not one (cosine "distance").
-        DataError: vectors outside the unit ball under ``"poincare"``.
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -107,7 +106,7 @@ class TEM(SelectingMechanism):
             self.threshold = check_float("threshold", threshold, above=0)
         else:
             self.threshold = threshold_for(self.epsilon, len(vectors), beta)
-        self._space = metric_space(vectors, metric, rate=self.epsilon / 2, threshold=self.threshold)
+        self._space = metric_space(vectors, metric, threshold=self.threshold)
         self.metric = self._space.name
         self._selection = TruncatedExponential(
             self._space.exact,
