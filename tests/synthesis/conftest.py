@@ -2,14 +2,13 @@
 
 import pytest
 
+TEMPLATE = "{% for turn in messages %}[{{ turn.role }}] {{ turn.content }}\n{% endfor %}[assistant] "
+
 
 @pytest.fixture(scope="session")
 def tiny_model_folder(tmp_path_factory):
     """A GPT-2 of two layers with random weights and a tokenizer of bytes, in a folder."""
-    return tiny_model(tmp_path_factory.mktemp("tiny"))
-
-
-def tiny_model(folder, chat_template=None):
+    folder = tmp_path_factory.mktemp("tiny")
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
@@ -21,7 +20,7 @@ def tiny_model(folder, chat_template=None):
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>", bos_token="<end>")
-    fast.chat_template = chat_template
+    fast.chat_template = TEMPLATE
     fast.save_pretrained(folder)
     torch.manual_seed(7)
     config = GPT2Config(

@@ -10,10 +10,9 @@ import torch
 from dptext.errors import MissingExtraError, ParameterError, SourceError
 from dptext.synthesis.local_model import LocalModel
 from dptext.synthesis.prompts import Request, Source
-from synthesis.conftest import tiny_model
+from synthesis.conftest import TEMPLATE
 
 REQUEST = Request({"topic": "sports"}, ("game", "season"), 5, ("An example\nin two lines.",))
-TEMPLATE = "{% for turn in messages %}[{{ turn.role }}] {{ turn.content }}\n{% endfor %}[assistant] "
 NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + TEMPLATE
 
 
@@ -28,11 +27,6 @@ def folder(tmp_path):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / "model" / name).write_text("{}")
     return tmp_path / "model"
-
-
-@pytest.fixture(scope="module")
-def speaking_folder(tmp_path_factory):
-    return tiny_model(tmp_path_factory.mktemp("speaking"), TEMPLATE)
 
 
 def record_prompts(model, monkeypatch, answer):
@@ -79,20 +73,17 @@ def test_a_seed_repeats_texts_and_torch_keeps_its_own_state(tiny_model_folder):
 
 
 @pytest.mark.slow
-def test_a_model_without_a_template_goes_on_with_a_list(tiny_model_folder, monkeypatch):
-    model = local(tiny_model_folder, about="short news")
-    seen = record_prompts(model, monkeypatch, "A text. \nAnother.")
-    assert model.propose(REQUEST) == ["A text."] * 5
-    assert seen[0] == "short news; topic: sports (game, season):\n\n- An example in two lines.\n-"
-    seen.clear()
-    assert model.vary(["Own text.", "Other."], Request({}, (), 3)) == ["A text."] * 3
-    assert sorted(seen) == ["short news:\n\n- Other.\n-", *["short news:\n\n- Own text.\n-"] * 2]
+def test_a_model_without_a_template_is_refused(tiny_model_folder, tmp_path):
+    folder = copied(tiny_model_folder, tmp_path)
+    (folder / "chat_template.jinja").unlink()
+    with pytest.raises(ParameterError, match="has no chat template: choose an instruction-tuned model"):
+        local(folder).propose(REQUEST)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("template", [TEMPLATE, NO_SYSTEM])
-def test_a_model_with_a_template_is_asked_by_it(speaking_folder, monkeypatch, template):
-    model = local(speaking_folder)
+def test_a_model_with_a_template_is_asked_by_it(tiny_model_folder, monkeypatch, template):
+    model = local(tiny_model_folder)
     model._loaded[0].chat_template = template
     seen = record_prompts(model, monkeypatch, '["A text."]')
     assert model.propose(REQUEST) == ["A text."] * 5
@@ -137,9 +128,7 @@ class Grid:
         return ((np.arange(1000) + 0.5) / 1000).reshape(shape)
 
 
-@pytest.mark.parametrize("likeliest", [1, 2, 1024])
-def test_tokens_are_drawn_with_their_probabilities(folder, monkeypatch, likeliest):
-    monkeypatch.setattr("dptext.synthesis.local_model._LIKELIEST", likeliest)
+def test_tokens_are_drawn_with_their_probabilities(folder):
     for temperature, top_p, expected in [
         (1.0, 1.0, [0.1, 0.6, 0.3]),
         (0.5, 1.0, [0.01 / 0.46, 0.36 / 0.46, 0.09 / 0.46]),
@@ -219,16 +208,13 @@ def test_unsuitable_folders_and_options_are_refused(folder, tmp_path, monkeypatc
     ]:
         with pytest.raises(ParameterError, match=next(iter(option))):
             local(folder, **option)
-    with pytest.raises(ParameterError, match="is none; nothing is downloaded here"):
-        local(tmp_path / "nowhere")
-    with pytest.raises(ParameterError, match=r"has no config\.json"):
-        local(tmp_path)
-    (folder / "adapter_config.json").write_text("{}")
-    with pytest.raises(ParameterError, match="merge it"):
-        local(folder)
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(ParameterError, match=r"has no \*\.safetensors: convert its weights"):
-        local(folder)
+    for unsuitable in (tmp_path / "nowhere", tmp_path, folder):
+        with pytest.raises(
+            ParameterError, match=r"must be the folder of a model with config\.json and \*\.safetensors"
+        ):
+            local(unsuitable)
+    (folder / "pytorch_model.bin").rename(folder / "model.safetensors")
     for package in ("torch", "transformers"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, package, None)

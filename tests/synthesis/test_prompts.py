@@ -5,7 +5,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext.synthesis.prompts import Request, batches, proposal, texts_of, variation
+from dptext.synthesis.prompts import Request, proposal, texts_of, variation
 
 
 def test_lines_without_a_value_are_left_out():
@@ -28,7 +28,6 @@ def test_texts_are_found_in_answers_of_every_form():
     for answer, texts in [
         ('["One.", "Two."]', ["One.", "Two."]),
         ('{"texts": ["One.", "Two."]}', ["One.", "Two."]),
-        ('[{"text": "One.", "n": 1}, {"content": "Two."}]', ["One.", "Two."]),
         ('Sure!\n```json\n["One.",\n "Two."]\n```\nAnything else?', ["One.", "Two."]),
         ('Sure: ["One.", "Two."] Done.', ["One.", "Two."]),
         ('<think>["No."]</think>["One."]', ["One."]),
@@ -48,7 +47,7 @@ def test_texts_are_found_in_answers_of_every_form():
 
 
 def test_other_answers_give_no_text():
-    for garbage in ["", " \n", "[]", "{}", "null", "17", "[1, 2]", "[[[", '{"error": 3}', "[" * 9999]:
+    for garbage in ["", " \n", "[]", "{}", "[1, 2]", "[[[", '{"error": 3}', "[" * 9999]:
         assert texts_of(garbage, 10) == []
 
 
@@ -75,8 +74,3 @@ def test_json_lists_are_parsed_exactly(texts):
 def test_parsing_takes_linear_time():
     for hard in ["<think>" * 50_000, "```" * 100_000, "[ " * 100_000, '["' * 100_000, "1. " * 100_000]:
         texts_of(hard, 5)  # would take hours, if it took the square of its length
-
-
-def test_batches():
-    assert batches([], 5, 2) == []
-    assert batches("abc", 2, 5) == [["a", "b"]]

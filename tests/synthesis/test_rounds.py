@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError
 from dptext.features.pool import Pool
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.density import Weights
@@ -22,8 +22,6 @@ def weigh(texts):
 
 class Numbers:
     """Source that proposes numbers around 0; a variation is 1 further from 0. It keeps the requests."""
-
-    name = "numbers"
 
     def __init__(self):
         self.proposed, self.varied, self.written = [], [], []
@@ -112,7 +110,7 @@ def test_duplicates_are_replaced_after_the_last_round():
     assert [request.count for request in source.proposed] == [4, 4, 1, 1]
 
 
-def test_a_source_with_too_few_or_invalid_texts_is_an_error():
+def test_a_source_with_too_few_texts_is_an_error():
     with pytest.raises(DataError, match=r"gave 2 different texts, and 8 are wanted: ask for fewer texts"):
         generate(Pool(["1", "2"]))
     source = Pool(["1", "2"])
@@ -123,7 +121,3 @@ def test_a_source_with_too_few_or_invalid_texts_is_an_error():
     source.propose = lambda request: ["", "  "]
     with pytest.raises(DataError, match="gave 0 different texts"):
         generate(source)
-    for answer in ["one text", None, [1, 2], b"bytes", 7]:
-        source.propose = lambda request, answer=answer: answer
-        with pytest.raises(ParameterError, match="must answer propose with a list of texts"):
-            generate(source)

@@ -8,33 +8,26 @@ import ipaddress
 import json
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from dptext import validation
 from dptext.errors import DataError, ParameterError, SourceError, StorageError, extra
 from dptext.io.atomic import file_lock, open_own
 from dptext.io.documents import PathLike
 from dptext.privacy.statement import Parameter
-from dptext.synthesis.prompts import (
-    PROMPTS_SHA256,
-    Request,
-    batches,
-    model_assumptions,
-    proposal,
-    texts_of,
-    variation,
-)
+from dptext.synthesis.prompts import LanguageModel, texts_of
 
 _PATH = "/chat/completions"
 _CONNECT_SECONDS = 10.0
+_LONGEST_PAUSE = 60.0
 _ANSWER_BYTES = 1_000_000
 _RETRIED_STATUSES = {408, 425, 429}  # besides all from 500
 _FINAL_STATUSES = {401, 402, 403, 404, 405}  # besides redirects
@@ -42,16 +35,15 @@ _FINAL_STATUSES = {401, 402, 403, 404, 405}  # besides redirects
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Seconds per call and between retries, and maximum numbers of retries and of consecutive failures."""
+    """Seconds per call and before the first retry, and maximum numbers of retries and of consecutive failures."""
 
     timeout: float = 300.0
     retries: int = 4
     backoff: float = 1.0
-    longest_pause: float = 60.0
     failures: int = 5
 
 
-class ChatEndpoint:
+class ChatEndpoint(LanguageModel):
     """Language model behind a chat completions API: llama.cpp, Ollama, vLLM or a vendor (extra ``generators``).
 
     **Guarantee.** The texts are post-processing of the release, so they spend no privacy budget: the server receives
@@ -62,8 +54,8 @@ class ChatEndpoint:
         url: address of the server, such as ``"http://localhost:8080/v1"``; ``/chat/completions`` is appended if it is
             missing. Redirects are not followed, and local addresses bypass proxies.
         model: name of the model on the server.
-        key: API key. It is sent only to this address and never stored. Plain http is allowed only to this machine.
-        key_variable: name of an environment variable that holds the key, instead of ``key``.
+        key_variable: name of the environment variable that holds the API key. The key is sent only to this address and
+            never stored. Plain http is allowed only to this machine.
         about: public description of the texts, such as ``"questions to a bank's assistant, one sentence each"``.
         texts_per_call: number of texts requested per call.
         temperature: sampling temperature.
@@ -94,7 +86,6 @@ class ChatEndpoint:
         url: str,
         *,
         model: str,
-        key: str | None = None,
         key_variable: str | None = None,
         about: str = "",
         texts_per_call: int = 10,
@@ -106,12 +97,10 @@ class ChatEndpoint:
         answers: PathLike | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self._address, self.host, self._is_local = _check_address(url)
-        if key is not None and key_variable is not None:
-            raise ParameterError("give a key or the variable that holds it, not both")
-        variable = None if key_variable is None else validation.check_text("key_variable", key_variable)
-        self._key = None if key is None and variable is None else _Key(key, variable)
-        if self._key is not None and not self._is_local and not self._address.startswith("https:"):
+        self._address, self.host, self._is_local = _parse_address(url)
+        _httpx()
+        self._key_variable = None if key_variable is None else validation.check_text("key_variable", key_variable)
+        if self._authorization() and not self._is_local and not self._address.startswith("https:"):
             raise ParameterError(
                 f"a key would go to {self.host} in the clear: use https://, or a tunnel to an address on this machine"
             )
@@ -131,40 +120,13 @@ class ChatEndpoint:
         self.calls = self._answered = self._failed = self._failed_in_a_row = 0
         self._last_failure = ""
 
-    def propose(self, request: Request) -> list[str]:
-        """Return up to ``request.count`` new texts of a label; fewer if calls fail.
-
-        Raises:
-            SourceError: the server refused, or too many consecutive calls failed.
-            StorageError: the file of stored answers cannot be used.
-        """
-        size = self.texts_per_call
-        counts = [min(size, request.count - start) for start in range(0, request.count, size)]
-        return self._request_texts(
-            [(proposal(request, count, about=self.about, turn=turn), count) for turn, count in enumerate(counts)]
-        )
-
-    def vary(self, texts: Iterable[str], request: Request) -> list[str]:
-        """Return variations of texts; raises the same errors as `propose`."""
-        parts = batches(texts, request.count, self.texts_per_call)
-        return self._request_texts(
-            [(variation(part, request, about=self.about, turn=turn), len(part)) for turn, part in enumerate(parts)]
-        )
-
     def parameters(self) -> dict[str, Parameter]:
-        return {
-            "generator": self.name,
-            "generator_model": self.model,
+        return super().parameters() | {
             "generator_host": self._operator,
-            "generator_about": self.about,
             "generator_temperature": self.temperature,
             "generator_texts_per_call": self.texts_per_call,
             "generator_max_tokens": self.max_tokens,
-            "generator_prompts_sha256": PROMPTS_SHA256,
         }
-
-    def assumptions(self) -> tuple[str, ...]:
-        return model_assumptions(self.model)
 
     def exposed(self) -> tuple[str, ...]:
         return (
@@ -189,17 +151,21 @@ class ChatEndpoint:
     def __repr__(self) -> str:
         return f"ChatEndpoint({self._address.partition('://')[0] + '://' + self.host!r}, model={self.model!r})"
 
-    @cached_property
-    def _tls(self) -> Any:
-        return _httpx().create_ssl_context()  # slow, so created once
+    def _authorization(self) -> dict[str, str]:
+        """Return the header with the key, which is read for each call."""
+        if self._key_variable is None:
+            return {}
+        key = os.environ.get(self._key_variable, "")
+        if not re.fullmatch("[!-~]+", key):
+            raise ParameterError(
+                f"the environment variable {validation.display_value(self._key_variable)} (key_variable) must hold a "
+                "key of printable ASCII characters without spaces"
+            )
+        return {"Authorization": f"Bearer {key}"}
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_tls"}
-
-    def _request_texts(self, queries: Sequence[tuple[tuple[str, str], int]]) -> list[str]:
-        """Return the texts of (system and user message, number of texts) queries, in their order."""
+    def _write(self, prompts: Sequence[tuple[tuple[str, str], int]]) -> list[str]:
         calls = []
-        for (system, user), count in queries:
+        for (system, user), count in prompts:
             body: dict[str, Any] = {
                 "model": self.model,
                 "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
@@ -213,13 +179,13 @@ class ChatEndpoint:
             if self.seed is not None:
                 body["seed"] = (self.seed + turn) % 2**31
             calls.append(_Call(body, _digest([digest, self.seed, turn]), count))
-        with _stored_answers(self._answers) as stored:
+        with _stored_answers(self._answers) as (stored, store):
             for call in calls:
-                call.texts = stored.texts.get(call.digest, ())
-            _run_in_thread(self._run([call for call in calls if not call.texts], stored))
+                call.texts = stored.get(call.digest, [])
+            _run_in_thread(self._run([call for call in calls if not call.texts], store))
         return [text for call in calls for text in call.texts[: call.count]]
 
-    async def _run(self, calls: Iterable[_Call], stored: _StoredAnswers) -> None:
+    async def _run(self, calls: Iterable[_Call], store: Callable[[_Call], None]) -> None:
         """Make the calls, several at a time, and store their answers."""
         todo = iter(calls)
         httpx = _httpx()
@@ -228,14 +194,13 @@ class ChatEndpoint:
             timeout=httpx.Timeout(self.limits.timeout, connect=_CONNECT_SECONDS, pool=None),
             limits=httpx.Limits(max_connections=self.connections, max_keepalive_connections=self.connections),
             trust_env=not self._is_local,
-            verify=self._tls,
         ) as client:
 
             async def work() -> None:
                 for call in todo:
                     call.texts = await self._call(client, call)
                     if call.texts:
-                        stored.add(call.digest, call.texts)
+                        store(call)
 
             workers = [asyncio.create_task(work()) for _ in range(self.connections)]
             try:
@@ -245,11 +210,11 @@ class ChatEndpoint:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
 
-    async def _call(self, client: Any, call: _Call) -> tuple[str, ...]:
+    async def _call(self, client: Any, call: _Call) -> list[str]:
         """Return the texts of one call; none if it failed or no call is left."""
         for index in range(self.limits.retries + 1):
             if self.calls >= self.max_calls:
-                return ()
+                break
             self.calls += 1
             try:
                 texts = _read_answer(await self._post(client, call.body), call.count)
@@ -258,18 +223,18 @@ class ChatEndpoint:
                     raise SourceError(f"the server at {self.host} refuses to answer: {failure.kind}") from None
                 if not failure.can_pass or index == self.limits.retries:
                     self._count_failure(failure)
-                    return ()
+                    break
                 pause = self.limits.backoff * 2.0**index if failure.wait is None else failure.wait
-                await asyncio.sleep(min(pause, self.limits.longest_pause))
+                await asyncio.sleep(min(pause, _LONGEST_PAUSE))
             else:
                 self._failed_in_a_row = 0
                 self._answered += 1
                 return texts
-        return ()
+        return []
 
     async def _post(self, client: Any, body: dict[str, Any]) -> bytes:
         httpx = _httpx()
-        headers = {"Content-Type": "application/json", **({} if self._key is None else self._key.headers())}
+        headers = {"Content-Type": "application/json", **self._authorization()}
         answer = bytearray()
         try:
             async with (
@@ -311,7 +276,7 @@ class _Call:
     body: dict[str, Any]
     digest: str
     count: int
-    texts: tuple[str, ...] = ()
+    texts: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -337,7 +302,7 @@ def _status_error(httpx: Any, response: Any) -> _CallError:
     )
 
 
-def _read_answer(answer: bytes, limit: int) -> tuple[str, ...]:
+def _read_answer(answer: bytes, limit: int) -> list[str]:
     try:
         choice = json.loads(answer)["choices"][0]
         content = choice["message"]["content"]
@@ -347,7 +312,7 @@ def _read_answer(answer: bytes, limit: int) -> tuple[str, ...]:
     texts = texts_of(content, limit, is_cut=is_cut) if isinstance(content, str) else []
     if not texts:
         raise _CallError("an answer without a text")
-    return tuple(texts)
+    return texts
 
 
 def _digest(value: Any) -> str:
@@ -365,72 +330,36 @@ def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
             raise
 
 
-def _check_address(url: object) -> tuple[str, str, bool]:
+def _parse_address(url: object) -> tuple[str, str, bool]:
     """Return the address of the completions, the host with its port, and whether it is this machine."""
-    httpx, text = _httpx(), validation.check_text("url", url)
-    try:
-        address = httpx.URL(text)
-        urlsplit(text).port  # noqa: B018  raises for brackets and ports that are none
-    except (ValueError, httpx.InvalidURL):
-        address = httpx.URL("")
-    if address.scheme not in ("http", "https") or not address.host or not text.isascii() or "%" in address.host:
+    text = validation.check_text("url", url)
+    host: str | None = None
+    with suppress(ValueError):  # brackets and ports that are none
+        parts = urlsplit(text)
+        is_valid = parts.scheme in ("http", "https") and parts.port != 0 and text.isascii()
+        host = parts.hostname if is_valid else None
+    if host is None or not re.fullmatch(r"[\w.:-]+", host):
         raise ParameterError("url must be an address as in http://localhost:8080/v1 or https://api.example.org/v1")
-    if address.userinfo:
-        raise ParameterError("url must be without a user and a password: give a key as key= or key_variable=")
-    path, mark, query = address.raw_path.decode().partition("?")
-    path = path.rstrip("/").removesuffix(_PATH) + _PATH
-    address = address.copy_with(raw_path=f"{path}{mark}{query}".encode(), fragment=None)
-    is_local = address.host == "localhost" or address.host.endswith(".localhost")
+    if "@" in parts.netloc:
+        raise ParameterError("url must be without a user and a password: give the key as key_variable=")
+    path = parts.path.rstrip("/").removesuffix(_PATH) + _PATH
+    is_local = host == "localhost" or host.endswith(".localhost")
     with suppress(ValueError):
-        is_local = ipaddress.ip_address(address.host).is_loopback
-    return str(address), address.netloc.decode(), is_local
-
-
-class _Key:
-    """API key that never appears in a repr, a pickle or a copy."""
-
-    def __init__(self, value: str | None, variable: str | None) -> None:
-        self._value, self._variable = value, variable
-        self.headers()  # raises if there is no key
-
-    def headers(self) -> dict[str, str]:
-        name, key = "key", self._value
-        if self._variable is not None:
-            name = f"the environment variable {validation.display_value(self._variable)} (key_variable)"
-            key = os.environ.get(self._variable)
-        if not isinstance(key, str) or not key or not key.isascii() or not key.isprintable() or " " in key:
-            kind = "something else" if key else "nothing"
-            raise ParameterError(f"{name} must hold a key of printable ASCII characters without spaces, got {kind}")
-        return {"Authorization": f"Bearer {key}"}
-
-    def __repr__(self) -> str:
-        return "a key"
-
-    def __reduce__(self) -> Any:
-        if self._value is None:
-            return (_Key, (None, self._variable))
-        raise TypeError("an endpoint with a key is never pickled or copied: name the variable that holds it instead")
+        is_local = ipaddress.ip_address(host).is_loopback
+    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, "")), parts.netloc, is_local
 
 
 _HEAD = b'{"dptext": "kept answers", "version": 1}\n'
 
 
-@dataclass
-class _StoredAnswers:
-    """Texts of earlier answers by the digest of their request, and a function that writes a line."""
-
-    texts: dict[str, tuple[str, ...]]
-    write: Callable[[bytes], object]
-
-    def add(self, digest: str, texts: tuple[str, ...]) -> None:
-        self.write(json.dumps({"request": digest, "texts": texts}).encode() + b"\n")
-
-
 @contextmanager
-def _stored_answers(path: Path | None) -> Iterator[_StoredAnswers]:
-    """Lock and read a JSON Lines file of answers, and keep it open for appending; without a file, store nothing."""
+def _stored_answers(path: Path | None) -> Iterator[tuple[dict[str, list[str]], Callable[[_Call], None]]]:
+    """Yield the stored texts by the digest of their request, and a function that stores those of a call.
+
+    The JSON Lines file is locked meanwhile; without a file, nothing is stored.
+    """
     if path is None:
-        yield _StoredAnswers({}, len)
+        yield {}, lambda _: None
         return
     with file_lock(path):
         try:
@@ -440,17 +369,20 @@ def _stored_answers(path: Path | None) -> Iterator[_StoredAnswers]:
                     stream.write(line)
                     stream.flush()
 
-                data = stream.read()
-                if data and not data.startswith(_HEAD):
+                def store(call: _Call) -> None:
+                    write(json.dumps({"request": call.digest, "texts": call.texts}).encode() + b"\n")
+
+                content = stream.read()
+                if content and not content.startswith(_HEAD):
                     raise DataError(f"{path.name} is no file of stored answers: choose another name for answers")
-                if not data.endswith(b"\n"):
-                    write(b"\n" if data else _HEAD)
-                texts = {}
-                for line in data[len(_HEAD) :].splitlines():
+                if not content.endswith(b"\n"):
+                    write(b"\n" if content else _HEAD)
+                stored = {}
+                for line in content[len(_HEAD) :].splitlines():
                     with suppress(ValueError):  # an incomplete last line
                         entry = json.loads(line)
-                        texts[entry["request"]] = tuple(entry["texts"])
-                yield _StoredAnswers(texts, write)
+                        stored[entry["request"]] = entry["texts"]
+                yield stored, store
         except StorageError:
             raise
         except OSError as error:

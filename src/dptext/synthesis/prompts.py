@@ -11,9 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
-from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +24,7 @@ from dptext.representations.encoders import Progress
 from dptext.synthesis.density import Weights, choose, quotas
 from dptext.synthesis.moments import Labels
 from dptext.users.grouping import Chunk, UserTexts
-from dptext.validation import check_int, encodable
+from dptext.validation import encodable
 
 _SAMPLED = 4096  # distinct texts: a share is estimated with a standard error of at most .008
 _WARNED, _REFUSED = 0.1, 0.5
@@ -44,23 +42,10 @@ class Request:
     count: int
     examples: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "label", MappingProxyType(dict(self.label)))
-        object.__setattr__(self, "hints", tuple(self.hints))
-        object.__setattr__(self, "examples", tuple(self.examples))
-        check_int("count", self.count, minimum=0)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Request, (dict(self.label), self.hints, self.count, self.examples))
-
 
 @runtime_checkable
 class Source(Protocol):
     """Source of candidate texts for a `TextDistribution`."""
-
-    @property
-    def name(self) -> str:
-        """Name in privacy statements."""
 
     def propose(self, request: Request) -> Iterable[str]:
         """Return new texts of a label."""
@@ -76,15 +61,6 @@ class Source(Protocol):
 
     def exposed(self) -> tuple[str, ...]:
         """Return the recipients of data, for the statement."""
-
-
-def check_is_apart(public: object, documents: object) -> None:
-    """Raise `ParameterError` if the private documents themselves, as an object, are given as the public texts."""
-    if public is documents:
-        raise ParameterError(
-            "the private documents are also given as the public texts, and would be released unchanged: give public "
-            "texts"
-        )
 
 
 class OverlapWarning(UserWarning):
@@ -170,9 +146,60 @@ Answer with a JSON list of strings, one for each text, and with nothing else."""
 PROMPTS_SHA256 = hashlib.sha256(json.dumps([_SYSTEM, _PROPOSE, _VARY]).encode()).hexdigest()
 
 
+class LanguageModel:
+    """Source that prompts a language model; subclasses define `_write`."""
+
+    name: str
+    model: str
+    about: str
+    texts_per_call: int
+
+    def propose(self, request: Request) -> list[str]:
+        """Return up to ``request.count`` new texts of a label; fewer if calls fail.
+
+        Raises:
+            SourceError: the model or its server failed, or refused to answer.
+            ParameterError, StorageError: the model cannot be loaded; stored answers cannot be used.
+        """
+        size = self.texts_per_call
+        counts = [min(size, request.count - start) for start in range(0, request.count, size)]
+        return self._write(
+            [(proposal(request, count, about=self.about, turn=turn), count) for turn, count in enumerate(counts)]
+        )
+
+    def vary(self, texts: Iterable[str], request: Request) -> list[str]:
+        """Return ``request.count`` variations, of the first texts again if there are fewer; raises as `propose`."""
+        values, size = list(texts), self.texts_per_call
+        chosen = [values[place % len(values)] for place in range(request.count)] if values else []
+        parts = [chosen[start : start + size] for start in range(0, len(chosen), size)]
+        return self._write(
+            [(variation(part, request, about=self.about, turn=turn), len(part)) for turn, part in enumerate(parts)]
+        )
+
+    def _write(self, prompts: Sequence[tuple[tuple[str, str], int]]) -> list[str]:
+        """Return the texts for prompts: a system and a user message, and the number of texts that they ask for."""
+        raise NotImplementedError
+
+    def parameters(self) -> dict[str, Parameter]:
+        return {
+            "generator": self.name,
+            "generator_model": self.model,
+            "generator_about": self.about,
+            "generator_prompts_sha256": PROMPTS_SHA256,
+        }
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            f"the model '{self.model}' is public: it was not trained on the private texts",
+            "the model received names of the labels, hints of the release, public instructions and its own earlier "
+            "texts; no private text",
+            "the texts were written by a language model: their claims may be false",
+        )
+
+
 def proposal(request: Request, count: int, *, about: str = "", turn: int = 0) -> tuple[str, str]:
     """Return the system and user message for ``count`` new texts; another turn has other hints and examples."""
-    examples = _as_list(turned(request.examples, turn, EXAMPLES))
+    examples = _as_list(_rotated(request.examples, turn, EXAMPLES))
     return _SYSTEM, _filled(_PROPOSE, request, turn, count=str(count), about=about, examples=examples)
 
 
@@ -181,25 +208,9 @@ def variation(texts: Sequence[str], request: Request, *, about: str = "", turn: 
     return _SYSTEM, _filled(_VARY, request, turn, count=str(len(texts)), about=about, texts=_as_list(texts))
 
 
-def model_assumptions(model: str) -> tuple[str, ...]:
-    """Assumptions about a language model that writes texts, for the statement."""
-    return (
-        f"the model '{model}' is public: it was not trained on the private texts",
-        "the model received names of the labels, hints of the release, public instructions and its own earlier texts; "
-        "no private text",
-        "the texts were written by a language model: their claims may be false",
-    )
-
-
-def label_in_words(label: Mapping[str, str]) -> str:
-    """A label as a prompt names it."""
-    return "; ".join(f"{column}: {value}" for column, value in label.items())
-
-
-def turned(values: Sequence[str], turn: int, limit: int) -> tuple[str, ...]:
-    """Return ``limit`` values, rotated by the turn."""
+def _rotated(values: Sequence[str], turn: int, limit: int) -> list[str]:
     start = turn * limit % len(values) if len(values) > limit else 0
-    return tuple([*values[start:], *values[:start]][:limit])
+    return [*values[start:], *values[:start]][:limit]
 
 
 def _as_list(texts: Sequence[str]) -> str:
@@ -208,100 +219,62 @@ def _as_list(texts: Sequence[str]) -> str:
 
 def _filled(template: str, request: Request, turn: int, **values: str) -> str:
     """The template without the lines whose field is empty."""
-    values |= {"label": label_in_words(request.label), "hints": ", ".join(turned(request.hints, turn, HINTS))}
+    values["label"] = "; ".join(f"{column}: {value}" for column, value in request.label.items())
+    values["hints"] = ", ".join(_rotated(request.hints, turn, HINTS))
     empty = [f"{{{name}}}" for name, value in values.items() if not value]
     lines = [line for line in template.split("\n") if not any(field in line for field in empty)]
     return "\n".join(lines).format(**values)
 
 
 _FENCE = re.compile(r"```[\w-]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_ITEM = re.compile(r"\s{0,8}(?:[(\[]?\d{1,4}[.):\]]|[-*•])\s+(?=\S)")
+_LIST_START = re.compile(r"\[\s*(?=\")")
+_STRING_START = re.compile(r"\s*,?\s*(?=\")")
+_ITEM = re.compile(r"(?:[(\[]?\d{1,4}[.):\]]|[-*•])\s+(?=\S)")
 _CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127])
 _QUOTES = {'"': '"', "“": "”", "«": "»", "'": "'"}
+_DECODER = json.JSONDecoder(strict=False)  # which accepts a line feed within a string
 
 
 def texts_of(answer: str, limit: int, *, is_cut: bool = False) -> list[str]:
-    """Return up to ``limit`` texts of an answer: a JSON list, numbered lines, or lines."""
+    """Return up to ``limit`` texts of an answer: the strings of a JSON list, numbered lines, or lines."""
     body = answer.rpartition("</think>")[2].strip()
-    fenced = _FENCE.search(body)
-    if fenced:
+    if fenced := _FENCE.search(body):
         body = fenced[1].strip()
-    result = _parse_json_list(body)
-    if result is None:
-        result = [_unquoted(line.strip()) for line in _parse_lines(body)]
-        if is_cut and len(result) > 1:
-            result.pop()
-    return list(islice(filter(None, map(cleaned, result)), limit))
+    texts = _parse_json_list(body)
+    if not texts and not body.startswith(("[", "{")):
+        texts = _parse_lines(body)
+        if is_cut and len(texts) > 1:
+            texts.pop()
+    # without control characters and halves of surrogate pairs
+    texts = [text.encode("utf-8", "ignore").decode().translate(_CONTROLS).strip() for text in texts]
+    return list(filter(None, texts))[:limit]
 
 
-_LIST = re.compile(r"[\[{]\s*[\[{\"\]}]")
-_LIST_OF_STRINGS = re.compile(r"\[(?=\s*\")")
-_STRING = re.compile(r"\s*,?\s*(?=\")")
-_DECODER = json.JSONDecoder(strict=False)  # which takes a line feed within a string
-
-
-def _parse_json_list(body: str) -> list[str] | None:
-    """Return the texts of a JSON list in an answer, the complete ones of a list that is cut, or None without a list."""
-    start = _LIST.search(body)
-    with suppress(ValueError, RecursionError):
-        return _strings(json.loads(body, strict=False))
-    with suppress(ValueError, RecursionError):
-        if start is not None:
-            return _strings(_DECODER.raw_decode(body, start.start())[0])
-    texts = []
-    opened = _LIST_OF_STRINGS.search(body)
-    place = len(body) if opened is None else opened.end()
+def _parse_json_list(body: str) -> list[str]:
+    """Return the strings of the first JSON list of strings; of a list that is cut, the complete ones."""
+    texts: list[str] = []
+    start = _LIST_START.search(body)
+    place = len(body) if start is None else start.end()
     with suppress(ValueError):
-        while (comma := _STRING.match(body, place)) is not None:
+        while (comma := _STRING_START.match(body, place)) is not None:
             text, place = _DECODER.raw_decode(body, comma.end())
             texts.append(text)
-    # brackets within a sentence make no list
-    return texts or ([] if body[:1] in ("[", "{") else None)
-
-
-def _strings(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, dict):
-        named = [value[name] for name in ("text", "content") if isinstance(value.get(name), str)]
-        lists = [entry for entry in value.values() if isinstance(entry, list)]
-        return named[:1] or (_strings(lists[0]) if len(lists) == 1 else [])
-    if isinstance(value, list):
-        return [text for entry in value if not isinstance(entry, list) for text in _strings(entry)]
-    return []
+    return texts
 
 
 def _parse_lines(body: str) -> list[str]:
-    lines = body.split("\n")
-    marks = [_ITEM.match(line) for line in lines]
-    if not marks[0] and sum(mark is not None for mark in marks) < 2:
-        whole = [line for line in lines if line.strip()]
-        return whole[1:] if len(whole) > 1 and whole[0].rstrip().endswith(":") else whole
+    """Return the items of a numbered or bulleted list, else the lines; a heading before them is dropped."""
+    lines = [line.strip() for line in body.split("\n") if line.strip()]
     items: list[str] = []
-    for line, mark in zip(lines, marks, strict=True):
+    for line in lines:
+        mark = _ITEM.match(line)
         if mark is not None:
             items.append(line[mark.end() :])
-        elif items and line.strip():
-            items[-1] += "\n" + line.strip()
-    return items
-
-
-def cleaned(text: str) -> str:
-    """Return a text without control characters, halves of surrogate pairs, and surrounding white space."""
-    return text.encode("utf-8", "ignore").decode().translate(_CONTROLS).strip()
-
-
-def _unquoted(text: str) -> str:
-    while len(text) > 1 and _QUOTES.get(text[0]) == text[-1] and text[0] not in text[1:-1]:
-        text = text[1:-1].strip()
-    return text
-
-
-def batches(texts: Iterable[str], count: int, size: int) -> list[list[str]]:
-    """``count`` texts in parts of at most ``size``; where there are fewer, they come again from the first."""
-    values = list(texts)
-    target = [values[place % len(values)] for place in range(count)] if values else []
-    return [target[start : start + size] for start in range(0, len(target), size)]
+        elif items:
+            items[-1] += "\n" + line
+    if len(items) < 2 and not (lines and _ITEM.match(lines[0])):
+        items = lines[1:] if len(lines) > 1 and lines[0].endswith(":") else lines
+    return [item[1:-1] if len(item) > 1 and _QUOTES.get(item[0]) == item[-1] else item for item in items]
 
 
 Floats = npt.NDArray[np.float64]
@@ -359,18 +332,13 @@ def generated(
 def _ask_for_class(source: Source, request: Request, best: Sequence[str]) -> list[str]:
     """Let a source vary the best texts for one half, and propose the others."""
     if not best:
-        return _validated_answer(source.propose(request), "propose")
+        return list(source.propose(request))
     half, examples = -(-request.count // 2), tuple(best[:_SHOWN])
-    varied = _validated_answer(source.vary(best, Request(request.label, request.hints, half, examples)), "vary")
-    missing = Request(request.label, request.hints, max(0, request.count - len(varied)), examples)
-    return varied + _validated_answer(source.propose(missing), "propose") if missing.count else varied
-
-
-def _validated_answer(answer: Iterable[Any], method: str) -> list[str]:
-    texts = None if isinstance(answer, str | bytes) or not isinstance(answer, Iterable) else list(answer)
-    if texts is None or not all(isinstance(text, str) for text in texts):
-        raise ParameterError(f"a source must answer {method} with a list of texts, it answered with something else")
-    return texts
+    varied = list(source.vary(best, Request(request.label, request.hints, half, examples)))
+    missing = request.count - len(varied)
+    if missing <= 0:
+        return varied
+    return [*varied, *source.propose(Request(request.label, request.hints, missing, examples))]
 
 
 @dataclass

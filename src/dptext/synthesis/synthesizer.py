@@ -24,7 +24,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id
 from dptext.privacy.wording import facts_of, warn_unprotected
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels, MomentSum
-from dptext.synthesis.prompts import TextSample, check_is_apart
+from dptext.synthesis.prompts import TextSample
 from dptext.users.grouping import ONE_NAME, UserTexts, UserUnit, check_users_are_read, texts_of
 from dptext.users.private_vocabulary import PrivateLabels
 from dptext.validation import check_choice, check_float, check_int
@@ -326,7 +326,8 @@ class Synthesizer(ReprMixin):
         Warns:
             OverlapWarning: more than a tenth of the distinct texts are in the pool.
         """
-        check_is_apart(public, documents)
+        if public is documents:
+            raise ParameterError("the private documents are also given as the public texts: give public texts")
         is_plan = isinstance(public, SynthesisPlan)
         check_users_are_read(documents, public.unit if is_plan else self.terms.unit)  # before features are fitted
         plan = public if is_plan else self.plan(public, progress=progress)
