@@ -12,7 +12,6 @@ from dptext.plotting import (
     add_score_row,
     get_axes,
     grey,
-    in_letters,
     legend_below,
     next_style,
 )
@@ -66,7 +65,6 @@ def test_rows_stand_below_each_other_and_a_dollar_is_a_letter():
     legend_below(axes)
     axes.figure.canvas.draw()
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["result, 95% interval", "without the data"]
-    assert in_letters("_$x$") == r"\$x\$"
 
 
 @pytest.mark.parametrize("allowed", [0.0, 2.0, 1e9, math.inf])

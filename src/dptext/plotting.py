@@ -70,11 +70,6 @@ def _legend(axes: Any, **where: Any) -> None:
         axes.legend(once.values(), once.keys(), fontsize=8, **where)
 
 
-def in_letters(name: str) -> str:
-    """Escape a name for a legend, where a dollar starts a formula and a leading underscore hides the entry."""
-    return name.replace("$", r"\$").lstrip("_")
-
-
 def add_named_row(axes: Any, name: str) -> Row:
     """Add a row below the existing ones."""
     names: Sequence[str] = (*getattr(axes, "_dptext_rows", ()), name)

@@ -262,7 +262,7 @@ def test_the_release_is_a_fitted_scikit_learn_classifier():
 # -- warnings and predictions -----------------------------------------------------------------------------------------
 
 
-def test_doubts_state_noise_rare_labels_and_a_far_pool():
+def test_doubts_state_noise_and_a_far_pool():
     assert not fitted(documents(users=1000), seed=1).doubts()
     release = fitted(documents(users=200), labels=[*LABELS, "taxes"], seed=1)
     assert release.doubts() == release.sample(POOL, 4).doubts
@@ -277,12 +277,6 @@ def test_doubts_state_noise_rare_labels_and_a_far_pool():
         [doubt] = release.doubts()
         assert part in doubt
     assert "label" not in fitted(documents(users=1), labels=None, epsilon=0.1, seed=1).doubts()[0]
-    release = fitted(few_rules(1000), epsilon=8.0, seed=1)
-    [doubt] = release.doubts()
-    assert "--shares uniform" in doubt
-    assert "few documents have the label 'rules'" in doubt
-    assert release.sample(POOL, 4).doubts == (doubt,)
-    assert release.sample(POOL, 4, shares="uniform").doubts == release.doubts(shares="uniform") == ()
     far = [f"tea cup n{n}" for n in range(100)] + [f"cocoa n{n}" for n in range(100)] + ["tax", "law tea", "court cup"]
     laws = [dptext.Document("tax law court", user=str(n)) for n in range(500)]
     release = synthesizer(labels=None, seed=1).fit(laws, public=far)
@@ -292,10 +286,10 @@ def test_doubts_state_noise_rare_labels_and_a_far_pool():
     assert not any("too few texts" in entry for entry in fitted(mixed, labels=None, seed=1).sample(POOL, 20).doubts)
 
 
-def two_kinds(count, seed, shares=(0.5, 0.5)):
+def two_kinds(count, seed):
     """Return made-up texts of two kinds that share half of their words, with their labels."""
     generator = np.random.default_rng(seed)
-    labels = generator.choice(LABELS, count, p=shares)
+    labels = generator.choice(LABELS, count, p=(0.5, 0.5))
     words = {"drinks": ["tea", "cup", "law"], "rules": ["tax", "law", "cup"]}
     return [" ".join([*generator.choice(words[label], 5), f"n{n}"]) for n, label in enumerate(labels)], labels.tolist()
 
@@ -349,21 +343,15 @@ def test_predictions_need_public_labels_for_accuracy():
             expected(**options)
 
 
-def test_predictions_warn_of_too_few_people_rare_labels_and_a_far_pool():
+def test_predictions_warn_of_too_few_people():
     pool, labels = two_kinds(400, 0)
 
-    def warnings(people=2000, pool=pool, public_labels=labels, labels=LABELS):
-        return " ".join(expected(pool, people=people, labels=labels, public_labels=public_labels).warnings)
+    def warnings(people, public_labels):
+        return " ".join(expected(pool, people=people, public_labels=public_labels).warnings)
 
-    assert warnings() == ""
-    assert "too few for epsilon 1" in warnings(people=10)
-    assert "too few for epsilon 1" in warnings(people=10, public_labels=None)
-    rare, few = two_kinds(400, 0, shares=(0.95, 0.05))
-    assert "public texts have the label 'rules'" in warnings(pool=rare, public_labels=few)
-    assert "no texts like the described labels" not in warnings(labels=DESCRIBED)
-    drinks = [f"{text} {number}" for text in ("tea cup", "cocoa tea", "cup cocoa tea", "tea") for number in range(40)]
-    far = warnings(pool=drinks, public_labels=None, labels={"rules": "tax law", "judges": "court of law"})
-    assert "no texts like the described labels" in far
+    assert warnings(2000, labels) == ""
+    for public_labels in (labels, None):
+        assert "too few for epsilon 1" in warnings(10, public_labels)
 
 
 def test_predictions_and_doubts_agree_on_the_number_of_people():

@@ -22,7 +22,7 @@ from dptext.privacy.wording import before_synthesis, cautioned_of
 from dptext.release.release import Release
 from dptext.synthesis.distribution import Shares
 from dptext.synthesis.moments import Labels
-from dptext.synthesis.planning import COVERED, expected_quality, pool_warnings
+from dptext.synthesis.planning import COVERED, expected_quality
 from dptext.synthesis.prompts import Source
 from dptext.synthesis.release import (
     Draw,
@@ -191,8 +191,6 @@ def _release(
     pool = corpus.pool()
     draw = corpus.draw(pool, out)
     plan = synthesizer.plan(pool)
-    for warning in pool_warnings(plan):
-        output.say(f"Warning: {warning}.")
     caution = cautioned_of([plan.statement(seeded=False)], source=shell_argument(private.sources[0]))
     announce(before_synthesis(plan, user=private.user), caution, run, output, asks=not run.resume)
     say_large_delta(as_approx(plan.future_statement.guarantee).delta, corpus.public_users, output)

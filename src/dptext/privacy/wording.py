@@ -369,8 +369,13 @@ _MANY = 0.01  # share of unchanged texts that calls for a warning
 
 def before_synthesis(plan: Any, *, user: str | None) -> str:
     """Return the guarantee of a description of texts, to print before a release; ``user`` is the column of users."""
-    substituted = plan.terms.substitution_guarantee(plan.features)
-    return render("before_synthesis", plan=plan, statement=plan.future_statement, substituted=substituted, user=user)
+    return render(
+        "before_synthesis",
+        plan=plan,
+        statement=plan.future_statement,
+        substituted=plan.substitution_guarantee,
+        user=user,
+    )
 
 
 def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str, needed: int = 0) -> list[str]:

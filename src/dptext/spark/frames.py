@@ -365,7 +365,7 @@ def describe(
     warn_of_delta(as_approx(plan.future_statement.guarantee).delta, public_users=synthesizer.public_users)
     if out is None:
         return rows.fit(synthesizer, plan)
-    return rows.describe(check_path("out", out), synthesizer, plan, ledger=ledger, force=force)
+    return rows.describe(check_path("out", out), synthesizer, plan, ledger=ledger, force=force)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -445,7 +445,7 @@ class PrivateFrame:
         *,
         ledger: PathLike | None = None,
         force: bool = False,
-    ) -> TextDistribution:
+    ) -> tuple[TextDistribution, None]:
         user = self.check(plan.labels.columns, plan.unit)
         charges = Charges(ledger, None if ledger is None else user, missing="")
         reader = FrameReader(self.frame, self.text, charges.column)
@@ -456,7 +456,7 @@ class PrivateFrame:
             return distribution
 
         with plain_errors():
-            return described_into(folder, synthesizer, plan, charges, lambda: reader, fit, force=force)
+            return described_into(folder, synthesizer, plan, charges, lambda: reader, fit, force=force), None
 
 
 # -- files ----------------------------------------------------------------------------------------------------

@@ -5,25 +5,22 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any, ClassVar, Literal, Never, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.display import Fields, ProgressOption, ReprMixin, progress_bar
-from dptext.errors import DataError, ParameterError, RefusedError, extra
+from dptext.errors import DataError, ParameterError, extra
 from dptext.features.features import UNIT, PublicFeatures, encoded_pool
 from dptext.features.latent_words import LatentWords
 from dptext.features.pool import Pool
 from dptext.io.artifacts import SavedFolder, read_statement_of, read_tensors, tensor_bytes
 from dptext.io.documents import canonical_label
-from dptext.plotting import get_axes, grey, in_letters, label_axes, next_style
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, compose
 from dptext.privacy.randomness import RandomBits
@@ -42,9 +39,6 @@ HINTS = 12
 _AT_ONCE = 4096  # candidates weighed together
 SURE = 3.0
 """Number of noise standard deviations from which a value counts as signal."""
-_NAMED = 5
-_RARE = 0.25
-_LINES = 4  # that can be told apart in grey
 
 _TENSORS, _PRIVACY, _CARD = "distribution.safetensors", "privacy.json", "README.md"
 FOLDER = SavedFolder(
@@ -109,12 +103,8 @@ class TextDistribution(ReprMixin):
         """Return the noisy share of each label; every user has the same total weight."""
         return dict(zip(self.labels.names, self.ratio.shares.tolist(), strict=True))
 
-    def doubts(self, *, shares: Shares = "released") -> tuple[str, ...]:
-        """Return warnings about noise and rare labels, computed from the released matrix.
-
-        Args:
-            shares: as in `sample`; with ``"uniform"``, rare labels are no reason for doubt.
-        """
+    def doubts(self) -> tuple[str, ...]:
+        """Return warnings about noise, computed from the released matrix."""
         counts, features = self.matrix[:, 0] / self.sigma, self.matrix[:, 1:] / self.sigma
         whole, total = features.sum(axis=0), max(counts.sum(), 1.0)
         if not _is_seen(features):
@@ -132,12 +122,14 @@ class TextDistribution(ReprMixin):
                 "noise hides the differences between the labels: there are too few people for this epsilon, or the "
                 "features do not capture these differences (is the pool in another language, or from another domain?)",
             )
-        if rare := [repr(name) for name, count in zip(self.labels.names, counts, strict=True) if count < SURE]:
-            return (
-                f"the noisy count of {_first_names(rare)} is within its noise: few users have such a label, or its "
-                "name is spelled in another way; texts for it are selected by chance",
-            )
-        return rare_labels(self.labels.names, self.ratio.shares, "documents") if shares == "released" else ()
+        hidden = [repr(name) for name, count in zip(self.labels.names, counts, strict=True) if count < SURE]
+        if not hidden:
+            return ()
+        names = ", ".join(hidden[:5]) + ("" if len(hidden) <= 5 else f" and {len(hidden) - 5:,} more")
+        return (
+            f"the noisy count of {names} is within its noise: few users have such a label, or its name is spelled in "
+            "another way; texts for it are selected by chance",
+        )
 
     def weigh(self, texts: Sequence[str]) -> Weights:
         """Return the likelihood scores of texts, which must be public or post-processing of a release."""
@@ -243,7 +235,7 @@ class TextDistribution(ReprMixin):
         chosen, classes = choose(
             weights.scores, weights.nearness, n, shares=self._wanted(shares), variety=variety, bits=RandomBits(seed)
         )
-        doubts = self.doubts(shares=shares)
+        doubts = self.doubts()
         domain = self.ratio.domain
         deviation = math.sqrt(max(float(domain @ self.features.covariance @ domain), 0.0))
         distance = -float(weights.nearness[chosen].mean())
@@ -296,7 +288,7 @@ class TextDistribution(ReprMixin):
                 bits=RandomBits(seed),
                 progress=done,
             )
-        return self._make_release(texts, classes, source, self.doubts(shares=shares))
+        return self._make_release(texts, classes, source, self.doubts())
 
     def _weights(self, units: npt.NDArray[np.int32]) -> Weights:
         scores, nearness = [], []
@@ -384,16 +376,11 @@ class TextDistribution(ReprMixin):
         place = check_path("the folder", folder)
         source = place.name or str(place)
         parts = read_description(place)
-        with _one_description(source):
-            if features is None:
-                features = PublicFeatures.from_parts(parts.config["features"], parts.tensors, source, encoder=encoder)
-            loaded = cls(
-                matrix=parts.matrix,
-                sigma=parts.sigma,
-                labels=parts.labels,
-                features=features,
-                statement=parts.statement,
-            )
+        if features is None:
+            features = PublicFeatures.from_parts(parts.config["features"], parts.tensors, source, encoder=encoder)
+        loaded = cls(
+            matrix=parts.matrix, sigma=parts.sigma, labels=parts.labels, features=features, statement=parts.statement
+        )
         if wrong := loaded._disagreements():
             raise DataError(
                 f"{source}: its files and {_PRIVACY} do not agree ({', '.join(wrong)} differ): the folder was "
@@ -435,27 +422,6 @@ class TextDistribution(ReprMixin):
             yield "shares", ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
         yield from (("doubt", doubt) for doubt in self.doubts())
 
-    def plot(self, axes: Any = None) -> Any:
-        """Plot the released numbers of the first labels, the largest first, and the usual size of noise alone.
-
-        Returns the axes of matplotlib: those given, or new ones (extra ``report``).
-        """
-        axes = get_axes(axes)
-        strengths = -np.sort(-np.abs(self.matrix[:, 1:]) / self.sigma, axis=1)
-        ranks = np.arange(1, strengths.shape[1] + 1)
-        for name, result in zip(self.labels.names[:_LINES], strengths, strict=False):
-            label = name if self.labels.columns else "all texts"
-            axes.plot(ranks, result, label=in_letters(label), markersize=3, **next_style(axes))
-        # the quantiles of a half-normal law, in descending order
-        law = NormalDist()
-        noise = [law.inv_cdf(1 - (rank - 0.5) / len(ranks) / 2) for rank in ranks]
-        axes.fill_between(ranks, noise, color=grey(axes, 0.18), linewidth=0, label="noise alone, usually")
-        axes.set(xscale="log", yscale="symlog")
-        axes.set_ylim(bottom=0)
-        x, y = "features, by how much they stand out", "size, in standard deviations of the noise"
-        label_axes(axes, x, y, "What stands out of the noise")
-        return axes
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Described:
@@ -476,25 +442,13 @@ def announces_description(folder: Path) -> bool:
     return FOLDER.announces(folder)
 
 
-@contextmanager
-def _one_description(source: str) -> Iterator[None]:
-    """Turn errors about contents that do not fit together into a `DataError`."""
-    try:
-        yield
-    except (DataError, RefusedError):
-        raise  # that says what to do
-    except (ParameterError, TypeError, KeyError, ValueError, AttributeError) as error:
-        why = f" ({error})" if isinstance(error, ParameterError) else ""
-        raise DataError(f"{source}: its files are not of one description{why}; get the folder again") from None
-
-
 def read_description(folder: Path) -> Described:
     """The description in a folder, without its features."""
     source = folder.name or str(folder)
     config, contents = FOLDER.read(folder, source)
     statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
     tensors, _ = read_tensors(folder / _TENSORS, source=f"{source}: {_TENSORS}")
-    with _one_description(source):
+    try:
         labels = config["labels"]
         # with their statements: the next release with these labels composes them as well
         learned = tuple((name, PrivacyStatement.from_json(entry)) for name, entry in labels["learned"].items())
@@ -506,23 +460,8 @@ def read_description(folder: Path) -> Described:
             config=config,
             tensors=tensors,
         )
-
-
-def _first_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
-
-
-def rare_labels(labels: Sequence[str], shares: Floats, texts: str) -> tuple[str, ...]:
-    """Return a sentence on the labels that have less than a quarter of an even share, if there are any."""
-    rare = [
-        f"{name!r} ({share:.0%})" for name, share in zip(labels, shares, strict=True) if share < _RARE / len(shares)
-    ]
-    if not rare:
-        return ()
-    return (
-        f"few {texts} have the label {_first_names(rare)}, so a model that learns from the synthetic texts will seldom "
-        'predict it: choose as many texts for each label (--shares uniform, shares="uniform")',
-    )
+    except (ParameterError, TypeError, KeyError, ValueError, AttributeError):
+        raise DataError(f"{source}: its files are not of one description; get the folder again") from None
 
 
 def _is_seen(features: Floats, *, further: float = 0.0) -> bool:

@@ -12,28 +12,22 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_pool, fit_features
-from dptext.features.latent_words import LatentWords
 from dptext.features.pool import Pool
 from dptext.noise.gaussian_sums import CELL, MOST_USERS, noisy_matrix
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.density import LogRatio
-from dptext.synthesis.distribution import SURE, rare_labels
+from dptext.synthesis.distribution import SURE
 from dptext.synthesis.moments import COUNT_WEIGHT, OUTSIDE, Labels
-from dptext.synthesis.synthesizer import SynthesisPlan
 from dptext.validation import check_float, check_int, encodable
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-_MOST_TEXTS, _FEW_TEXTS = 20_000, 1_000  # of the pool, for a prediction and for a warning
+_MOST_TEXTS = 20_000  # of the pool
 _DRAWS = 5
 _TINY = 1e-15
 _RELEASES = 19
 COVERED = (_RELEASES - 1) / (_RELEASES + 1)
 """Probability that the accuracy of one more release lies between the smallest and the largest simulated one."""
-_NEAREST, _ASKED, _NEAR = 10, 300, 0.95
-"""Number of nearest texts, of texts of the pool that they are found for, and the least ratio of similarities. Measured
-with GloVe and minilm-words-128d: described labels have 1.0 to 1.4 in pools of their domain, .7 to .95 in others."""
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -114,10 +108,6 @@ def expected_quality(
         )
     shares = np.bincount(right, minlength=classes) / max(len(right), 1)
     alone = float(np.mean(choices(nobody, 1.0, labelled) == right)) if codes and descriptions is not None else None
-    warnings = (
-        *_far_pool(space, vectors, descriptions),
-        *(rare_labels(known.names, shares, "public texts") if codes else ()),
-    )
     predictions = []
     for budget in EPSILONS if epsilon is None else (epsilon,):
         sigma = PersonalBudgets(budget, delta=delta, floor=0.0).sigma
@@ -131,7 +121,8 @@ def expected_quality(
             accuracy=(min(scores), max(scores)) if scores else None,
             descriptions=alone,
         )
-        predictions.append(replace(expected, warnings=(*_too_few(expected, people, float(shares.max())), *warnings)))
+        warnings = tuple(_too_few(expected, people, float(shares.max())))
+        predictions.append(replace(expected, warnings=warnings))
     return predictions
 
 
@@ -160,35 +151,6 @@ def _too_few(expected: Expected, people: int, largest: float) -> Iterator[str]:
     elif expected.seen is None or people < expected.seen:
         enough = "no number would be enough" if expected.seen is None else f"about {expected.seen:,} are needed"
         yield f"{how_many}: the signal would be within the noise, and {enough}"
-
-
-def pool_warnings(plan: SynthesisPlan) -> tuple[str, ...]:
-    """Return the reasons why the pool of a plan may not suit its labels, from public texts alone."""
-    texts, described = plan.pool.texts[:: max(1, len(plan.pool) // _FEW_TEXTS)], plan.labels.described
-    if described is None:
-        return ()
-    vectors, descriptions = (plan.features.units(strings).astype(np.float64) * UNIT for strings in (texts, described))
-    return tuple(_far_pool(plan.features, vectors, descriptions))
-
-
-def _far_pool(space: PublicFeatures, vectors: Floats, descriptions: Floats | None) -> Iterator[str]:
-    """Whether the pool's texts nearest to the label descriptions are farther than its texts are from one another."""
-    widths = [block.dimension for block in space.blocks]
-    is_dense = np.repeat([not isinstance(block.encoder, LatentWords) for block in space.blocks], widths)
-    if descriptions is None or not is_dense.any() or len(vectors) <= 2 * _NEAREST:
-        return
-    pool, described = ((array - space.mean)[:, is_dense] for array in (vectors, descriptions))
-    for rows in (pool, described):
-        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), _TINY)
-    # a text is nearest to itself
-    usual = np.sort(pool[:: max(1, len(pool) // _ASKED)] @ pool.T, axis=1)[:, -_NEAREST - 1 : -1].mean(axis=1)
-    near = float(np.sort(described @ pool.T, axis=1)[:, -_NEAREST:].mean())
-    if near < _NEAR * float(np.median(usual)):
-        yield (
-            f"the pool may hold no texts like the described labels: its {_NEAREST} nearest texts have a similarity of "
-            f"{near:.2f} to a description, where texts of the pool have {np.median(usual):.2f} to one another. Choose "
-            "public texts of the same kind, or describe each label in several words"
-        )
 
 
 def _seen(one: Floats) -> float:

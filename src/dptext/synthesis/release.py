@@ -4,18 +4,17 @@ ledger; the texts are post-processing of the distribution and public texts."""
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from dptext.errors import DataError, DptextError, ParameterError
+from dptext.errors import ParameterError
 from dptext.features.pool import Pool, pool_cache
-from dptext.io.atomic import check_target, file_lock, hashed_file, is_same, sibling
+from dptext.io.atomic import file_lock, hashed_file, is_same
 from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import DocumentReader, DocumentWriter, PathLike
 from dptext.privacy.statement import PrivacyStatement, new_release_id
@@ -32,13 +31,11 @@ from dptext.release.run import Charges, TextFiles, charged, check_output
 from dptext.representations.encoders import Progress
 from dptext.synthesis.density import VARIETY
 from dptext.synthesis.distribution import FOLDER, Shares, TextDistribution
-from dptext.synthesis.moments import Labels
 from dptext.synthesis.prompts import Source, TextSample
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.validation import check_choice, check_float, check_int, check_path
 
 _ROWS_AT_ONCE = 10_000
-_SUFFIX = ".distribution"
 
 
 class PrivateRows(Protocol):
@@ -51,15 +48,9 @@ class PrivateRows(Protocol):
     def sources(self) -> Sequence[PathLike]: ...
 
     def describe(
-        self,
-        folder: Path,
-        synthesizer: Synthesizer,
-        plan: SynthesisPlan,
-        *,
-        ledger: PathLike | None = None,
-        force: bool = False,
-    ) -> TextDistribution:
-        """Release a distribution into a folder, charged to a ledger."""
+        self, folder: Path, synthesizer: Synthesizer, plan: SynthesisPlan, *, ledger: PathLike | None, force: bool
+    ) -> tuple[TextDistribution, DocumentReader | None]:
+        """Release a distribution into a folder, charged to a ledger; return also the reader of files, if any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +58,6 @@ class PrivateFiles(TextFiles):
     """Files with private documents."""
 
     user: str | None = None
-    watch: tuple[Callable[[DocumentReader], None], ...] = ()
 
     def labelled(self, columns: Sequence[str]) -> DocumentReader:
         """Return the rows from the beginning, with these columns."""
@@ -82,24 +72,25 @@ class PrivateFiles(TextFiles):
         *,
         ledger: PathLike | None = None,
         force: bool = False,
-    ) -> TextDistribution:
+    ) -> tuple[TextDistribution, DocumentReader]:
         if ledger is not None and any(is_pipe(Path(source)) for source in self.sources):
             raise ParameterError("a ledger reads the input twice, which a pipe does not allow: name files")
         columns = plan.labels.columns
         charges = Charges(ledger, self.user if ledger is not None else None, missing="")
 
-        def fit(release_id: str) -> TextDistribution:
-            with closing(charges.track(self.labelled(columns))) as reader:
-                for watch in self.watch:
-                    watch(reader)
-                return synthesizer.fit(reader, public=plan, release_id=release_id)
-
         def charged_rows() -> DocumentReader:
-            reader, sample = self.labelled(columns), TextSample()
-            reader.watch(sample.add_block, at_end=lambda: sample.check_pool(plan.pool))
-            return reader
+            rows, sample = self.labelled(columns), TextSample()
+            rows.watch(sample.add_block, at_end=lambda: sample.check_pool(plan.pool))
+            return rows
 
-        return described_into(folder, synthesizer, plan, charges, charged_rows, fit, force=force)
+        readers: list[DocumentReader] = []
+
+        def fit(release_id: str) -> TextDistribution:
+            readers.append(charges.track(self.labelled(columns)))
+            with closing(readers[0]):
+                return synthesizer.fit(readers[0], public=plan, release_id=release_id)
+
+        return described_into(folder, synthesizer, plan, charges, charged_rows, fit, force=force), readers[0]
 
 
 def check_columns(text: str, user: str | None, labels: Sequence[str]) -> None:
@@ -144,20 +135,6 @@ class Draw:
     def files(self) -> tuple[Path, ...]:
         return () if self.public is None else self.public.files
 
-    def check_format(self, writer: DocumentWriter, labels: Labels, out: Path) -> None:
-        """Raise if the format of the output cannot hold the labels, or a text of the pool."""
-        names = [labels.values_of(code) for code in range(len(labels))]
-        texts = self.public.texts if self.generator is None else ()
-        columns = {name: [row[name] for row in names] for name in labels.columns}
-        try:
-            blocks = chain(
-                _encoded(writer, [""] * len(names), columns),
-                _encoded(writer, texts, dict.fromkeys(labels.columns, [""] * len(texts))),
-            )
-            deque(blocks, maxlen=0)
-        except DataError as error:
-            raise DataError(f"{out.name!r} cannot hold every label and every text of the pool, {error}") from None
-
     def of(self, distribution: TextDistribution) -> Release:
         fields: dict[str, Any] = {name: getattr(self, name) for name in ("variety", "shares", "seed", "progress")}
         if self.generator is not None:
@@ -167,7 +144,7 @@ class Draw:
 
 def distribution_path(out: Path) -> Path:
     """Return the default folder for the distribution of a synthetic file."""
-    return out.with_name(out.name + _SUFFIX)
+    return out.with_name(f"{out.name}.distribution")
 
 
 def synthesize_file(
@@ -203,31 +180,26 @@ def synthesize_file(
     check()
     with file_lock(out), file_lock(folder):
         check()  # again, under the lock
-        draw.check_format(writer, synthesizer.labels, out)
         plan = public if isinstance(public, SynthesisPlan) else synthesizer.plan(fitted_on)
         described = earlier(folder, plan, seeded=synthesizer.seed is not None) if resume else None
-        readers: list[DocumentReader] = []
-        is_new = described is None
+        reader = None
         if described is None:
-            if isinstance(source, PrivateFiles):
-                source = replace(source, watch=(*source.watch, readers.append))
-            described = source.describe(folder, synthesizer, plan, ledger=ledger, force=force)
+            described, reader = source.describe(folder, synthesizer, plan, ledger=ledger, force=force)
+            write_rejects(rejects_path(out), () if reader is None else reader.rejects)
+        else:
+            charges, release_id = Charges(ledger, None), str(described.statement.release_id)
+            if not charges.is_settled_or_reserved(release_id):
+                raise ParameterError(
+                    f"the distribution in {str(folder)!r} was not charged to this ledger: omit the ledger, or release "
+                    "a new one (--force without --resume)"
+                )
+            charges.settle(release_id)
         try:
-            if is_new:
-                write_rejects(rejects_path(out), (reject for reader in readers for reject in reader.rejects))
-            else:
-                charges, release_id = Charges(ledger, None), str(described.statement.release_id)
-                if not charges.is_settled_or_reserved(release_id):
-                    raise ParameterError(
-                        f"the distribution in {str(folder)!r} was not charged to this ledger: omit the ledger, or "
-                        "release a new one (--force without --resume)"
-                    )
-                charges.settle(release_id)
             release = write_corpus(draw.of(described), out, writer)
         except BaseException as error:
             _note_description(error, folder)
             raise
-        return replace(release, skipped=sum(reader.skipped for reader in readers))
+        return replace(release, skipped=0 if reader is None else reader.skipped)
 
 
 def draw_file(distribution: PathLike, out: PathLike, draw: Draw, *, text: str = "text", force: bool = False) -> Release:
@@ -235,21 +207,10 @@ def draw_file(distribution: PathLike, out: PathLike, draw: Draw, *, text: str = 
     out, folder = check_path("out", out), check_path("distribution", distribution)
     if _is_around(folder, out):
         raise ParameterError(f"{str(out)!r} lies in the folder of the distribution: choose a place outside of it")
-
-    def check() -> None:
-        # a run that was stopped leaves a statement without texts: the same release may replace it
-        left = False
-        with suppress(DptextError):
-            left = not os.path.lexists(out) and folder_is_of(
-                folder, str(read_statement(statement_path(out)).release_id)
-            )
-        distance = {"the public texts": draw.files}
-        check_output([], out, force=force, statement_file=force or left, by="add --force", apart_from=distance)
-
+    check = partial(check_output, [], out, force=force, by="add --force", apart_from={"the public texts": draw.files})
     check()
     described = TextDistribution.load(folder)
     writer = DocumentWriter(out, text=text, keep=described.labels.columns)
-    draw.check_format(writer, described.labels, out)
     with file_lock(out):
         check()  # again, under the lock
         return write_corpus(draw.of(described), out, writer)
@@ -269,21 +230,15 @@ def check_places(
     distance: dict[str, Sequence[PathLike]] = {"the public texts": public}
     check = partial(check_output, source.sources, out, ledger=ledger, apart_from=distance)
     check(force=True)
-    inputs = [entry for entry in source.sources if Path(entry) != STANDARD]
-    for pool, private in product(map(Path, public), map(Path, inputs)):
+    inputs = [Path(entry) for entry in source.sources if Path(entry) != STANDARD]
+    for pool, private in product(map(Path, public), inputs):
         if _is_around(private, pool) or is_same(private, pool):
             raise ParameterError(
                 f"{str(pool)!r} is both a file of IN and of the public pool: private texts would come out as they "
                 "are; give public texts, chosen without regard to IN"
             )
-    books = [] if ledger is None else [ledger]
-    written = (out, statement_path(out), rejects_path(out))
-    for label, files in {"IN": inputs, **distance, "the ledger": books, "OUT": written}.items():
-        if any(_is_around(folder, Path(file)) for file in files):
-            raise ParameterError(
-                f"the distribution cannot be {str(folder)!r}, which is {label} or lies around it: choose another name "
-                "(--distribution)"
-            )
+    if any(_is_around(folder, file) for file in (out, statement_path(out), rejects_path(out))):
+        raise ParameterError(f"the distribution in {str(folder)!r} cannot be OUT or lie around it (--distribution)")
     FOLDER.place(folder, replace=True)
     is_there = os.path.lexists(folder)
     if is_there and not force and (os.path.lexists(out) or not resume):
@@ -294,16 +249,11 @@ def check_places(
         )
     # without an output, the other files belong to the run that is resumed
     check(force=force, statement_file=force or (resume and is_there))
-    for hidden in (sibling(out, "lock"), sibling(folder, "lock")):
-        check_target(hidden, replace=True, apart_from={"IN": inputs, **distance})
 
 
 def _is_around(folder: Path, file: Path) -> bool:
-    with suppress(OSError, ValueError):
-        inner, outer = file.absolute(), folder.absolute()
-        inner, outer = inner.parent.resolve() / inner.name, outer.parent.resolve() / outer.name
-        return outer == inner or outer in inner.parents or outer.resolve() in inner.resolve().parents
-    return False
+    inner, outer = file.resolve(), folder.resolve()
+    return outer == inner or outer in inner.parents
 
 
 def earlier(folder: Path, plan: SynthesisPlan, *, seeded: bool = False) -> TextDistribution | None:
@@ -366,18 +316,15 @@ def _note_description(error: BaseException, folder: Path) -> None:
 
 def write_corpus(release: Release, out: Path, writer: DocumentWriter) -> Release:
     """Write texts, their labels and their statement, whole or not at all."""
-    texts, columns = release.texts, release.columns
     with hashed_file(out) as stream:
-        writer.write(_encoded(writer, texts, columns), stream)
+        writer.write(_encoded(writer, release), stream)
         statement = release.statement.replace(data_sha256=stream.digest())
         write_statement(statement_path(out), statement)  # before the data: no data is ever without one
     return replace(release, statement=statement, outputs={**release.outputs, "out": out})
 
 
-def _encoded(
-    writer: DocumentWriter, texts: Sequence[str | None], columns: Mapping[str, Sequence[str]]
-) -> Iterator[bytes]:
-    for start in range(0, len(texts), _ROWS_AT_ONCE):
+def _encoded(writer: DocumentWriter, release: Release) -> Iterator[bytes]:
+    for start in range(0, len(release.texts), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
-        part = {name: values[rows] for name, values in columns.items()}
-        yield writer.encode(texts[rows], part, row=start + 1, first=start == 0)
+        columns = {name: values[rows] for name, values in release.columns.items()}
+        yield writer.encode(release.texts[rows], columns, row=start + 1, first=start == 0)

@@ -56,63 +56,6 @@ class Terms:
             most_documents=check_int("most_documents", most_documents, minimum=1),
         )
 
-    def _repr_fields(self) -> Fields:
-        """Yield the fields for a repr."""
-        yield "epsilon", max(self.budget.levels.values())
-        yield "delta", self.budget.delta
-        yield "unit", self.unit
-        yield "labels", self.labels.names if self.labels.columns else None
-
-    def prior(self, features: PublicFeatures) -> dict[str, PrivacyStatement]:
-        """Return the statements of earlier releases about the same users: learned labels and learned features."""
-        return {**dict(self.labels.learned), **features.prior}
-
-    def substitution_guarantee(self, features: PublicFeatures) -> ApproxDP:
-        """Return the guarantee under substitution, composed with earlier releases."""
-        return substituted(self.budget.guarantee(relation=Relation.SUBSTITUTION), self.prior(features))
-
-    def statement(
-        self,
-        mechanism: str,
-        features: PublicFeatures,
-        parameters: Mapping[str, Parameter],
-        *,
-        seeded: bool,
-        release_id: str | None = None,
-    ) -> PrivacyStatement:
-        """Return the statement of a release, composed with earlier releases."""
-        unit, prior = _UNITS[self.unit], self.prior(features)
-        check_prior(prior, unit)
-        first, *others = always_assumed(unit, counted_in=bool(prior))
-        exposed = []
-        if self.labels.columns:
-            known = "they were released before with their own guarantee, which is included above"
-            exposed = [f"the names of the labels: {known if self.labels.learned else 'they are public'}"]
-            if self.labels.described:
-                exposed.append("the descriptions of the labels: they are public")
-        statement = release_statement(
-            guarantee=self.budget.guarantee(),
-            unit=unit,
-            relation=Relation.ADD_REMOVE,
-            trust=Trust.CENTRAL,
-            mechanism=mechanism,
-            parameters={
-                **noise_parameters(self.budget, self.substitution_guarantee(features)),
-                **{f"promise_of_{name}": str(before.guarantee) for name, before in prior.items()},
-                "classes": len(self.labels),
-                "label_columns": ", ".join(self.labels.columns) or None,
-                "labels_sha256": self.labels.sha256,
-                "most_documents": self.most_documents,
-                **parameters,
-                **features.parameters(),
-            },
-            assumptions=(first, *features.assumptions(), *others),
-            exposed=exposed,
-            seeded=seeded,
-            release_id=release_id or new_release_id(),
-        )
-        return counted_in(statement, prior)
-
 
 def noise_parameters(budget: PersonalBudgets, swapped: ApproxDP) -> dict[str, Parameter]:
     """Return budget and noise scale, for statements."""
@@ -147,6 +90,9 @@ class SynthesisPlan(ReprMixin):
     features: PublicFeatures
     pool: Pool
 
+    def __post_init__(self) -> None:
+        check_prior(self.prior, _UNITS[self.unit])
+
     @property
     def unit(self) -> UserUnit:
         """Privacy unit."""
@@ -156,6 +102,16 @@ class SynthesisPlan(ReprMixin):
     def labels(self) -> Labels:
         """The classes."""
         return self.terms.labels
+
+    @property
+    def prior(self) -> dict[str, PrivacyStatement]:
+        """Statements of earlier releases about the same users: learned labels and learned features."""
+        return {**dict(self.labels.learned), **self.features.prior}
+
+    @property
+    def substitution_guarantee(self) -> ApproxDP:
+        """Guarantee under substitution, composed with earlier releases."""
+        return substituted(self.terms.budget.guarantee(relation=Relation.SUBSTITUTION), self.prior)
 
     def total(self, people: Iterable[UserTexts]) -> npt.NDArray[np.int64]:
         """Return the (K, 1 + k) sum of the users' matrices. *Not private.*"""
@@ -185,14 +141,38 @@ class SynthesisPlan(ReprMixin):
 
     def statement(self, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
         """Return the statement, composed with earlier releases."""
-        parameters: dict[str, Parameter] = {
-            "count_weight": COUNT_WEIGHT,
-            "features_fitted_on": self.pool.name,
-            "features_fitted_on_sha256": self.pool.sha256,
-        }
-        return self.terms.statement(
-            TextDistribution.mechanism, self.features, parameters, seeded=seeded, release_id=release_id
+        unit, labels = _UNITS[self.unit], self.labels
+        first, *others = always_assumed(unit, counted_in=bool(self.prior))
+        exposed = []
+        if labels.columns:
+            known = "they were released before with their own guarantee, which is included above"
+            exposed = [f"the names of the labels: {known if labels.learned else 'they are public'}"]
+            if labels.described:
+                exposed.append("the descriptions of the labels: they are public")
+        statement = release_statement(
+            guarantee=self.terms.budget.guarantee(),
+            unit=unit,
+            relation=Relation.ADD_REMOVE,
+            trust=Trust.CENTRAL,
+            mechanism=TextDistribution.mechanism,
+            parameters={
+                **noise_parameters(self.terms.budget, self.substitution_guarantee),
+                **{f"promise_of_{name}": str(before.guarantee) for name, before in self.prior.items()},
+                "classes": len(labels),
+                "label_columns": ", ".join(labels.columns) or None,
+                "labels_sha256": labels.sha256,
+                "most_documents": self.terms.most_documents,
+                "count_weight": COUNT_WEIGHT,
+                "features_fitted_on": self.pool.name,
+                "features_fitted_on_sha256": self.pool.sha256,
+                **self.features.parameters(),
+            },
+            assumptions=(first, *self.features.assumptions(), *others),
+            exposed=exposed,
+            seeded=seeded,
+            release_id=release_id or new_release_id(),
         )
+        return counted_in(statement, self.prior)
 
     def _repr_fields(self) -> Fields:
         yield "unit", self.unit
@@ -358,5 +338,8 @@ class Synthesizer(ReprMixin):
         )
 
     def _repr_fields(self) -> Fields:
-        yield from self.terms._repr_fields()
+        yield "epsilon", self.terms.budget.cap
+        yield "delta", self.terms.budget.delta
+        yield "unit", self.terms.unit
+        yield "labels", self.labels.names if self.labels.columns else None
         yield "features", self.features
