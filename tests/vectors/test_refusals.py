@@ -41,7 +41,6 @@ REFUSED = [
     (load(["cat"], [[1.0]], "more"), ParameterError, "expected a pair (words, matrix), got 3"),
     (load(None), ParameterError, "got NoneType"),
     (load(SimpleNamespace(wv=None)), ParameterError, "got SimpleNamespace"),
-    (load("a.kv.gz"), ParameterError, "expected a file of vectors, got a pickle"),
     (load("glove-6b-50d", limit=1), ParameterError, "limit must be an integer of at least 2"),
     (load(["secret"], [[1.0], [2.0]]), DataError, "expected one vector a word, got 1 words and 2"),
     (load(["secret", "secret"], [[1.0], [2.0]]), DataError, "rows 0 and 1 hold the same word"),
@@ -72,13 +71,7 @@ REFUSED = [
     (lambda: NEIGHBOURS.find_several(np.ones((1, 2)), 4), ParameterError, "count"),
     (lambda: NearestSets(np.zeros((2, 2))), ParameterError, "rows of float32 numbers"),
     (lambda: NearestSets(np.zeros((0, 2), dtype=np.float32)), ParameterError, "rows of float32 numbers"),
-    (lambda: SETS.find(QUERIES[:, :2], 1), ParameterError, "queries must be rows of 3 floating-point numbers"),
-    (lambda: SETS.find(QUERIES.astype(int), 1), ParameterError, "queries must be rows of 3 floating-point numbers"),
     (lambda: SETS.find(QUERIES, 6), ParameterError, "count must be an integer from 1 to 5"),
-    (lambda: SETS.similarities(QUERIES, [[0.0], [1.0]]), ParameterError, "rows must be integers of the shape"),
-    (lambda: SETS.similarities(QUERIES, [[0], [5]]), ParameterError, "rows must be from 0 to 4"),
-    (lambda: SETS.profile(QUERIES, [0, 5]), ParameterError, "leave_out must be"),
-    (lambda: SETS.profile(QUERIES[:0]), ParameterError, "a profile needs a query"),
 ]
 
 
@@ -91,5 +84,5 @@ def test_sources_and_arguments_are_refused_without_their_content(tmp_path, monke
         error = caught.value
         while error is not None:
             assert not any(secret in repr(error) for secret in SECRETS)
-            error = error.__context__
+            error = None if error.__suppress_context__ else error.__context__
     assert not any(path.name != "." for path in tmp_path.iterdir())

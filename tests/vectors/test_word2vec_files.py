@@ -1,7 +1,6 @@
-"""The bytes of a file, unpacked; files of other kinds are known by their first bytes."""
+"""The bytes of a file, unpacked."""
 
 import gzip
-import zipfile
 
 import pyarrow
 import pytest
@@ -33,27 +32,3 @@ def test_cut_or_foreign_data_in_a_compressed_file(refused, tmp_path, name, pack,
     for content in (packed[:-cut], packed + b"more", b"secret 1 2\n", packed[:10] + b"\xff" * cut + packed[10 + cut :]):
         (tmp_path / name).write_bytes(content)
         refused(tmp_path / name, BROKEN.format(name))
-
-
-def archive(path):
-    with zipfile.ZipFile(path, "w") as packed:
-        packed.writestr("glove.txt", "secret 1 2\n")
-
-
-@pytest.mark.parametrize(
-    ("write", "message"),
-    [
-        (
-            lambda path: path.write_bytes((793712314).to_bytes(4, "little") + b"\x0c\0\0\0secret"),
-            "a fastText model; give the .vec file that fastText saves next to it",
-        ),
-        (lambda path: path.write_bytes(gzip.compress(b"secret 1 2")), "gzip; let its name end in .gz"),
-        (lambda path: path.write_bytes(zstd(b"secret")), "Zstandard; let its name end in .zst"),
-        (archive, "a zip archive; unpack it and give the file of vectors in it"),
-    ],
-)
-@pytest.mark.parametrize("name", ["a.bin"])
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_files_of_other_kinds_are_refused_with_what_to_do(refused, tmp_path, name, write, message):
-    write(tmp_path / name)
-    refused(tmp_path / name, f"{name}: expected a file of vectors, got {message}")

@@ -40,18 +40,6 @@ _DIGITS = 15
 _BOM = b"\xef\xbb\xbf"
 _TEXT = frozenset(b"0123456789+-.eE \r\n")
 _PACKED = (".gz", ".zst", ".xz")
-_PICKLES = (".kv", ".model", ".pkl", ".pickle", ".joblib")
-_INSTEAD_OF_PICKLE = (
-    "a pickle can run code when it is read: load it with the library that wrote it and pass the object "
-    "(gensim's KeyedVectors), or save it in word2vec format"
-)
-_FOREIGN = (
-    (b"\xba\x16\x4f\x2f", "a fastText model", "give the .vec file that fastText saves next to it"),
-    (b"\x1f\x8b", "gzip", "let its name end in .gz"),
-    (b"\x28\xb5\x2f\xfd", "Zstandard", "let its name end in .zst"),
-    (b"PK\x03\x04", "a zip archive", "unpack it and give the file of vectors in it"),
-    *((b"\x80" + bytes([protocol]), "a pickle", _INSTEAD_OF_PICKLE) for protocol in range(2, 6)),
-)
 
 
 def _suffixes(path: Path) -> tuple[str, str]:
@@ -64,22 +52,13 @@ def _suffixes(path: Path) -> tuple[str, str]:
 def rows_of_file(path: Path) -> RowStream:
     """Yield the rows of a file of vectors: word2vec's binary format if its name ends in .bin, otherwise text."""
     suffix, packing = _suffixes(path)
-    if suffix in _PICKLES:
-        raise ParameterError(f"{path.name}: expected a file of vectors, got a pickle; {_INSTEAD_OF_PICKLE}")
     raw = OpenedFile(path, packing)
     raw.longest_line = math.inf if suffix == ".bin" else _LONGEST_LINE
-    is_broken = False
     with io.BufferedReader(raw, _BLOCK) as file:
         try:
-            start = file.peek()
-            for magic, content, instead in _FOREIGN:
-                if start.startswith(magic):
-                    raise DataError(f"{path.name}: expected a file of vectors, got {content}; {instead}")
             yield from (_binary_rows if suffix == ".bin" else _text_rows)(file, path.name)
         except EOFError:
-            is_broken = True
-    if is_broken:
-        raise DataError(f"{path.name}: the compressed data is broken or ends early; copy the file again")
+            raise DataError(f"{path.name}: the compressed data is broken or ends early; copy the file again") from None
 
 
 def _header(line: bytes, name: str) -> tuple[int, int]:
@@ -102,7 +81,8 @@ def _text_rows(file: io.BufferedReader[OpenedFile], name: str) -> RowStream:
     """Yield the rows of a text file, numbered by their lines; only a line feed ends a line."""
     if b"\0" in file.peek():
         raise DataError(
-            f"{name}: expected text, got binary data; if it is word2vec's binary format, let its name end in .bin"
+            f"{name}: expected text, got binary data; let the name of word2vec's binary format end in .bin, that of "
+            "compressed text in .gz, .zst or .xz"
         )
     promised = dimension = None
     count = 0
@@ -135,8 +115,9 @@ def _text_rows(file: io.BufferedReader[OpenedFile], name: str) -> RowStream:
 def _parsed(lines: list[bytes], numbers: Sequence[int], dimension: int, name: str) -> tuple[Sequence[str], Floats]:
     parts = [line.partition(b" ") for line in lines]
     heads, matrix = [head for head, _, _ in parts], _matrix([rest for _, _, rest in parts], dimension)
-    if matrix is None:
-        heads, matrix = _parsed_singly(lines, numbers, dimension, name)
+    if matrix is None:  # words that hold spaces, or a line that is broken
+        singly = [_parsed_line(line, dimension, f"{name}, line {n}") for n, line in zip(numbers, lines, strict=True)]
+        heads, matrix = [head for head, _ in singly], np.concatenate([row for _, row in singly])
     words = [_decoded(head) for head in heads]
     if None in words:
         raise DataError(
@@ -146,32 +127,20 @@ def _parsed(lines: list[bytes], numbers: Sequence[int], dimension: int, name: st
     return words, matrix  # type: ignore[return-value]
 
 
-def _parsed_singly(lines: list[bytes], numbers: Sequence[int], dimension: int, name: str) -> tuple[list[bytes], Floats]:
-    heads, rows = [], []
-    for number, line in zip(numbers, lines, strict=True):
-        fields = line.split(b" ")
-        first = 1
-        while len(fields) - first > dimension and fields[first] and not _is_number(fields[first]):
-            first += 1  # a word may hold spaces
-        if len(fields) - first != dimension:
-            raise DataError(
-                f"{name}, line {number}: expected a word and {dimension} numbers, each after one space, got "
-                f"{len(fields) - first}; was the file cut?"
-            )
-        row = _matrix([b" ".join(fields[first:])], dimension)
-        if row is None:
-            raise DataError(f"{name}, line {number}: expected a word and {dimension} numbers; repair the line")
-        heads.append(b" ".join(fields[:first]))
-        rows.append(row)
-    return heads, np.concatenate(rows)
+def _parsed_line(line: bytes, dimension: int, place: str) -> tuple[bytes, Floats]:
+    head, *numbers = line.rsplit(b" ", dimension)
+    row = _matrix([b" ".join(numbers)], dimension)
+    if row is None or any(not part or _is_number(part) for part in head.split(b" ")[1:]):
+        raise DataError(f"{place}: expected a word and {dimension} numbers, each after one space; was the file cut?")
+    return head, row
 
 
 def _matrix(rows: list[bytes], dimension: int) -> Floats | None:
     if not all(rows):
         return None
     matrix = None
-    data = io.BytesIO(b"\n".join(rows))
-    with suppress(ValueError):  # such an error holds what stands in the file: none must be chained
+    with suppress(ValueError):
+        data = io.BytesIO(b"\n".join(rows))
         matrix = np.loadtxt(data, dtype=np.float32, delimiter=" ", comments=None, ndmin=2, encoding="latin-1")
     return matrix if matrix is not None and matrix.shape == (len(rows), dimension) else None
 
@@ -194,7 +163,7 @@ def _is_number(field: bytes) -> bool:
 
 
 def _decoded(head: bytes) -> str | None:
-    with suppress(UnicodeDecodeError):  # such an error holds the word: none must be chained
+    with suppress(UnicodeDecodeError):
         return head.decode()
     return None
 
@@ -323,7 +292,6 @@ def statements_in(folder: Path) -> dict[str, PrivacyStatement]:
 def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
     """The words of a folder; all rows are checked, with a limit too."""
     _, contents = FOLDER.read(folder, source)
-    vectors = None
     try:
         words = contents[_WORDS].decode().removesuffix("\n").split("\n")
         with safe_open(folder / _TENSORS, framework="np") as tensors:
@@ -337,12 +305,10 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
     except OSError as error:
         raise StorageError.of("read", folder / _TENSORS, error) from None
     except (SafetensorError, ValueError):
-        pass  # raised below: this error may hold what stands in the file
-    if vectors is None:
         raise DataError(
             f"{source}: expected UTF-8 in {_WORDS}, and one row of float32 for each of its lines in {_TENSORS}; save "
             "the vectors again"
-        )
+        ) from None
     if row is not None and len(vectors) == len(words):  # back to where it was: the fingerprint depends on the order
         last = len(vectors) - 1
         order = [*range(row), last, *range(row, last)]
@@ -418,8 +384,8 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
         StorageError: the file cannot be read.
         DataError: the content is broken or of another format (cut, NaN, rows of unequal length, a word that stands
             twice, ...); the row or line is named, nothing that stands in it.
-        ParameterError: an unknown name or kind of source, a pickle, a limit below 2, a statement for vectors that
-            have one already.
+        ParameterError: an unknown name or kind of source, a limit below 2, a statement for vectors that have one
+            already.
 
     >>> load_vectors({"Cat": [1.0, 0.0], "cat": [9.0, 9.0], "dog": [0.0, 1.0], "3.14": [5.0, 5.0]}).words
     ('cat', 'dog', '<unk>')
@@ -502,10 +468,10 @@ def _load(source: Source, limit: int | None) -> WordVectors:
         return _words_of_pair(words, matrix, limit=limit, source=STATIC)
     if isinstance(source, str | os.PathLike):
         path = validation.check_path("source", source)
-        exists, name = _exists(path), path.name or path.resolve().name
-        if isinstance(source, str) and not path.suffix and not exists:
+        name = path.name or path.resolve().name
+        if isinstance(source, str) and not path.suffix and not _exists(path):
             raise ParameterError(f"expected a known name ({', '.join(KNOWN_VECTORS)}) or a file, got {source!r}")
-        if exists and path.is_dir():
+        if _exists(path) and path.is_dir():
             return load_folder(path, limit=limit, source=name)
         place = f"{name}, {'row' if _suffixes(path)[0] == '.bin' else 'line'}"
         return select_words(rows_of_file(path), place=place, source=name, limit=limit)
@@ -534,7 +500,7 @@ def _words_of_pair(words: Sequence[str], matrix: npt.ArrayLike, *, limit: int | 
     if isinstance(words, str) or not hasattr(words, "__len__"):
         raise ParameterError(f"expected a sequence of words, got {type(words).__name__}")
     array = None
-    with suppress(ValueError, TypeError, OverflowError):  # such an error may hold a value: none must be chained
+    with suppress(ValueError, TypeError, OverflowError):
         array = np.asarray(matrix)
     if array is None or (array.dtype.kind not in "fiu" and array.size):
         raise DataError("expected a matrix of numbers with rows of equal length, got something else")

@@ -75,7 +75,7 @@ class NearestSets:
     def similarities(self, queries: npt.ArrayLike, rows: npt.ArrayLike) -> Floats:
         """(n, m) exact scalar products of the (n, d) queries with rows of their own, given as (n, m) integers."""
         checked = self._checked(queries)
-        places = self._rows_of("rows", rows, (len(checked), *(np.shape(rows)[1:2] or (0,))))
+        places = np.asarray(rows)
         result = np.empty(places.shape, dtype=np.float64)
 
         def fill(place: int) -> None:
@@ -89,10 +89,8 @@ class NearestSets:
         """How similar the rows of each rank are, in the mean over the queries: exact, so the same on every machine."""
         checked = self._checked(queries)
         n, size = len(checked), len(self)
-        omitted = None if leave_out is None else self._rows_of("leave_out", leave_out, (n,))
+        omitted = None if leave_out is None else np.asarray(leave_out)
         candidates = size - (omitted is not None)
-        if n < 1 or candidates < 2:
-            raise ParameterError(f"a profile needs a query and two rows that count, got {n} and {candidates}")
         ranks = _log_spaced(candidates)
         sums = [0] * len(ranks)  # of integers of any length
         lock = Lock()
@@ -111,21 +109,8 @@ class NearestSets:
             for_each_block(partial(add, self._all_steps(checked[part]), part[0]), range(len(part)))
         return Profile(ranks, np.array([entry / (n * _STEPS) for entry in sums]), candidates=candidates)
 
-    def _rows_of(self, name: str, rows: npt.ArrayLike, shape: tuple[int, ...]) -> Rows:
-        values = np.asarray(rows)
-        if values.shape != shape or not np.issubdtype(values.dtype, np.integer):
-            raise ParameterError(f"{name} must be integers of the shape {shape}, got {values.dtype} {values.shape}")
-        if values.size and not 0 <= values.min() <= values.max() < len(self):
-            raise ParameterError(f"{name} must be from 0 to {len(self) - 1}, got {values.min()} to {values.max()}")
-        return values
-
     def _checked(self, queries: npt.ArrayLike) -> Tile:
-        values, dimension = np.asarray(queries), self._matrix.shape[1]
-        if values.ndim != 2 or values.shape[1] != dimension or not np.issubdtype(values.dtype, np.floating):
-            raise ParameterError(
-                f"queries must be rows of {dimension} floating-point numbers, as the matrix has them, got "
-                f"{values.dtype} numbers of the shape {values.shape}"
-            )
+        values = np.asarray(queries)
         _largest_length(values, "queries")
         return np.ascontiguousarray(values, dtype=np.float32)  # nothing is lost: 16 bits are enough for a number
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import facts_of
 from dptext.text.tokens import UNKNOWN, Vocabulary, fold, is_single_word
-from dptext.validation import check_choice, check_int
-
-Similarity: TypeAlias = Literal["cosine", "euclidean"]
+from dptext.validation import check_int
 
 
 def check_shape(matrix: npt.NDArray[Any], words: int) -> None:
@@ -145,37 +143,32 @@ class WordVectors(ReprMixin):
         radius = float(np.sqrt(((matrix - matrix.mean(axis=0)) ** 2).sum(axis=1)).max(initial=0.0))
         return math.nextafter(2.0 * radius * (1 + 1e-12), math.inf)
 
-    def most_similar(
-        self, word_or_vector: str | npt.ArrayLike, n: int = 10, *, metric: Similarity = "cosine"
-    ) -> list[tuple[str, float]]:
-        """Return the words most like a word, or a vector, the most similar first.
+    def most_similar(self, word_or_vector: str | npt.ArrayLike, n: int = 10) -> list[tuple[str, float]]:
+        """Return the words most like a word, or a vector, the most similar first, by the cosine of the angle.
 
         Nothing here is private: vectors are public, or post-processing of a release.
 
         Args:
             word_or_vector: a word, which is not among its own neighbours, or d numbers.
             n: how many words; all others where there are fewer.
-            metric: "cosine", the cosine of the angle (0 where a vector has no length), or "euclidean", minus the
-                distance.
+
+        Returns:
+            Words and cosines, 0 where a vector has no length.
 
         Raises:
             ParameterError: the word is not in the vocabulary (the message does not repeat it); no vector of d finite
-                numbers; an argument out of range.
+                numbers; n below 1.
 
         >>> vectors = WordVectors(["<unk>", "cat", "dog", "tax"], [[0, 0], [1, 0], [1, 1], [-1, 0]])
         >>> vectors.most_similar("cat", 2)
         [('dog', 0.7071067811865475), ('tax', -1.0)]
         """
-        n, metric = check_int("n", n, minimum=1), check_choice("metric", metric, get_args(Similarity))
+        n = check_int("n", n, minimum=1)
         query, row = self._query(word_or_vector)
         matrix = self._matrix.astype(np.float64)
-        if metric == "cosine":
-            query /= np.abs(query).max() or 1.0  # no square overflows
-            lengths = np.sqrt((matrix**2).sum(axis=1)) * math.sqrt(float(query @ query))
-            similarity = np.divide(matrix @ query, lengths, out=np.zeros(len(self)), where=lengths > 0)
-        else:
-            with np.errstate(over="ignore"):
-                similarity = -np.sqrt(((matrix - query) ** 2).sum(axis=1))
+        query /= np.abs(query).max() or 1.0  # no square overflows
+        lengths = np.sqrt((matrix**2).sum(axis=1)) * math.sqrt(float(query @ query))
+        similarity = np.divide(matrix @ query, lengths, out=np.zeros(len(self)), where=lengths > 0)
         order = np.argsort(-similarity, kind="stable")
         result = order[(order != row) & (order != self._vocabulary.unknown_row)][:n]
         return [(self.words[entry], float(similarity[entry])) for entry in result.tolist()]
