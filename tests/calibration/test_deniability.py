@@ -110,13 +110,6 @@ def test_distances_are_in_the_metric_that_epsilon_counts(small, monkeypatch):
     assert result.keep[0] == result.keep[1] <= 0.5
 
 
-def test_the_policy_for_unknown_words_counts(small):
-    plain = deniability(TEM(small, epsilon=6.0), ["zzz"])
-    uniform = deniability(TEM(small, epsilon=6.0, unknown="uniform"), ["zzz"])
-    assert uniform.keep[0] < plain.keep[0]
-    assert uniform.support[0] > plain.support[0]
-
-
 def test_quantiles_weigh_words():
     values, weights = np.array([1.0, 2.0, math.nan, 3.0]), np.array([0.5, 0.2, 0.2, 0.1])
     assert [weighted_quantile(values, weights, share) for share in (0.5, 0.7, 1.0)] == [1.0, 2.0, 3.0]

@@ -12,7 +12,7 @@ import pytest
 import dptext
 from contracts.forked import outputs_of_processes
 from dptext.errors import ParameterError, RefusedError
-from dptext.privacy.guarantee import MetricDP, NoGuarantee
+from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
 from dptext.words.mechanism import ShownMechanism
 from dptext.words.registry import MECHANISMS, PUBLISHED_ONLY, mechanism_from_statement
@@ -26,10 +26,7 @@ OPTIONS = {
     "santext+": {"p": 0.2, "sensitive": 0.7, "reach": 2.0},
     "truncatedgumbel": {"scale": 1.0, "unsafe_as_published": True},
 }
-POLICIES = [
-    (name, unknown) for name in EVERY for unknown in ("unk", "uniform") if (name, unknown) != ("custext", "uniform")
-]
-SHOWN = [(name, unknown) for name, unknown in POLICIES if issubclass(EVERY[name], ShownMechanism)]
+SHOWN = [name for name in EVERY if issubclass(EVERY[name], ShownMechanism)]
 """The audit samples the guarantee of the other mechanisms; their own tests check the distribution."""
 LINE = dptext.load_vectors((["ape", "bee", "cow"], [[0.0], [1.0], [3.0]]))
 TWIN = {"custext": 2.0, "vickrey": 4.0}
@@ -72,15 +69,14 @@ def test_the_promise_stands_and_that_of_a_twin_with_too_little_noise_is_refuted(
     assert dptext.audit(twin, mechanism.statement, **known).refuted
 
 
-@pytest.mark.parametrize(("name", "unknown"), SHOWN)
-def test_draws_follow_the_law_that_it_shows_and_not_another(name, unknown, words):
-    mechanism, other = (build(name, words, epsilon, unknown=unknown) for epsilon in (2.0, 3.0))
+@pytest.mark.parametrize("name", SHOWN)
+def test_draws_follow_the_law_that_it_shows_and_not_another(name, words):
+    mechanism, other = (build(name, words, epsilon) for epsilon in (2.0, 3.0))
     for word in (words.words[4], "nobody-knows-me"):
         row = words.vocabulary.row(word)
         counts = np.bincount(mechanism.sample_rows(np.full(100_000, row), RandomBits(7)), minlength=len(words))
         assert follows(counts, mechanism.probabilities(word))
-        if word in words.words or unknown == "unk":
-            assert not follows(counts, other.probabilities(word))
+        assert not follows(counts, other.probabilities(word))
 
 
 @pytest.mark.parametrize("name", PUBLISHED_ONLY)
@@ -92,19 +88,12 @@ def test_what_has_no_proof_is_refused_unless_asked_for_and_promises_nothing(name
     assert (statement.epsilon, statement.claimed_epsilon) == (math.inf, 3.0)
 
 
-@pytest.mark.parametrize(("name", "unknown"), POLICIES)
-def test_uniform_unknown_words_are_an_exception_that_a_metric_names(name, unknown, words):
-    guarantee = build(name, words, unknown=unknown).statement.guarantee
-    if isinstance(guarantee, MetricDP):
-        assert ("unknown word" in guarantee.metric) == (unknown == "uniform")
-
-
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "unknown"), POLICIES)
-def test_its_statement_builds_it_again(name, unknown, stored):
-    mechanism = build(name, dptext.load_vectors(stored), unknown=unknown)
+@pytest.mark.parametrize("name", EVERY)
+def test_its_statement_builds_it_again(name, stored):
+    mechanism = build(name, dptext.load_vectors(stored))
     repeated = mechanism_from_statement(mechanism.document_statement(7), vectors=stored)
     assert type(repeated) is EVERY[name]
     assert repeated.statement == mechanism.statement
@@ -137,9 +126,9 @@ def test_vectors_must_be_word_vectors(name):
 # -- draws ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "unknown"), POLICIES)
-def test_every_word_comes_out_as_a_known_one_and_none_is_no_error(name, unknown, words):
-    mechanism = build(name, words, unknown=unknown)
+@pytest.mark.parametrize("name", EVERY)
+def test_every_word_comes_out_as_a_known_one_and_none_is_no_error(name, words):
+    mechanism = build(name, words)
     assert mechanism.sample([]) == []
     private = mechanism.sample(["nobody-knows-me", "", "\ud800", "WORDA0X", *words.words] * 3)
     assert len(private) == 3 * (4 + len(words))
@@ -150,9 +139,9 @@ def test_every_word_comes_out_as_a_known_one_and_none_is_no_error(name, unknown,
         mechanism.sample(["word", 3])
 
 
-@pytest.mark.parametrize(("name", "unknown"), POLICIES)
-def test_seeds_repeat_and_their_absence_does_not(name, unknown, words):
-    mechanism = build(name, words, unknown=unknown)
+@pytest.mark.parametrize("name", EVERY)
+def test_seeds_repeat_and_their_absence_does_not(name, words):
+    mechanism = build(name, words)
     texts = [*words.words, "nobody-knows-me"] * 10
     assert mechanism.sample(texts, seed=1) == mechanism.sample(texts, seed=1)
     assert mechanism.sample(texts, seed=1) != mechanism.sample(texts, seed=2)

@@ -127,14 +127,6 @@ def test_every_pair_of_words_keeps_the_promise_in_whole_numbers(small, epsilon, 
     assert verdict.loss == pytest.approx(epsilon, rel=1e-6)
 
 
-def test_unknown_words_that_become_uniform_ones_keep_it_too(small):
-    mechanism = SubsetSelection(small, epsilon=2.0, size=9, unknown="uniform")
-    words = [*small.words[:50], "nobody-knows-me"]
-    logs = np.log(mechanism.distributions(words))
-    assert float((logs.max(axis=0) - logs.min(axis=0)).max()) <= 2.0 + 1e-9
-    assert mechanism.statement.guarantee == dptext.PureDP(2.0)
-
-
 # -- documents ---------------------------------------------------------------------------------------------------------
 
 

@@ -181,19 +181,6 @@ def test_a_pure_document_budget_is_split_over_its_words(glove):
     assert any("first 10" in line for line in result.statement.exposed)
 
 
-def test_the_uniform_policy_mixes_all_rows_and_keeps_the_pure_bound(small):
-    mechanism = TEM(small, epsilon=2.0, unknown="uniform")
-    mixed = mechanism.probabilities("nobody-knows-me")
-    entry = TEM(small, epsilon=2.0).distributions(list(small.words))  # the unknown word as an element like others
-    np.testing.assert_allclose(mixed, entry.mean(axis=0), rtol=1e-12)
-    loss = np.abs(np.log(mixed) - np.log(entry[small.vocabulary.row("wordb1x")]))
-    assert loss.max() <= mechanism.word_guarantee().pure_epsilon + mechanism.slack
-    counts = np.bincount(
-        mechanism.sample_rows(np.full(400_000, small.vocabulary.unknown_row), RandomBits(6)), minlength=len(small)
-    )
-    assert chi_square(counts, mixed) > FALSE_ALARM
-
-
 def test_an_unknown_word_counts_as_unk_and_case_is_folded(glove):
     mechanism = TEM(glove, epsilon=5.0)
     np.testing.assert_array_equal(mechanism.probabilities("qqqxyzzy"), mechanism.probabilities("<unk>"))

@@ -177,7 +177,6 @@ def _audit_words(
         claim,
         points=vectors.matrix[rows].astype(np.float64),
         distance=measure,
-        is_unknown=np.array([word == "<unk>" for word in chosen]),
         groups=None if groups is None else groups[rows],
     )
     sampler = _sampler_of(mechanism, chosen, vectors.words, seeded=seed is not None)
@@ -300,7 +299,6 @@ class _AllowedLoss:
     claim: PrivacyStatement
     points: Points
     distance: Distance | None
-    is_unknown: npt.NDArray[np.bool_]
     groups: Rows | None
 
     def __call__(self, i: int, others: slice) -> Points:
@@ -310,8 +308,6 @@ class _AllowedLoss:
             far = np.array(self.distance(self.points[i : i + 1], self.points[others]), dtype=np.float64)[0]
             if not (far >= 0).all():  # a NaN would allow everything
                 raise ParameterError("the distance must be a number of at least 0 for every pair of words, got another")
-            if "unknown word" in guarantee.metric:  # the claim counts a pair with an unknown word as farthest apart
-                far[self.is_unknown[others] | self.is_unknown[i]] = math.inf
             max_distance = math.inf if guarantee.max_distance is None else guarantee.max_distance
             losses: Points = guarantee.epsilon * np.minimum(far, max_distance) + self.claim.slack
         else:
@@ -400,7 +396,7 @@ def distance_named(
     metric: str, distance: Distance | None, vocabulary: npt.NDArray[np.floating[Any]] | None = None
 ) -> Distance:
     """Return the distance of a claim by the name of its metric, or ``distance`` if the metric is caller-defined."""
-    name = metric.split(",")[0]
+    name = metric
     known = _KNOWN.get(name)
     elliptical = _ELLIPTICAL.fullmatch(name)
     if elliptical is not None and vocabulary is not None:

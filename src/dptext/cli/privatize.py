@@ -82,9 +82,9 @@ class MechanismOptions:
         name = self.mechanism.lower()
         if name != BANK:
             kind: Any = MECHANISMS[name]
-            settings = options.parse_settings(self.settings, f"the mechanism {name}", (*options_of(kind), "unknown"))
+            settings = options.parse_settings(self.settings, f"the mechanism {name}", options_of(kind))
             vectors = load_vectors(self.vectors, limit=self.limit)
-            mechanism: TextMechanism = kind(vectors, epsilon=self.epsilon, **{"unknown": "unk"} | settings)
+            mechanism: TextMechanism = kind(vectors, epsilon=self.epsilon, **settings)
             return mechanism
         from dptext.sentences.bank import TextBank  # word mechanisms do without
         from dptext.sentences.rewriter import BankRewriter

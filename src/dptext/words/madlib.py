@@ -17,7 +17,7 @@ from dptext.validation import check_float
 from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import Ellipsoid
 from dptext.vectors.search import ExactDistances, nearest_rows
-from dptext.words.mechanism import Floats, NoisyVectors, Rows, UnknownWords, WordMechanism
+from dptext.words.mechanism import Floats, NoisyVectors, Rows, WordMechanism
 
 
 class Madlib(NoisyVectors):
@@ -44,8 +44,8 @@ class Madlib(NoisyVectors):
 
     name = "Madlib"
 
-    def __init__(self, vectors: VectorsLike, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
-        super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+    def __init__(self, vectors: VectorsLike, *, epsilon: float) -> None:
+        super().__init__(vectors, epsilon=epsilon)
         self._freeze()
 
 
@@ -80,10 +80,8 @@ class Mahalanobis(NoisyVectors):
 
     name = "Mahalanobis"
 
-    def __init__(
-        self, vectors: VectorsLike, *, epsilon: float, lambda_: float = 0.2, unknown: UnknownWords = "unk"
-    ) -> None:
-        super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+    def __init__(self, vectors: VectorsLike, *, epsilon: float, lambda_: float = 0.2) -> None:
+        super().__init__(vectors, epsilon=epsilon)
         vectors = self.vectors
         self._ellipsoid = Ellipsoid(vectors.matrix, lambda_)
         self.lambda_ = float(lambda_)
@@ -103,7 +101,7 @@ class Mahalanobis(NoisyVectors):
         """Metric DP with pairs counted up to the public diameter in the regularised Mahalanobis norm."""
         return MetricDP(
             self.epsilon,
-            self._metric(f"regularized mahalanobis (lambda {self.lambda_!r})"),
+            f"regularized mahalanobis (lambda {self.lambda_!r})",
             self._ellipsoid.diameter_bound,
             self.vectors.fingerprint,
         )
@@ -168,10 +166,9 @@ class Vickrey(NoisyVectors):
         *,
         epsilon: float,
         t: float = 0.5,
-        unknown: UnknownWords = "unk",
         unsafe_as_published: bool = False,
     ) -> None:
-        super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        super().__init__(vectors, epsilon=epsilon)
         vectors = self.vectors
         if unsafe_as_published and len(vectors) < 3:
             raise ParameterError(
@@ -270,9 +267,8 @@ class TruncatedGumbel(WordMechanism):
         epsilon: float,
         scale: float | None = None,
         unsafe_as_published: bool = False,
-        unknown: UnknownWords = "unk",
     ) -> None:
-        super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        super().__init__(vectors, epsilon=epsilon)
         vectors = self.vectors
         if not unsafe_as_published:
             raise RefusedError(

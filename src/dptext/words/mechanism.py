@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from inspect import signature
 from itertools import pairwise
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
 from dptext.text.tokens import UNKNOWN, letters_between
 from dptext.threads import available_cores, for_each_block
-from dptext.validation import check_choice, check_float, check_int
+from dptext.validation import check_float, check_int
 from dptext.vectors.formats import VectorsLike, word_vectors
 from dptext.vectors.metrics import MetricSpace
 from dptext.vectors.search import ExactDistances, NearestNeighbours
@@ -127,17 +127,13 @@ def statement_with_training(
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
-UnknownWords: TypeAlias = Literal["unk", "uniform"]
 BeyondWords: TypeAlias = Literal["unk", "drop"]
-UNKNOWN_FARTHEST = ", a pair with an unknown word as far as can be,"
-"""Added to the name of a metric where unknown words are replaced by uniform ones first."""
 
 _LAYOUT = (
     "the number of documents, their order, and the number of words in each",
     "the layout: punctuation, symbols, spaces and line breaks, and their positions between the words",
     "positions and kinds of numbers, URLs, e-mail addresses and handles (each became a fixed placeholder)",
 )
-_MEAN_OVER = 256  # rows whose distributions are averaged at a time
 _MANY_UNKNOWN = 0.2  # the share of unknown words above which people should look for other vectors
 _BATCH = 2048  # occurrences a task; each has a stream of its own, so another number would change seeded draws
 _MOST_BATCHES = 4  # searched together
@@ -153,8 +149,8 @@ class WordMechanism(TextMechanism):
             a statement; the mechanism's statement then covers only users who are not in their training
             (see `dptext.statement_with_training`).
         epsilon: for two words at distance d the loss is at most epsilon * d, unless the mechanism says otherwise.
-        unknown: replacement of words outside the vocabulary before the draw: ``"unk"`` (the element ``"<unk>"`` with
-            its public vector) or ``"uniform"`` (a uniformly drawn word, afresh for each occurrence).
+
+    A word outside the vocabulary counts as the element ``"<unk>"``, with its public vector.
     """
 
     keeps_marks = True
@@ -166,17 +162,12 @@ class WordMechanism(TextMechanism):
     """Replacement of later words: ``"<unk>"``, or the document ends. The cut depends on the number of words, which is
     exposed, so neighbours are cut at the same position."""
 
-    def __init__(self, vectors: VectorsLike, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
+    def __init__(self, vectors: VectorsLike, *, epsilon: float) -> None:
         vectors = word_vectors(vectors)
         if len(vectors) < 2:
             raise ParameterError(f"expected at least two words (one and {UNKNOWN!r}), got {len(vectors)}")
         self.vectors = vectors
         self.epsilon = check_float("epsilon", epsilon, above=0)
-        self.unknown: UnknownWords = check_choice("unknown", unknown, get_args(UnknownWords))
-
-    def _metric(self, name: str) -> str:
-        """The name of the metric, and the exception that the policy for unknown words makes."""
-        return f"{name}{UNKNOWN_FARTHEST}" if self.unknown == "uniform" else name
 
     @abstractmethod
     def word_guarantee(self) -> Guarantee:
@@ -220,7 +211,7 @@ class WordMechanism(TextMechanism):
             of_training = {"vectors_promise": promise, "vectors_release": training.release_id}
         return {
             "epsilon": self.epsilon,
-            "unknown": self.unknown,
+            "unknown": "unk",
             "vectors": self.vectors.source,
             "words": len(self.vectors),
             "dimension": self.vectors.dimension,
@@ -248,7 +239,7 @@ class WordMechanism(TextMechanism):
         """Draw one private word per word, independently.
 
         Args:
-            words: words; case is folded, words outside the vocabulary are treated according to ``unknown``.
+            words: words; case is folded, words outside the vocabulary count as ``"<unk>"``.
             seed: None for cryptographic randomness; an integer for tests and papers only.
         """
         if isinstance(words, str):
@@ -264,11 +255,6 @@ class WordMechanism(TextMechanism):
 
     def sample_rows(self, rows: Rows, bits: RandomBits) -> Rows:
         """`sample` on rows of the vocabulary: (n,) int64 to (n,) int64."""
-        if self.unknown == "uniform":
-            rows = rows.copy()
-            unknown = np.flatnonzero(rows == self.vectors.vocabulary.unknown_row)
-            bounds = np.full(unknown.size, len(self.vectors), dtype=np.uint64)
-            rows[unknown] = bits.below(bounds).astype(np.int64)
         return self._draw(rows, bits)
 
     @property
@@ -371,20 +357,8 @@ class ShownMechanism(WordMechanism):
         return self.distributions([word])[0]  # type: ignore[no-any-return]
 
     def distributions(self, words: list[str]) -> npt.NDArray[np.float64]:
-        """(n, V) float64: the exact distribution of `sample` for each of n words, from its integer weights.
-
-        Under the policy ``"uniform"`` an unknown word has the mean of all rows, which takes V^2 probabilities.
-        """
-        rows = self._rows(words)
-        shares = self._shares(rows)
-        unknown = rows == self.vectors.vocabulary.unknown_row
-        if self.unknown == "uniform" and unknown.any():
-            everything = np.arange(len(self.vectors))
-            parts = (
-                self._shares(everything[index : index + _MEAN_OVER]) for index in range(0, everything.size, _MEAN_OVER)
-            )
-            shares[unknown] = sum(part.sum(axis=0) for part in parts) / everything.size
-        return shares
+        """(n, V) float64: the exact distribution of `sample` for each of n words, from its integer weights."""
+        return self._shares(self._rows(words))
 
     def _rows(self, words: list[str]) -> Rows:
         row = self.vectors.vocabulary.row
@@ -426,8 +400,8 @@ class NoisyVectors(WordMechanism):
     guarantee are `dptext.Madlib`'s.
     """
 
-    def __init__(self, vectors: VectorsLike, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
-        super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+    def __init__(self, vectors: VectorsLike, *, epsilon: float) -> None:
+        super().__init__(vectors, epsilon=epsilon)
         vectors = self.vectors
         self._neighbours = NearestNeighbours(vectors.matrix)
         self._step = 2.0 ** (math.ceil(math.log2(vectors.diameter_bound or 1.0)) - _GRID_BITS)
@@ -444,7 +418,7 @@ class NoisyVectors(WordMechanism):
     def word_guarantee(self) -> MetricDP:
         """Metric DP with pairs counted up to the public diameter."""
         vectors = self.vectors
-        return MetricDP(self.epsilon, self._metric("euclidean"), vectors.diameter_bound, vectors.fingerprint)
+        return MetricDP(self.epsilon, "euclidean", vectors.diameter_bound, vectors.fingerprint)
 
     _wanted = 1
     """Number of neighbours of the noisy vector that `_choose` needs."""

@@ -30,7 +30,7 @@ PUBLISHED_ONLY: dict[str, type[WordMechanism]] = {TruncatedGumbel.name.lower(): 
 """Published mechanisms without a sound variant: for comparisons, with ``unsafe_as_published=True``."""
 
 _BY_NAME = {entry.name: entry for entry in (*MECHANISMS.values(), *PUBLISHED_ONLY.values())}
-_OF_ALL = ("vectors", "epsilon", "unknown", "unsafe_as_published")
+_OF_ALL = ("vectors", "epsilon", "unsafe_as_published")
 
 
 def options_of(mechanism: type[WordMechanism]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from dptext.validation import check_float, check_int
 from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import metric_space
 from dptext.vectors.search import ExactDistances, nearest_rows, neighbour_groups
-from dptext.words.mechanism import Rows, SelectingMechanism, ShownMechanism, UnknownWords
+from dptext.words.mechanism import Rows, SelectingMechanism, ShownMechanism
 
 _BELOW_LARGEST = 1e-6  # nats, so that rate * reach stays below the largest exponent however it is rounded
 
@@ -56,8 +56,8 @@ class SanText(SelectingMechanism):
 
     name = "SanText"
 
-    def __init__(self, vectors: VectorsLike, *, epsilon: float, unknown: UnknownWords = "unk") -> None:
-        super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+    def __init__(self, vectors: VectorsLike, *, epsilon: float) -> None:
+        super().__init__(vectors, epsilon=epsilon)
         self._set_up(self.largest_reach())
         self._freeze()
 
@@ -76,7 +76,7 @@ class SanText(SelectingMechanism):
 
     def word_guarantee(self) -> Guarantee:
         """Metric DP with pairs counted up to the reach, or to the diameter where that is smaller."""
-        return MetricDP(self.epsilon, self._metric("euclidean"), self.reach, self._space.space)
+        return MetricDP(self.epsilon, "euclidean", self.reach, self._space.space)
 
     def parameters(self) -> dict[str, Parameter]:
         return {"metric": "euclidean", "reach": self.reach, **super().parameters()}
@@ -134,9 +134,8 @@ class SanTextPlus(SanText):
         sensitive: float = 0.9,
         p: float = 0.2,
         reach: float | None = None,
-        unknown: UnknownWords = "unk",
     ) -> None:
-        super(SanText, self).__init__(vectors, epsilon=epsilon, unknown=unknown)
+        super(SanText, self).__init__(vectors, epsilon=epsilon)
         vectors = self.vectors
         self.sensitive = check_float("sensitive", sensitive, above=0, maximum=1)
         self._heads = max(1, round(check_float("p", p, above=0, maximum=1) * _COIN))
@@ -240,10 +239,9 @@ class CusText(ShownMechanism):
         epsilon: nats, for any two words of one group.
         size: words in a group, 2 to 512; the last group has up to 2 size - 1.
         unsafe_as_published: the paper's sets of nearest words, without a guarantee.
-        unknown: ``"unk"``. Under ``"uniform"`` an unknown word would leave its group, so that is refused.
 
     Raises:
-        ParameterError: a number out of range; the policy ``"uniform"``; sets as published that are all equal.
+        ParameterError: a number out of range; sets as published that are all equal.
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax", "fee"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0], [9.0, 8.0]]))
@@ -263,15 +261,9 @@ class CusText(ShownMechanism):
         epsilon: float,
         size: int = 20,
         unsafe_as_published: bool = False,
-        unknown: UnknownWords = "unk",
     ) -> None:
-        super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        super().__init__(vectors, epsilon=epsilon)
         vectors = self.vectors
-        if unknown == "uniform":
-            raise ParameterError(
-                "unknown must be 'unk' for CusText: a uniformly drawn word comes from any group, and would tell an "
-                "unknown word from the members of its group with certainty"
-            )
         self.size = check_int("size", size, minimum=2, maximum=_LARGEST_SIZE)
         if unsafe_as_published and size >= len(vectors):
             raise ParameterError(

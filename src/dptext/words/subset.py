@@ -25,7 +25,7 @@ from dptext.validation import check_choice, check_int
 from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import directions
 from dptext.vectors.search import ExactDistances, nearest_rows
-from dptext.words.mechanism import BeyondWords, Floats, Rows, ShownMechanism, UnknownWords
+from dptext.words.mechanism import BeyondWords, Floats, Rows, ShownMechanism
 
 Similarity: TypeAlias = Literal["cosine", "euclidean"]
 
@@ -91,9 +91,8 @@ class SubsetSelection(ShownMechanism):
         similarity: Similarity = "cosine",
         max_words: int | None = None,
         beyond: BeyondWords = "unk",
-        unknown: UnknownWords = "unk",
     ) -> None:
-        super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        super().__init__(vectors, epsilon=epsilon)
         vectors = self.vectors
         self.similarity: Similarity = check_choice("similarity", similarity, get_args(Similarity))
         if max_words is not None:
@@ -132,7 +131,7 @@ class SubsetSelection(ShownMechanism):
     @classmethod
     def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
         limit = ("max_words", "beyond") if "max_words" in parameters else ()
-        return {name: parameters[name] for name in ("epsilon", "unknown", "size", "similarity", *limit)}
+        return {name: parameters[name] for name in ("epsilon", "size", "similarity", *limit)}
 
     def _shares(self, rows: Rows) -> Floats:
         inside, outside = self._selection.probabilities

@@ -6,9 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import get_args
 
-import numpy as np
-import numpy.typing as npt
-
 from dptext.errors import ParameterError
 from dptext.noise.selection import DistanceTable, TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
@@ -16,7 +13,7 @@ from dptext.privacy.statement import Parameter
 from dptext.validation import check_choice, check_float, check_int
 from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import Metric, metric_space
-from dptext.words.mechanism import BeyondWords, SelectingMechanism, UnknownWords
+from dptext.words.mechanism import BeyondWords, SelectingMechanism
 
 
 def threshold_for(epsilon: float, size: int, beta: float) -> float:
@@ -83,9 +80,8 @@ class TEM(SelectingMechanism):
         document_epsilon: float | None = None,
         max_words: int | None = None,
         beyond: BeyondWords = "unk",
-        unknown: UnknownWords = "unk",
     ) -> None:
-        super().__init__(vectors, epsilon=epsilon, unknown=unknown)
+        super().__init__(vectors, epsilon=epsilon)
         vectors = self.vectors
         check_float("beta", beta, above=0, below=1)
         if document_epsilon is not None:
@@ -133,7 +129,7 @@ class TEM(SelectingMechanism):
     def word_guarantee(self) -> MetricDP:
         """Metric DP with pairs counted up to the threshold, or to the diameter where that is known and smaller."""
         farthest = min(self.threshold, self._space.diameter)
-        return MetricDP(self.epsilon, self._metric(self.metric), farthest, self._space.space)
+        return MetricDP(self.epsilon, self.metric, farthest, self._space.space)
 
     def document_guarantee(self, longest: int) -> Guarantee:
         if self.document_epsilon is not None:
@@ -157,18 +153,8 @@ class TEM(SelectingMechanism):
     def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
         budget = ("document_epsilon", "max_words", *(["beyond"] * ("beyond" in parameters)))
         options = budget if "document_epsilon" in parameters else ("threshold",)
-        return {name: parameters[name] for name in ("epsilon", "unknown", "metric", *options)}
+        return {name: parameters[name] for name in ("epsilon", "metric", *options)}
 
     def distance_table(self) -> DistanceTable:
         table: DistanceTable = self._space.exact
         return table
-
-    def weights(self, words: list[str]) -> npt.NDArray[np.uint64]:
-        """(n, V) uint64: the integers from which `sample` draws for each of n words.
-
-        Raises:
-            ParameterError: an unknown word under the policy ``"uniform"``, which draws from no single row.
-        """
-        if self.unknown == "uniform" and (self._rows(words) == self.vectors.vocabulary.unknown_row).any():
-            raise ParameterError("under the policy 'uniform' an unknown word has no weights of its own: distributions")
-        return super().weights(words)
