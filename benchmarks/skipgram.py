@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dptext.embeddings.noise import CellNoise
-from dptext.embeddings.participation import CELLS, Participation, Recipe, Unit
+from dptext.embeddings.participation import CELLS, Participation, Recipe, Unit, sampled_slots, sampled_users
 from dptext.embeddings.training import Tables, Training
 from dptext.privacy.randomness import NoiseKey
 from dptext.users.grouping import DOCUMENT_END, UserStore
@@ -114,7 +114,6 @@ def training(words: int, store: UserStore, kind: str, dimension: int = DIMENSION
         participation=Participation(noise_multiplier=NOISE, steps=STEPS, delta=1e-6, rates={"everyone": rate}),
         unknown=words - 1,
         offsets=np.zeros(2 * words, dtype=np.float32),
-        clipped=True,
         tables=Tables(tables, recipe.rates(STEPS) / (USERS * CELLS), CellNoise(NOISE * CELLS), both=both),
         key=NoiseKey(1),
         parameters=b"benchmark",
@@ -130,11 +129,19 @@ def steps(training: Any, count: int) -> None:
         training.next_step += 1
 
 
+def sample_units(training: Any) -> Any:
+    bits = training._bits(training.next_step, 0)
+    if training.recipe.unit == "pair":
+        [rate] = training.participation.rates.values()
+        return sampled_slots(bits, len(training.store.rows) * 2 * WINDOW, rate)
+    return sampled_users(bits, training.store.levels, training.participation.thresholds)
+
+
 def measured(training: Any, count: int) -> tuple[float, float]:
     """CPU seconds a step, and pairs a step."""
     result = 0
     for _ in range(10):  # how many pairs a step has, on average; every slot or user has a key of its own
-        sampled = training._sampled(training.next_step)
+        sampled = sample_units(training)
         keys = np.random.default_rng(result).integers(0, 2**64, len(sampled), dtype=np.uint64)
         result += sum(len(pairs) for pairs, _ in training._drawn(sampled, keys))
     before = time.process_time()

@@ -22,7 +22,8 @@ from papers.dpugc.models import VECTORS
 from papers.dpugc.results import bootstrap_numbers
 
 from dptext import BudgetPolicy, CallableEncoder, Document, PrivateEncoder
-from dptext.embeddings.levels import are_texts, concerns_by, readable
+from dptext.attacks.base import are_texts
+from dptext.embeddings.levels import concerns_by
 from dptext.errors import extra
 from dptext.representations.device import encoder_of
 
@@ -82,7 +83,7 @@ def fit_concerns(features: Any, concerns: Sequence[float]) -> Any:
     else:
         first = sklearn["preprocessing"].StandardScaler()
     ridge = sklearn["linear_model"].RidgeCV(alphas=np.logspace(-2, 4, 7))
-    return sklearn["pipeline"].make_pipeline(first, ridge).fit(readable(features), np.asarray(concerns))
+    return sklearn["pipeline"].make_pipeline(first, ridge).fit(features, np.asarray(concerns))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import dptext
 from dptext import BudgetPolicy, Document
 from dptext.audits import exact_loss
 from dptext.embeddings.levels import concerns_by
-from dptext.embeddings.participation import Participation
+from dptext.embeddings.participation import Participation, personal_participation
 from dptext.errors import ParameterError, RefusedError
 from dptext.privacy.guarantee import ApproxDP, PureDP, Relation, Trust, Unit, sum_upwards
 from dptext.privacy.statement import PrivacyStatement
@@ -84,21 +84,6 @@ def test_a_concern_between_two_levels_gets_the_stricter_one():
             return np.array([np.nan, np.inf, -np.inf, 0.5])
 
     assert concerns_by(Odd(), np.zeros((4, 1))).tolist() == [np.inf, np.inf, np.inf, 0.5]
-
-
-def test_declared_levels_are_kept_and_unknown_users_get_the_default():
-    documents = [
-        Document("a", user="A", attributes={"consent": "open"}),
-        Document("b", user="B", attributes={"consent": None, "age": 7}),
-        Document("c", user="C"),
-        Document("d"),
-    ]
-    result = list(policy().assigned(documents, {"A": "strict", "B": "standard"}))
-    assert [(entry.attributes or {}).get("consent") for entry in result] == ["open", "standard", None, None]
-    assert result[1].attributes["age"] == 7
-    with pytest.raises(ParameterError, match="one of 'standard', 'strict', 'open'") as error:
-        next(policy().assigned(documents, {"A": "Hugo"}))
-    assert "Hugo" not in str(error.value)
 
 
 def test_a_device_draws_afresh_and_pickled_policies_share_no_draws():
@@ -235,7 +220,7 @@ def test_a_policy_for_another_release_is_refused(vectors):
     for levels in (8.0, {"strict": 1.0, "open": 8.0}, {"strict": 8.0, "standard": 3.0, "open": 1.0}):
         with pytest.raises(ParameterError, match="same levels"):
             dptext.Cooccurrence(vectors, epsilon=levels, default_level=None, level=its).plan()
-    rates = BudgetPolicy({"strict": 1.0, "open": 8.0}).participation(delta=DELTA, steps=3, sampling_rate=1.0)
+    rates = personal_participation({"strict": 1.0, "open": 8.0}, delta=DELTA, steps=3, sampling_rate=1.0)
     with pytest.raises(ParameterError, match="same levels"):
         dptext.SkipGram(vectors, epsilon=rates, level=its).plan()
 

@@ -205,8 +205,8 @@ class StoppedError(Exception):
 
 
 def interrupted(vectors, path, step, documents=None, **options):
-    def progress(state):
-        if state.step == step:
+    def progress(done):
+        if done == step:
             raise StoppedError
 
     with pytest.raises(StoppedError):
@@ -232,14 +232,11 @@ def test_a_resumed_run_gives_the_result_of_an_uninterrupted_one(vectors, tmp_pat
         people(20),
         checkpoint=tmp_path / "other",
         checkpoint_every=3,
-        progress=lambda state: seen.append((state.step, state.epsilon)),
+        progress=seen.append,
     )
     assert (resumed.vectors_.matrix == whole.vectors_.matrix).all()
     assert len(used) == len(set(used)) >= 30  # coins, keys and noise of ten steps: no stream is used twice
-    assert [step for step, _ in seen] == list(range(11))
-    spent = [epsilon for _, epsilon in seen]
-    assert (spent[0], spent[-1]) == (0.0, whole.statement_.guarantee.epsilon)
-    assert spent == sorted(spent)
+    assert seen == list(range(11))
 
 
 def test_a_checkpoint_contains_no_text_user_seed_or_key(vectors, tmp_path):

@@ -130,21 +130,9 @@ def test_chunks_batches_and_order_do_not_change_the_sum(features, monkeypatch):
     assert (total(features, [UserText([chunk(person)]) for person in reversed(people)]) == whole).all()
     in_chunks = [UserText([chunk([one]) for one in person]) for person in people]
     assert (total(features, in_chunks) == whole).all()
-    for name in ("_PIECE", "_BATCH"):
-        monkeypatch.setattr(f"dptext.embeddings.plan.{name}", 64)
-        assert (total(features, in_chunks) == whole).all()
-        assert (total(features, [UserText([chunk(person)]) for person in people]) == whole).all()
-
-
-def test_long_documents_are_cut_independently_of_other_documents(features, monkeypatch):
-    monkeypatch.setattr("dptext.embeddings.plan._PIECE", 100)
-    generator = np.random.default_rng(6)
-    documents = [generator.integers(0, 39, size=size).tolist() for size in (2, 1234, 0, 1, 99, 100, 101, 60, 60, 5)]
-    whole = total(features, [UserText([chunk(documents)])])
-    assert 0.99 < math.sqrt(squared_length(whole)) * CELL <= 1
-    for place in range(1, len(documents)):
-        parts = [chunk(documents[:place]), chunk(documents[place:])]
-        assert (total(features, [UserText(parts)]) == whole).all()
+    monkeypatch.setattr("dptext.embeddings.plan._BATCH", 64)
+    assert (total(features, in_chunks) == whole).all()
+    assert (total(features, [UserText([chunk(person)]) for person in people]) == whole).all()
 
 
 def test_contexts_end_with_a_document(features):

@@ -26,7 +26,7 @@ from dptext.embeddings.sharing import Shareable
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS, noisy_matrix
-from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets, warn_of_delta
+from dptext.privacy.budgets import PersonalBudgets, warn_of_delta
 from dptext.privacy.gaussian import l2_sensitivity
 from dptext.privacy.guarantee import ApproxDP, Relation
 from dptext.privacy.randomness import RandomBits
@@ -270,12 +270,10 @@ class Cooccurrence(Shareable, ReprMixin):
         )
         values: Any = self.epsilon
         epsilon: float | Mapping[str, float] = require_epsilon(values, "Cooccurrence")
-        floor, default = DEFAULT_FLOOR, self.default_level
-        if isinstance(self.level, BudgetPolicy):
-            floor = self.level.floor
-            if default is None and isinstance(epsilon, Mapping) and self.level.default in epsilon:
-                default = self.level.default
-        budgets = PersonalBudgets(epsilon, delta=self.delta, default=default, floor=floor)
+        default = self.default_level
+        if isinstance(self.level, BudgetPolicy) and default is None and isinstance(epsilon, Mapping):
+            default = self.level.default if self.level.default in epsilon else None
+        budgets = PersonalBudgets(epsilon, delta=self.delta, default=default)
         levels = Levels.of(self.level, budgets.levels, budgets.default, unit)
         source, known = check_source(self.vectors, self.vocabulary)
         public = source if isinstance(source, WordVectors) else None
@@ -286,7 +284,7 @@ class Cooccurrence(Shareable, ReprMixin):
             features = random_features(words, _RANDOM_FEATURES)
         else:
             features, dimension = features_of_vectors(public.matrix, words), public.dimension
-        plan = Plan(
+        return Plan(
             unit="user" if unit == "user" else "document",
             words=words,
             public=public,
@@ -299,8 +297,6 @@ class Cooccurrence(Shareable, ReprMixin):
             dimension=dimension,
             most_words=most_words,
         )
-        plan.check()
-        return plan
 
 
 def _weights(words: Vocabulary, *, public: int | None) -> Floats:

@@ -6,24 +6,22 @@ Derivation: docs/mechanisms/skip-gram.md#embeddings-levels
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.display import Fields, ReprMixin
-from dptext.embeddings.participation import Participation, personal_participation
 from dptext.errors import ParameterError
-from dptext.io.documents import Document, is_missing
 from dptext.noise.discrete import RandomizedResponse
-from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
+from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import ApproxDP, PureDP, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition, LevelIsSent, OfLevel, Requirement
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, release_statement
-from dptext.validation import check_choice, check_float, format_names
+from dptext.validation import check_choice, check_float
 
 PredictedFrom: TypeAlias = Literal["public", "texts", "device"]
 Floats = npt.NDArray[np.float64]
@@ -63,7 +61,6 @@ class BudgetPolicy(ReprMixin):
         concerns: the greatest concern for which each level suffices; None: evenly spaced from 1 / k (largest epsilon)
             to 1 (smallest). The strictest level applies to every greater concern.
         margin: added to the predicted concern.
-        floor: the smallest epsilon that a level may have.
 
     Raises:
         ParameterError: levels that `PersonalBudgets` refuses; a missing argument, or one out of range.
@@ -90,13 +87,12 @@ class BudgetPolicy(ReprMixin):
         epsilon: float | None = None,
         concerns: Mapping[str, float] | None = None,
         margin: float = 0.0,
-        floor: float = DEFAULT_FLOOR,
     ) -> None:
-        budgets = PersonalBudgets(levels, delta=0.5, default=default, floor=floor)  # checks names and epsilons only
+        budgets = PersonalBudgets(levels, delta=0.5, default=default)  # checks names and epsilons only
         if not isinstance(attribute, str) or not attribute:
             raise ParameterError("attribute must name the attribute of documents that holds a user's level")
         _check_prediction(predicted_from, predictor, training, epsilon)
-        self.levels, self.default, self.floor = dict(budgets.levels), budgets.default, budgets.floor
+        self.levels, self.default = dict(budgets.levels), budgets.default
         self.attribute, self.predicted_from, self.predictor = attribute, predicted_from, predictor
         self.training = training if isinstance(training, PrivacyStatement) else None
         self.response = None if epsilon is None else RandomizedResponse(len(self.levels), epsilon)
@@ -131,32 +127,6 @@ class BudgetPolicy(ReprMixin):
         names = list(self.levels)
         codes = np.array([names.index(name) for name in predicted], dtype=np.int64)
         return tuple(names[code] for code in self.response.draw(RandomBits(seed), codes).tolist())
-
-    def assigned(self, documents: Iterable[Document], levels: Mapping[str, str]) -> Iterator[Document]:
-        """Yield the documents with the level of their user; None (the default) for users without one in ``levels``.
-
-        Raises:
-            ParameterError: ``levels`` holds a level that the policy does not have.
-        """
-        if not self.levels.keys() >= set(levels.values()):
-            raise ParameterError(f"a level must be one of {format_names(self.levels)}, got another")
-        for document in documents:
-            attributes = document.attributes or {}
-            level = attributes.get(self.attribute)
-            if _is_empty(level):
-                level = None if document.user is None else levels.get(document.user)
-            yield replace(document, attributes={**attributes, self.attribute: level})
-
-    def participation(self, *, delta: float, steps: int, sampling_rate: float) -> Participation:
-        """Return a sampling rate per level for `SkipGram`, by `personal_participation`."""
-        return personal_participation(
-            self.levels,
-            delta=delta,
-            steps=steps,
-            sampling_rate=sampling_rate,
-            default=self.default,
-            floor=self.floor,
-        )
 
     def statement(self, *, seeded: bool = False) -> PrivacyStatement:
         """Return the statement for the level that a device sends.
@@ -219,10 +189,6 @@ def _check_prediction(predicted_from: Any, predictor: Any, training: Any, epsilo
         raise ParameterError("epsilon is required with predicted_from='device', and only there")
 
 
-def _is_empty(value: Any) -> bool:
-    return is_missing(value) or (isinstance(value, str) and not value.strip())
-
-
 @dataclass(frozen=True)
 class Levels:
     """Levels of one release: epsilon or sampling rate per level, default, and assignment to users."""
@@ -246,7 +212,7 @@ class Levels:
         ):
             raise ParameterError(
                 "the release and its policy must have the same levels and the same default: give epsilon=policy.levels "
-                "to Cooccurrence, epsilon=policy.participation(...) to SkipGram"
+                "to Cooccurrence, and what personal_participation makes of them to SkipGram"
             )
         if level.predicted_from in ("texts", "device") and unit != "user":
             raise ParameterError(f"a level predicted from a user's texts is not for the unit {unit!r}")
@@ -308,19 +274,9 @@ class Levels:
 
 def concerns_by(regressor: Any, features: Any) -> Floats:
     """Return (n,) predicted concerns of n rows of features; infinite where the regressor gives no number."""
+    if isinstance(features, list | tuple):
+        features = ["" if feature is None else feature for feature in features]
     with warnings.catch_warnings(), np.errstate(all="ignore"):  # a warning would reveal a private row
         warnings.simplefilter("ignore")
-        result = np.asarray(regressor.predict(readable(features)), dtype=np.float64).reshape(row_count(features))
+        result = np.asarray(regressor.predict(features), dtype=np.float64).reshape(-1)
     return np.where(np.isfinite(result), result, np.inf)
-
-
-def readable(features: Any) -> Any:
-    return ["" if feature is None else feature for feature in features] if are_texts(features) else features
-
-
-def are_texts(features: Any) -> bool:
-    return isinstance(features, Sequence) and len(features) > 0 and all(isinstance(f, str | None) for f in features)
-
-
-def row_count(features: Any) -> int:
-    return int(features.shape[0]) if hasattr(features, "shape") else len(features)

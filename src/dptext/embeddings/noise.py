@@ -40,91 +40,17 @@ Cells = npt.NDArray[np.int32]
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 
-NOWHERE = -1
-"""The place of a row without a contribution."""
-_NARROW, _SIGN = np.int32(2**15 - 1), np.int32(31)
 _MOST, _LEAST = np.int32(MOST), np.int32(-MOST)
 
 
-class Sums(NamedTuple):
-    """The sum, private."""
-
-    places: Rows
-    narrow: npt.NDArray[np.int16]
-    wide: Cells
-    used: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, rows: int, limit: int, dimension: int) -> Sums:
-        """Return empty sums of ``rows`` rows, at most ``limit`` of which are touched in a step."""
-        # large pages, as numpy asks for, where most of them are used: with small ones the processor looks up an address
-        # for nearly every row, which was a fifth of a training
-        narrow = np.empty((limit, dimension), dtype=np.int16)
-        wide = np.empty((limit, dimension), dtype=np.int32)
-        return cls(np.full(rows, NOWHERE, dtype=np.int32), narrow, wide, np.zeros(2, dtype=np.int64))
-
-    @property
-    def touched(self) -> Rows:
-        return np.flatnonzero(self.places != NOWHERE).astype(np.int32)
-
-    def clear(self) -> None:
-        self.places[:] = NOWHERE
-        self.used[:] = 0
-
-
 @compiled
-def cells_of(sums: Sums, row: int, first: int, count: int, cells: Cells) -> None:
-    """Some numbers of a row, from ``first`` on, into an array."""
-    place = sums.places[row]
-    if place >= 0:
-        narrow = sums.narrow[place]
-        for axis in range(count):
-            cells[axis] = narrow[first + axis]
-    elif place < NOWHERE:
-        wide = sums.wide[-2 - place]
-        for axis in range(count):
-            cells[axis] = wide[first + axis]
-    else:
-        for axis in range(count):
-            cells[axis] = 0
-
-
-@compiled
-def _widened(sums: Sums, row: int) -> int:
-    place = -2 - int(sums.used[1])
-    sums.used[1] += 1
-    sums.places[row] = place
-    return place
-
-
-@compiled
-def add_cells(sums: Sums, rows: Rows, parts: Singles, factors: Floats) -> None:
+def add_cells(sums: Cells, rows: Rows, parts: Singles, factors: Floats) -> None:
     """Add ``parts * factors``, rounded towards zero, to distinct rows; clip sums to `MOST`."""
-    places, narrow, wide, used = sums
     for number in range(len(rows)):
         part, scale = parts[number], np.float32(factors[number])
         if scale == 0.0:
             continue
-        place = places[rows[number]]
-        if place == NOWHERE:  # not a function of its own: a call per row slows down steps of single pairs
-            place = np.int32(used[0])
-            used[0] += 1
-            places[rows[number]] = place
-            narrow[place][:] = 0
-        if place >= 0:
-            row = narrow[place]
-            beyond = np.int32(0)
-            for axis in range(len(part)):
-                total = np.int32(np.int32(row[axis]) + np.int32(part[axis] * scale))
-                beyond |= np.int32(total ^ (total >> _SIGN))
-                row[axis] = np.int16(total)  # the lower 16 bits, where it does not fit
-            if beyond <= _NARROW:
-                continue
-            place = _widened(sums, rows[number])
-            into = wide[-2 - place]
-            for axis in range(len(part)):  # what stood there, again from the lower 16 bits
-                into[axis] = np.int16(np.int32(row[axis]) - np.int32(part[axis] * scale))
-        into = wide[-2 - place]
+        into = sums[rows[number]]
         for axis in range(len(part)):
             total = np.int32(into[axis] + np.int32(part[axis] * scale))
             if total > _MOST:  # after the addition: the sum of the last unit must not stand out either
@@ -228,7 +154,7 @@ class CellNoise:
     def step(self) -> float:
         return 2.0 ** (math.floor(math.log2(self.sigma)) - _STEPS)
 
-    def descend(self, tables: Singles, rows: Rows, sums: Sums, rate: float, bits: RandomBits) -> None:
+    def descend(self, tables: Singles, rows: Rows, sums: Cells, rate: float, bits: RandomBits) -> None:
         """tables[rows] -= rate * step * round((sums[rows] + sigma Z) / step), in place: there is no table of noise."""
         step = self.step
         noise, inverse = self.sigma / step, 1.0 / step
@@ -287,7 +213,7 @@ class _Grid(NamedTuple):
 def _descend(
     tables: Singles,
     rows: Rows,
-    sums: Sums,
+    sums: Cells,
     first: int,
     last: int,
     words: Words,
@@ -297,10 +223,8 @@ def _descend(
 ) -> int:
     """Numbers ``first`` to ``last`` of the rows, one row after the other; how many are in doubt."""
     noise, inverse, doubt, factor = grid
-    places, narrow, wide, _ = sums
     dimension = tables.shape[1]
     values = np.empty(2 * _PAIRS, dtype=np.float64)
-    cells = np.empty(2 * _PAIRS, dtype=np.int32)
     missed: int = 0
     for start in range(0, last - first, 2 * _PAIRS):
         normals(words[start : start + 2 * _PAIRS], values, True)
@@ -309,42 +233,20 @@ def _descend(
         while done < size:
             slot, axis = divmod(first + start + done, dimension)
             run = min(dimension - axis, size - done)
-            into, place = tables[rows[slot]], places[rows[slot]]
-            if place >= 0:
-                few = narrow[place]
-                for i in range(run):
-                    values[done + i] = np.float64(np.int32(few[axis + i])) * inverse + values[done + i] * noise
-            elif place < NOWHERE:
-                many = wide[-2 - place]
-                for i in range(run):
-                    values[done + i] = np.float64(many[axis + i]) * inverse + values[done + i] * noise
-            else:
-                for i in range(run):
-                    values[done + i] *= noise
+            into, cells = tables[rows[slot]], sums[rows[slot]]
+            for i in range(run):
+                values[done + i] = np.float64(cells[axis + i]) * inverse + values[done + i] * noise
             sure = 0
             for i in range(run):
                 scaled = values[done + i]
                 sure += int(abs(scaled - np.rint(scaled)) < 0.5 - doubt)
-            if sure < run:
-                cells_of(sums, rows[slot], axis, run, cells)
             for i in range(run if sure < run else 0):
                 scaled = values[done + i]
                 if not abs(scaled - np.rint(scaled)) < 0.5 - doubt and missed < len(kept):  # also where it is NaN
                     doubtful[missed, 0], doubtful[missed, 1], doubtful[missed, 2] = slot, axis + i, start
-                    doubtful[missed, 3], doubtful[missed, 4], kept[missed] = done + i, cells[i], into[axis + i]
+                    doubtful[missed, 3], doubtful[missed, 4], kept[missed] = done + i, cells[axis + i], into[axis + i]
                     missed += 1
             for i in range(run):
                 into[axis + i] -= np.float32((np.rint(values[done + i]) + 0.0) * factor)  # -0.0 becomes 0
             done += run
     return missed
-
-
-@compiled
-def move(tables: Singles, rows: Rows, sums: Sums, rate: float) -> None:
-    """tables[rows] -= rate * sums[rows], without noise, for distinct rows."""
-    cells = np.empty(tables.shape[1], dtype=np.int32)
-    for slot in range(len(rows)):
-        into = tables[rows[slot]]
-        cells_of(sums, rows[slot], 0, len(into), cells)
-        for axis in range(len(into)):
-            into[axis] -= np.float32(cells[axis] * rate)

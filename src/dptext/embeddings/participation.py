@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError
 from dptext.noise.discrete import SCALE
-from dptext.privacy.budgets import DEFAULT_FLOOR, PersonalBudgets
+from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.gaussian import SampledGaussian, gaussian_epsilon, greatest_sampling_rate, least_noise_multiplier
 from dptext.privacy.guarantee import ApproxDP, Relation
 from dptext.privacy.randomness import RandomBits
@@ -138,11 +138,6 @@ class Participation:
             noise_multiplier=result.noise_multiplier, steps=result.steps, delta=delta, rates={EVERYONE: sampling_rate}
         )
 
-    @classmethod
-    def without_noise(cls, *, delta: float, sampling_rate: float, steps: int) -> Participation:
-        """Return one level without noise or guarantee, for comparison."""
-        return cls(noise_multiplier=0.0, steps=steps, delta=delta, rates={EVERYONE: sampling_rate})
-
     def account(
         self, level: str | None = None, *, relation: Relation = Relation.ADD_REMOVE, steps: int | None = None
     ) -> SampledGaussian:
@@ -183,10 +178,9 @@ def personal_participation(
     steps: int,
     sampling_rate: float,
     default: str | None = None,
-    floor: float = DEFAULT_FLOOR,
 ) -> Participation:
     """Return the noise of the largest epsilon, and for each level the largest sampling rate that satisfies its own."""
-    budgets = PersonalBudgets(levels, delta=delta, default=default, floor=floor)
+    budgets = PersonalBudgets(levels, delta=delta, default=default)
     noise = least_noise_multiplier(epsilon=budgets.cap, delta=delta, sampling_rate=sampling_rate, steps=steps)
     noise_multiplier = noise.noise_multiplier
     rates: dict[str, float] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, ClassVar
@@ -103,10 +103,6 @@ def random_features(vocabulary: Vocabulary, dimension: int) -> ContextFeatures:
 
 Chunk = tuple[npt.NDArray[np.int32], Integers]
 """(words,) rows of the vocabulary, -1 for other words; (documents,) number of words per document."""
-Summed = tuple[Integers, Integers, Integers]
-"""(m,) keys owner * V + word, ascending; (m, k) sums of contexts in units of `UNIT`; (m,) counts."""
-
-_PIECE = 1 << 16  # words of one document in a block; a longer document is cut
 _BATCH = 1 << 12  # words of several users in a batch: a word takes some 2 KB of intermediate matrices
 
 
@@ -138,42 +134,46 @@ class UserMatrixSum:
         size = count = 0
         for user in users:
             count += 1
-            chunks = iter(user.chunks)
-            first = next(chunks, None)
-            if first is None:
+            chunks = list(user.chunks)
+            if not chunks:
                 continue
-            second = next(chunks, None)
-            if second is not None or len(first[0]) >= _PIECE:
-                self._add_matrices(*self._sum_one(first, second, chunks), np.array([user.norm]))
-                continue
-            if size + len(first[0]) > _BATCH:
+            rows, lengths = (
+                np.concatenate([rows for rows, _ in chunks]),
+                np.concatenate([lengths for _, lengths in chunks]),
+            )
+            if size + len(rows) > _BATCH:
                 self._add_batch(batch)
                 batch, size = [], 0
-            batch.append((first, user.norm))
-            size += len(first[0]) + len(first[1])
+            batch.append(((rows, lengths), user.norm))
+            size += len(rows) + len(lengths)
         self._add_batch(batch)
         return count
 
     def _add_batch(self, batch: list[tuple[Chunk, float]]) -> None:
+        """Add the matrices of some users: group, sum and clip."""
         if not batch:
             return
         rows = np.concatenate([chunk[0] for chunk, _ in batch])
         lengths = np.concatenate([chunk[1] for chunk, _ in batch])
         owner = np.repeat(np.arange(len(batch)), [len(chunk[0]) for chunk, _ in batch])
         keys, sums, counts = self._summed(rows, lengths, owner)
-        self._add_matrices(keys, sums, counts, np.array([norm for _, norm in batch]))
+        if len(keys) == 0:
+            return
+        owner, words = np.divmod(keys, self.features.words)
+        matrices = sums * (UNIT * self.weights[words] / counts)[:, None]  # (rows)
+        starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+        norms = np.array([norm for _, norm in batch])
+        cells = clipped_matrices(matrices, starts, norms[owner[starts]])
+        words, _, order, first = _grouped(words)
+        self.cells[words] += np.add.reduceat(cells[order], first, axis=0)
 
-    def _sum_one(self, first: Chunk, second: Chunk | None, rest: Iterator[Chunk]) -> Summed:
-        result: Summed | None = None
-        for chunk in (first, *(() if second is None else (second,)), *rest):
-            for rows, lengths in _pieces(chunk):
-                part = self._summed(rows, lengths, np.zeros(len(rows), dtype=np.int64))
-                result = part if result is None else _merged((result, part))
-        assert result is not None
-        return result
+    def _summed(
+        self, rows: npt.NDArray[np.int32], lengths: Integers, owner: Integers
+    ) -> tuple[Integers, Integers, Integers]:
+        """Return keys owner * V + word, ascending; s_w of equation (rows) in units of `UNIT`; and counts.
 
-    def _summed(self, rows: npt.NDArray[np.int32], lengths: Integers, owner: Integers) -> Summed:
-        """Return s_w of equation (rows), computed one feature at a time, which fits into the cache."""
+        One feature at a time fits into the cache.
+        """
         known = np.flatnonzero(rows >= 0)
         keys, counts, order, first = _grouped(owner[known] * self.features.words + rows[known])
         words = known[order]
@@ -188,30 +188,6 @@ class UserMatrixSum:
             contexts -= values[words]
             sums[:, column] = np.add.reduceat(contexts, first) if len(first) else 0
         return keys, sums, counts
-
-    def _add_matrices(self, keys: Integers, sums: Integers, counts: Integers, norms: Floats) -> None:
-        if len(keys) == 0:
-            return
-        owner, words = np.divmod(keys, self.features.words)
-        rows = sums * (UNIT * self.weights[words] / counts)[:, None]  # (rows)
-        starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
-        cells = clipped_matrices(rows, starts, norms[owner[starts]])
-        words, _, order, first = _grouped(words)
-        self.cells[words] += np.add.reduceat(cells[order], first, axis=0)
-
-
-def _pieces(chunk: Chunk) -> Iterator[Chunk]:
-    rows, lengths = chunk
-    start, size = 0, 0
-    piece: list[int] = []
-    for length in lengths.tolist():
-        for segment in [*[_PIECE] * (length // _PIECE), length % _PIECE]:
-            if size + segment > _PIECE:
-                yield rows[start : start + size], np.array(piece, dtype=np.int64)
-                start, size, piece = start + size, 0, []
-            piece.append(segment)
-            size += segment
-    yield rows[start : start + size], np.array(piece, dtype=np.int64)
 
 
 def _reach(lengths: Integers, window: int) -> tuple[Integers, Integers]:
@@ -230,14 +206,6 @@ def _grouped(keys: Integers) -> tuple[Integers, Integers, Integers, Integers]:
     keys = keys[order]
     first = np.flatnonzero(np.diff(keys, prepend=-1))  # keys are at least 0
     return keys[first], np.diff(first, append=len(keys)), order, first
-
-
-def _merged(parts: tuple[Summed, Summed]) -> Summed:
-    keys, sums, counts = (np.concatenate(entry) for entry in zip(*parts, strict=True))
-    if len(keys) == 0:
-        return keys, sums, counts
-    keys, _, order, first = _grouped(keys)
-    return keys, np.add.reduceat(sums[order], first, axis=0), np.add.reduceat(counts[order], first)
 
 
 _UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT, "pair": Unit.EXAMPLE}
@@ -291,6 +259,9 @@ class ReleasePlan(ABC):
     share: ClassVar[str]
     """Name of a level's share in a statement: an epsilon, or a sampling rate."""
 
+    def __post_init__(self) -> None:
+        check_prior(self.prior, _UNITS[self.unit])
+
     @abstractmethod
     def guarantee(self, level: str, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
         """Return the guarantee of the release alone for a user of a level."""
@@ -309,7 +280,6 @@ class ReleasePlan(ABC):
 
     def statement(self, level: str, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
         """Return the statement for users of a level, including earlier releases."""
-        self.check()
         statement = release_statement(
             guarantee=self._guarantee(level),
             unit=_UNITS[self.unit],
@@ -319,7 +289,7 @@ class ReleasePlan(ABC):
             mechanism=self.mechanism,
             parameters=self._parameters(level),
             assumptions=self._assumptions(),
-            exposed=("the list of words that have a vector: " + self._origin,),
+            exposed=(f"the list of words that have a vector: {self._origin}",),
             seeded=seeded,
             release_id=release_id or new_release_id(),
         )
@@ -338,10 +308,6 @@ class ReleasePlan(ABC):
     def total_delta(self) -> float:
         """Delta of this release and of the earlier ones it builds on."""
         return as_approx(self.statement(self.levels.most, seeded=False).guarantee).delta
-
-    def check(self) -> None:
-        """Raise unless the guarantees of earlier releases can be added to this one."""
-        check_prior(self.prior, _UNITS[self.unit])
 
     @property
     def prior(self) -> dict[str, PrivacyStatement]:

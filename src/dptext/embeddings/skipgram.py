@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.display import ProgressOption, ReprMixin, progress_bar
 from dptext.embeddings.levels import BudgetPolicy, Levels
-from dptext.embeddings.participation import CELLS, IEEE, Participation, Recipe, Unit
+from dptext.embeddings.participation import CELLS, EVERYONE, IEEE, Participation, Recipe, Unit
 from dptext.embeddings.plan import ReleasePlan, check_source, hidden_by_noise
 from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
 from dptext.embeddings.sharing import Shareable
@@ -291,27 +291,6 @@ class SkipGramSignal:
         )
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Progress of a training: ``step`` of ``steps`` are done."""
-
-    step: int
-    steps: int
-    _participation: Participation
-
-    @property
-    def epsilon(self) -> float:
-        if self.step == 0:
-            return 0.0
-        participation = self._participation
-        if participation.noise_multiplier == 0:
-            return float("inf")
-        return participation.account(participation.most, steps=self.step).epsilon(delta=participation.delta)
-
-    def describe(self) -> tuple[int, int, str]:
-        return self.step, self.steps, "steps"
-
-
 class SkipGram(Shareable, ReprMixin):
     """Word vectors from users' texts: skip-gram with negative sampling, trained by DP-SGD.
 
@@ -347,8 +326,7 @@ class SkipGram(Shareable, ReprMixin):
             weaker still: one pair of neighbouring words, of which a sentence has hundreds.
         mode: "private"; or "clipped": no noise and no guarantee, for comparison.
         level: name of the public attribute of documents that holds a user's level, or a `dptext.BudgetPolicy`, which
-            also predicts levels (``epsilon`` is then ``policy.participation(...)``). The declared level with the lowest
-            sampling rate counts.
+            also predicts levels. The declared level with the lowest sampling rate counts.
         vocabulary: words that `dptext.private_vocabulary` learned from the same users. They follow the words of
             ``vectors``, and their guarantee is included.
         trained_words: number of most frequent words to train; the others keep their public vectors, or are left out
@@ -444,7 +422,7 @@ class SkipGram(Shareable, ReprMixin):
                 deleted at the end (`dptext.embeddings.training`).
             resume: continue from the checkpoint if it exists. Publish one result only: a second run from the same
                 checkpoint is another release of the remaining steps.
-            progress: a bar, as in `dptext.display`; or a function called with a `Progress` after each step.
+            progress: a bar, as in `dptext.display`; or a function called with the number of steps that are done.
             release_id: id of a reservation in a ledger (`dptext.ledger.ledger.Ledger.reserve`); None: a new one.
 
         Raises:
@@ -482,18 +460,11 @@ class SkipGram(Shareable, ReprMixin):
                 seed=self.seed,
             ) as users,
             stored_users(users, participation.code) as store,
-            progress_bar(progress, "steps", participation.steps, describe=Progress.describe) as done,
+            progress_bar(progress, "steps", participation.steps) as done,
         ):
             if not len(store):
                 raise DataError("there are no documents: expected at least one")
-            tables = plan.train(
-                store,
-                NoiseKey(self.seed),
-                start=start,
-                path=path,
-                every=every,
-                progress=lambda step: done(Progress(step, participation.steps, participation)),
-            )
+            tables = plan.train(store, NoiseKey(self.seed), start=start, path=path, every=every, progress=done)
         source = "skip-gram" if plan.public is None else f"{plan.public.source} and skip-gram"
         self.vectors_ = WordVectors(plan.words.words, plan.finish(tables), source=source, statement=statement)
         self.doubts_ = plan.doubts(tables)
@@ -530,7 +501,7 @@ class SkipGram(Shareable, ReprMixin):
         if len(rows) < 3:
             raise ParameterError(f"a vocabulary must hold two words besides {UNKNOWN!r}: give other vectors")
         participation = self._participation()
-        plan = SkipGramPlan(
+        return SkipGramPlan(
             unit=recipe.unit,
             words=words,
             rows=rows,
@@ -545,8 +516,6 @@ class SkipGram(Shareable, ReprMixin):
             levels=Levels.of(self.level, participation.rates, participation.default, recipe.unit),
             listed=loaded if public is None else None,
         )
-        plan.check()
-        return plan
 
     def _participation(self) -> Participation:
         epsilon, is_private = self.epsilon, self.mode == "private"
@@ -556,10 +525,11 @@ class SkipGram(Shareable, ReprMixin):
             if (epsilon.noise_multiplier > 0) != is_private:
                 raise ParameterError("mode='private' needs noise, and other modes must have none")
             return epsilon
-        shared: dict[str, Any] = {"delta": self.delta, "sampling_rate": self.sampling_rate, "steps": self.steps}
-        if is_private:
-            return Participation.calibrated(epsilon=require_epsilon(epsilon, "SkipGram"), **shared)
-        return Participation.without_noise(**shared)
+        rate, steps, delta = self.sampling_rate, self.steps, self.delta
+        if not is_private:
+            return Participation(noise_multiplier=0.0, steps=steps, delta=delta, rates={EVERYONE: rate})
+        budget = require_epsilon(epsilon, "SkipGram")
+        return Participation.calibrated(epsilon=budget, delta=delta, sampling_rate=rate, steps=steps)
 
 
 def _words(

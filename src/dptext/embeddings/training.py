@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.noise import CellNoise, Sums, add_cells, compiled, move
+from dptext.embeddings.noise import CellNoise, Cells, add_cells, compiled
 from dptext.embeddings.participation import CELLS, Participation, Recipe, sampled_slots, sampled_users
 from dptext.errors import DataError, RefusedError
 from dptext.io.artifacts import read_tensors, tensor_bytes
@@ -36,6 +36,7 @@ Offsets = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
 Chances = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 
 _GOLDEN, _MIX1, _MIX2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _BITS30, _BITS27, _BITS31, _BITS32 = (np.uint64(count) for count in (30, 27, 31, 32))
@@ -212,8 +213,6 @@ def _draw_of_slots(drawing: PairDrawing, rows: Rows, slots: Offsets, keys: Keys,
     return result
 
 
-Singles = npt.NDArray[np.float32]
-
 _SHORTER = 1 - 2.0**-20
 _CLIPPED = float(CELLS)
 _ONE = np.float32(1.0)
@@ -324,7 +323,7 @@ def add_clipped(
     cells: float,
     both: bool,
     scratch: Scratch,
-    sums: Sums,
+    sums: Cells,
 ) -> None:
     """Add the clipped gradient of each unit to the sums; ``cells`` is the number of cells of a vector of norm 1."""
     slots, touched, gradient = scratch
@@ -397,17 +396,17 @@ class Tables:
     def __init__(self, matrix: Singles, rates: Floats, noise: CellNoise | None, *, both: bool = True) -> None:
         self.matrix, self.both, self._rates, self._noise = matrix, both, rates, noise
         count, dimension = matrix.shape
-        self._all = np.arange(0 if both else count // 2, count, dtype=np.int32)
-        self.sums = Sums.of(count, len(self._all), dimension)
+        self._trained = np.arange(0 if both else count // 2, count, dtype=np.int32)
+        self.sums: Cells = np.zeros((count, dimension), dtype=np.int32)
 
     def descend(self, step: int, bits: RandomBits) -> None:
         """Take the step with its noise, and clear the sum."""
         rate = float(self._rates[step])
         if self._noise is None:
-            move(self.matrix, self.sums.touched, self.sums, rate)
+            self.matrix -= (self.sums * rate).astype(np.float32)
         else:
-            self._noise.descend(self.matrix, self._all, self.sums, rate, bits)
-        self.sums.clear()
+            self._noise.descend(self.matrix, self._trained, self.sums, rate, bits)
+        self.sums[:] = 0
 
 
 @dataclass(eq=False)

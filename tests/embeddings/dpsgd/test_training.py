@@ -7,7 +7,6 @@ from dptext.embeddings.noise import CellNoise
 from dptext.embeddings.participation import CELLS
 from dptext.embeddings.training import Tables
 from dptext.privacy.randomness import RandomBits
-from embeddings.dpsgd.cells import put
 
 SIGMA = 1.5 * CELLS
 RATES = np.array([1.0, 0.5, 2.0, 0.25, 1.0]) / SIGMA
@@ -25,7 +24,7 @@ def test_untrained_word_vectors_stay_fixed():
 def test_without_noise_a_step_is_plain_descent():
     tables = Tables(np.zeros((4, 3), dtype=np.float32), RATES, None)
     for step in range(3):
-        put(tables.sums, np.array([3], dtype=np.int32), np.full((1, 3), 4 * CELLS, dtype=np.int32))
+        tables.sums[3] = 4 * CELLS
         tables.descend(step, RandomBits(1))
     assert tables.matrix[3] == pytest.approx(-4 * CELLS * RATES[:3].sum())
     assert not tables.matrix[:3].any()
