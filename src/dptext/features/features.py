@@ -64,7 +64,7 @@ MOST_HINTS, HINT_TEXTS, HINT_SHARE = 5000, 5, 0.3
 """Candidate words for hints: how many, the minimum number of texts that contain one, and the maximum share of texts."""
 
 
-_BITS = 20  # of a row's numbers, for up to 2^13 dimensions
+_BITS = 20  # of a row's numbers, for fewer than 2^12 dimensions
 _FLAT = 2.0**-20  # of the largest number of the centre: below, a row is the rounding of the centre
 _MOST_EXPONENT = 1000  # of a scale, so that it is finite
 _ROWS_AT_ONCE = 512

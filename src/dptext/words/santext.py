@@ -43,7 +43,7 @@ class SanText(SelectingMechanism):
         epsilon: nats per unit of Euclidean distance.
 
     Raises:
-        ParameterError: a number out of range; more words than the sampler counts (2^20 - 1).
+        ParameterError: a number out of range; more words than the sampler counts (2^20 - 2).
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
