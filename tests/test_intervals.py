@@ -326,8 +326,8 @@ def test_what_has_no_interval_is_refused():
         (lambda: mean_of_people([1.0, 0.0], ["a", "a"]), "two people, got 1"),
         (lambda: mean_of_people([1.0, 2.0], [0, 1]), "from 0 to 1"),
         (lambda: mean_of_people([], []), "from 0 to 1"),
-        (lambda: macro_f1([0, 1], [0], [0, 1]), "named must be one class for each of 2 rows"),
-        (lambda: area([1.0, 2.0], [True, True]), "positive must be true of some rows and false of others"),
+        (lambda: macro_f1([0, 1], [0], [0, 1]), "named must have one class for each of 2 rows"),
+        (lambda: area([1.0, 2.0], [True, True]), "positive must be true for some rows"),
         (lambda: area([1.0, 2.0], [True, False], parts=[0, 1]), "in at least one part"),
     ]:
         with pytest.raises(ParameterError, match=says):

@@ -76,10 +76,10 @@ def test_texts_names_and_paths_are_those_that_files_can_hold(tmp_path):
     surrogate = f"{MARKER} \udc80"
     for check, values, message in (
         (validation.check_text, ("", None, b"a", ["a"]), "x must be text, got "),
-        (validation.check_text, (surrogate,), "text that UTF-8 can hold"),
+        (validation.check_text, (surrogate,), "must be text that UTF-8 can encode,"),
         (validation.check_names, ("ab", 1, [1], [""], ["a", "a"], None), "x must"),
-        (validation.check_names, (["a", surrogate],), "names that UTF-8 can hold"),
-        (validation.check_path, ("", "a\0b", 1, None, b"a"), "x must be a path"),
+        (validation.check_names, (["a", surrogate],), "must be names that UTF-8 can encode,"),
+        (validation.check_path, ("", "a\0b", 1, None, b"a"), "x must be a "),
     ):
         for value in values:
             assert_error(ParameterError, lambda check=check, value=value: check("x", value), message)

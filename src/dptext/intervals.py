@@ -70,7 +70,7 @@ def over_people(
     # a resample without any row of a class has no value
     values = np.array([entry for entry in results if np.isfinite(entry)])
     if not np.isfinite(value) or not values.size:
-        raise ParameterError("the statistic must give a finite number for all rows, it gave none")
+        raise ParameterError("the statistic must return a finite number for all rows")
     everybody = len(np.unique(owners))
     tail = 100 * _tail_of(everybody, error)
     low, high = (float(entry) for entry in np.percentile(values, [tail, 100 - tail]))
@@ -92,7 +92,7 @@ def mean_of_people(values: npt.ArrayLike, people: npt.ArrayLike, **interval: flo
     """Return the mean of numbers from 0 to 1 over rows that are grouped by person."""
     rows = _finite("values", values)
     if not rows.size or rows.min() < 0 or rows.max() > 1 + _ROUNDING:
-        raise ParameterError("values must be at least one number from 0 to 1, got others or none")
+        raise ParameterError("values must be numbers from 0 to 1, at least one")
     value = min(float(rows.mean()), 1.0)
     influence, units = (rows - value) / rows.size, _equal_people(people)
     return estimate_from_influence(value, influence, people, units=units, **interval)
@@ -102,7 +102,7 @@ def macro_f1(true: npt.ArrayLike, named: npt.ArrayLike, people: npt.ArrayLike, *
     """Return the mean over the occurring classes of F1 = 2 hits / (rows of the class + predictions of the class)."""
     truth, answer, owners = (np.asarray(person) for person in (true, named, people))
     if not truth.size or truth.shape != answer.shape:
-        raise ParameterError(f"named must be one class for each of {truth.size} rows, got shape {answer.shape}")
+        raise ParameterError(f"named must have one class for each of {truth.size} rows, got shape {answer.shape}")
     result, influence, weights = 0.0, np.zeros(truth.size), np.zeros(truth.size)
     classes = np.unique(truth)
     for class_name in classes:
@@ -173,7 +173,7 @@ def _area(values: Floats, inside: npt.NDArray[np.bool_], owners: Ids, parts: npt
         used.append(rows_of_part)
         pairs += n * m
     if not pairs:
-        raise ParameterError("positive must be true of some rows and false of others, in at least one part")
+        raise ParameterError("positive must be true for some rows and false for others, in at least one part")
     rows = np.concatenate(used)
     value = float((placement * weight)[inside].sum() / pairs)
     influence = (placement - value) * weight / pairs

@@ -104,7 +104,7 @@ def check_text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ParameterError(f"{name} must be text, got {'none' if value == '' else display_value(value)}")
     if not is_encodable(value):
-        raise ParameterError(f"{name} must be text that UTF-8 can hold, got one with half a surrogate pair")
+        raise ParameterError(f"{name} must be text that UTF-8 can encode, got a lone surrogate")
     return str(value)
 
 
@@ -128,11 +128,11 @@ def check_names(name: str, value: object) -> tuple[str, ...]:
         raise ParameterError(f"{name} must be a list of names, got {display_value(value)}")
     names = tuple(value)
     if not all(isinstance(entry, str) and entry for entry in names):
-        raise ParameterError(f"{name} must be a list of names, got something else in it")
+        raise ParameterError(f"{name} must contain strings only")
     if not all(map(is_encodable, names)):
-        raise ParameterError(f"{name} must be names that UTF-8 can hold, got one with half a surrogate pair")
+        raise ParameterError(f"{name} must be names that UTF-8 can encode, got a lone surrogate")
     if len(set(names)) < len(names):
-        raise ParameterError(f"{name} must name each once, got one twice")
+        raise ParameterError(f"{name} must not repeat a name")
     return names
 
 
@@ -142,7 +142,7 @@ def check_path(name: str, value: object) -> Path:
         raise ParameterError(f"{name} must be a path, got {display_value(value)}")
     path = os.fspath(value)
     if not isinstance(path, str) or not path or "\0" in path:
-        raise ParameterError(f"{name} must be a path, got one that no file has")
+        raise ParameterError(f"{name} must be a valid path")
     return Path(path)
 
 

@@ -55,7 +55,7 @@ def test_people_are_not_learnt_by_heart():
     labels = (np.arange(60) % 2)[people]
     mixed = attribute_inference(features, labels, attackers="boosting", seed=2)[0]
     grouped = attribute_inference(features, labels, people=people, attackers="boosting", seed=2)[0]
-    assert mixed.score.value > 0.9  # the same people on both sides
+    assert mixed.score.value > 0.9  # the same people in both parts
     assert grouped.score.value <= most_by_luck(60, 0.5)
     assert grouped.score.count == 60
     assert grouped.score.high - grouped.score.low > 2 * (mixed.score.high - mixed.score.low)

@@ -254,5 +254,5 @@ def test_a_device_is_audited_through_its_channel():
     assert verdict.refutable
     looser = dptext.PrivUnit(epsilon=4.0).channel(device.bound.dimension)
     assert dptext.audit(looser, device.statement, samples=50_000, seed=1).refuted
-    with pytest.raises(ParameterError, match="leave dimension= out"):
+    with pytest.raises(ParameterError, match="a channel has a fixed dimension: omit"):
         dptext.audit(device, dimension=2)

@@ -79,9 +79,9 @@ def test_keep_rates_grow_with_epsilon(small, glove):
         ({"support": 299}, "the most is 28"),
         ({"keep_rate": 0.5, "support": 10}, "give one target"),
         ({"keep_rate": 1.5}, "keep_rate must be a number above 0 and below 1"),
-        ({"mechanism": "madlib", "support": 200, "draws": 100}, "needs more draws: at least 422"),
+        ({"mechanism": "madlib", "support": 200, "draws": 100}, "requires at least 422 draws"),
         ({"mechanism": "tme", "keep_rate": 0.5}, "did you mean 'tem'"),
-        ({"relinking": 0.1}, "give a TextBank in place of vectors"),
+        ({"relinking": 0.1}, "relinking= is a target for a bank:"),
     ],
 )
 def test_unreachable_targets_are_refused(small, options, message):

@@ -122,7 +122,7 @@ def test_quantiles_weigh_words():
         ({"words": "cat"}, "a list of at least one word"),
         ({"weights": [1.0]}, "4 numbers"),
         ({"weights": [1.0, -1.0, 0.0, 0.0]}, "at least 0"),
-        ({"weights": [0.0] * 4}, "not all of them 0"),
+        ({"weights": [0.0] * 4}, "numbers of at least 0, one per"),
         ({"rows": 1}, "rows must be"),
         ({"draws": 0}, "draws must be"),
     ],

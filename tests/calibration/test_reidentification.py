@@ -95,10 +95,10 @@ def test_the_largest_pure_epsilon_for_a_chance():
     [
         ({"relinking": 0.1, "people": 10}, "the chance level"),
         ({"relinking": 0.5, "people": 10, "unit": "user"}, "unit must be"),
-        ({"relinking": 0.5, "people": 10, "texts": ["tea"] * 20}, "at least 10 distinct ones"),
-        ({"relinking": 0.5, "keep_rate": 0.5}, "leave others out"),
-        ({"relinking": 0.5, "mechanism": "madlib"}, "leave others out"),
-        ({}, "the target of a bank is relinking"),
+        ({"relinking": 0.5, "people": 10, "texts": ["tea"] * 20}, "at least 10 distinct texts"),
+        ({"relinking": 0.5, "keep_rate": 0.5}, "a bank has the target relinking="),
+        ({"relinking": 0.5, "mechanism": "madlib"}, "a bank has the target relinking="),
+        ({}, "a bank has the target relinking="),
     ],
 )
 def test_bad_targets_of_a_bank_are_refused(options, message):

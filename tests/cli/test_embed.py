@@ -59,7 +59,7 @@ def test_embed_writes_a_folder_to_share(embed):
     assert not any(SECRET.encode() in Path("shared", name).read_bytes() for name in FILES)
     before = statement_of("shared")
     code, _, err = embed("-o", "shared")
-    assert (code, "'shared' is there already" in err, statement_of("shared")) == (2, True, before)
+    assert (code, "'shared' already exists" in err, statement_of("shared")) == (2, True, before)
     assert embed("-o", "shared", "--force", "-q")[0] == 0 and statement_of("shared") != before
     Path("shared/mine.txt").write_text("mine")
     code, _, err = embed("-o", "shared", "--force")
@@ -84,7 +84,7 @@ def test_levels_have_a_statement_each_and_explain_verifies_them(embed, run):
     strict = Path("shared/privacy-strict.json")
     strict.write_text(strict.read_text().replace('"epsilon": 1.0', '"epsilon": 0.1'))
     code, _, err = run("explain", strict)
-    assert (code, "privacy-strict.json is not the file that config.json announces" in err) == (1, True)
+    assert (code, "privacy-strict.json does not match its digest in config.json" in err) == (1, True)
 
 
 def test_new_words_are_learned_first_and_added_to_the_guarantee(embed):
@@ -121,17 +121,17 @@ def test_skip_gram_states_its_training_and_its_unit(embed):
 
 REFUSALS = [
     (["--user", "writer"], 1, "row 1: expected a column 'writer', the row has none"),
-    (["--epsilon", "0.01"], 2, "below the floor of 0.05"),
+    (["--epsilon", "0.01"], 2, "below the minimum 0.05"),
     (["--delta", "0"], 2, "delta"),
     (["--vectors", "nowhere.txt"], 4, "nowhere.txt"),
-    (["--unit", "document", "--user", "author"], 2, "--unit document protects no users"),
+    (["--unit", "document", "--user", "author"], 2, "--unit document does not protect users"),
     (["--unit", "document", "--new-words", "1"], 2, "--new-words protects users"),
     (["--levels", "a=1"], 2, "must be given together"),
-    ([*LEVELS, "--epsilon", "8"], 2, "leave --epsilon out"),
+    ([*LEVELS, "--epsilon", "8"], 2, "omit --epsilon"),
     (["--level", "level", "--levels", "a=1,a=2"], 2, "each name once"),
     (["--new-words", "1", "--seed", "1"], 2, "takes no seed"),
     (["--ledger", "none.ledger"], 4, "none.ledger"),
-    (["-o", "in.jsonl"], 2, "is there already"),
+    (["-o", "in.jsonl"], 2, "already exists"),
     (["--resume", "--checkpoint", "c"], 2, "--checkpoint, --resume is for --method skip-gram"),
     (["--unit", "pair"], 2, "--unit pair is for --method skip-gram"),
     ([*SKIP_GRAM, "--resume"], 2, "--checkpoint FILE of the interrupted run"),
@@ -192,7 +192,7 @@ def test_a_resumed_training_ends_with_the_same_vectors(embed, monkeypatch):
     pytest.importorskip("numba")
     Path("run").write_text("mine")
     code, _, err = embed("-o", "shared", *SKIP_GRAM, "--checkpoint", "run")
-    assert (code, "is there already" in err, Path("run").read_text()) == (2, True, "mine")
+    assert (code, "already exists" in err, Path("run").read_text()) == (2, True, "mine")
     assert embed("-o", "shared", *SKIP_GRAM, "--checkpoint", "run", "--resume")[0] == 1
     Path("run").unlink()
     train = SkipGramPlan.train

@@ -66,10 +66,10 @@ def test_a_saved_encoder_makes_the_same_vectors_and_takes_no_other_settings(enco
     assert Path("a.parquet").read_bytes() == Path("b.parquet").read_bytes()
     Path("mine").mkdir()
     for options, message in (
-        (["--encoder", "dev", "--epsilon", 9], "has epsilon 8: leave --epsilon out"),
-        (["--encoder", "dev", "--randomizer", "privunit", "--public", "public.jsonl"], "out --randomizer, --public"),
-        (["--save", "dev", "--epsilon", 9], "is there already"),
-        (["--save", "mine"], "'mine' exists already"),
+        (["--encoder", "dev", "--epsilon", 9], "has epsilon 8: omit --epsilon"),
+        (["--encoder", "dev", "--randomizer", "privunit", "--public", "public.jsonl"], "omit --randomizer, --public"),
+        (["--save", "dev", "--epsilon", 9], "already exists"),
+        (["--save", "mine"], "'mine' already exists"),
         (["--public", "in.jsonl"], "is also an input"),
     ):
         code, _, err = encode("in.jsonl", "-o", "c.parquet", *options)
@@ -100,7 +100,7 @@ def test_a_folder_goes_to_a_folder_of_one_encoder(encode):
     assert pq.read_table("private/deep/b.parquet")["id"].to_pylist() == [10, 11]
     before = file_digest("private/deep/b.parquet")
     for options, code, message in (
-        ([], 0, "deep/b.parquet exists already and is left unchanged"),
+        ([], 0, "deep/b.parquet already exists and is left unchanged"),
         (["--epsilon", 9], 2, "from another run"),
     ):
         Path("private/a.parquet").unlink()

@@ -71,9 +71,9 @@ def test_a_seed_repeats_a_release_and_is_not_published(privatize):
 BAD_INPUT = [
     # input, its content, options, exit code, part of the message
     ("nothing.jsonl", None, [], 4, "cannot open 'nothing.jsonl'"),
-    ("bad.jsonl", "", [], 1, "holds no documents"),
+    ("bad.jsonl", "", [], 1, "contains no documents: at least one row"),
     ("bad.txt", f"fine\n{SECRET} ".encode() + b"\xff\n", [], 1, "row 2: expected UTF-8"),
-    ("bad.txt", f"{SECRET}\n".encode("utf-16-le"), [], 1, "add --encoding utf-16-le"),
+    ("bad.txt", f"{SECRET}\n".encode("utf-16-le"), [], 1, "Add --encoding utf-16-le"),
     ("bad.jsonl", f'{{"text": "a"}}\n{{"text": "{SECRET}', [], 1, "row 2: expected a JSON object"),
     ("bad.txt.gz", gzip.compress(b"a\n" * 999)[:-9], [], 1, "ends early"),
     ("bad.csv", f'text\nfine\n"{SECRET}', [], 1, "row 2 (line 3): the row ends inside quotes"),
@@ -86,7 +86,7 @@ BAD_INPUT = [
     ("in.jsonl", None, ["--epsilon", "inf"], 2, "epsilon must be a finite number above 0, got inf"),
     ("in.jsonl", None, ["--epsilon", "much"], 2, "Invalid value for '--epsilon'"),
     ("in.jsonl", None, ["--set", "beta=1"], 2, "beta must be a number above 0 and below 1"),
-    ("in.jsonl", None, ["--set", "max_words=10"], 2, "give both or none"),
+    ("in.jsonl", None, ["--set", "max_words=10"], 2, "document_epsilon and max_words belong together"),
     ("in.jsonl", None, ["--limit", "1"], 2, "limit must be an integer of at least 2"),
     ("in.jsonl", None, ["--mechanism", "magic"], 2, "mechanism must be one of"),
     ("in.jsonl", None, ["--colour", "red"], 2, "No such option"),
@@ -121,12 +121,12 @@ def test_a_folder_goes_to_a_folder_and_a_resumed_run_keeps_finished_files(privat
     assert [row["id"] for row in read_rows("private/deep/b.jsonl")] == [10, 11]
     assert statement_of("private/deep/b.jsonl") and not Path("private/notes.docx").exists()
     code, _, err = privatize("texts", "-o", "private")
-    assert (code, "is there already" in err) == (2, True)
+    assert (code, "already exists" in err) == (2, True)
     Path("private/a.jsonl").unlink()
     Path("private/a.jsonl.privacy.json").unlink()
     before = file_digest("private/deep/b.jsonl")
     code, _, err = privatize("texts", "-o", "private", "--keep", "id!", "--resume")
-    assert (code, "deep/b.jsonl exists already and is left unchanged" in err) == (0, True)
+    assert (code, "deep/b.jsonl already exists and is left unchanged" in err) == (0, True)
     assert (file_digest("private/deep/b.jsonl"), len(read_rows("private/a.jsonl"))) == (before, 3)
 
 

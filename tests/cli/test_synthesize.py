@@ -107,7 +107,12 @@ def test_a_file_of_labels_with_descriptions_is_used(synthesize):
 REFUSALS = [
     ([*MADE, "--labels-file", "none.json"], USUAL, 4, "none.json: No such file"),
     ([*MADE, "--labels-file", "pool.txt"], USUAL, 1, "not JSON"),
-    ([*MADE, "--labels-file", "pool.txt", "--labels", "a"], USUAL, 2, "leave out --labels"),
+    (
+        [*MADE, "--labels-file", "pool.txt", "--labels", "a"],
+        USUAL,
+        2,
+        "--labels-file contains all labels: omit --labels, and",
+    ),
     ([*MADE, *LABELS, *LABELS], USUAL, 2, "names a column twice"),
     (["in.jsonl", "-n", "5"], USUAL, 2, "--out OUT"),
     (["in.jsonl", "-o", "made.jsonl"], USUAL, 2, "--count N is required"),
@@ -269,13 +274,13 @@ def test_classify_predicts_labels_next_to_kept_columns_and_overwrites_nothing(sy
     assert run(*usual, "gaps.jsonl", "-o", "found.jsonl")[0] == 0
     assert [row["predicted_topic"] for row in read_rows("found.jsonl")] == ["drinks", None, "rules"]
     for out, message in (
-        ("out.jsonl", "'out.jsonl' is there already: choose another name, or add --force"),
+        ("out.jsonl", "'out.jsonl' already exists: choose another name, or add --force"),
         ("in.jsonl", "IN"),
-        ("made.jsonl", "is there already"),
+        ("made.jsonl", "already exists"),
         ("made.jsonl.distribution/out.jsonl", "lies in the folder of the release"),
     ):
         code, _, err = run(*usual, "in.jsonl", "-o", out)
         assert (code, message in err) == (2, True), err
     Path("labels.jsonl.privacy.json").write_text("{}")  # of other data
     code, _, err = run(*usual, "in.jsonl", "-o", "labels.jsonl", "--force")
-    assert (code, "covers no labels" in err) == (2, True)
+    assert (code, "already exists and does not cover labels:" in err) == (2, True)

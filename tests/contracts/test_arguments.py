@@ -31,9 +31,9 @@ def test_a_word_mechanism_is_an_object_a_class_or_a_name():
     for kind in ("TEM", dptext.TEM):
         assert word_mechanism(kind, epsilon=9.0, vectors=VECTORS).statement == TEM.statement
     for options, message in (
-        ({"epsilon": 9.0}, "TEM has its own epsilon: leave epsilon out"),
-        ({"vectors": VECTORS}, "has its own vectors"),
-        ({"epsilon": 9.0, "vectors": "glove-6b-50d"}, "has its own epsilon and vectors: leave epsilon and vectors out"),
+        ({"epsilon": 9.0}, "TEM has a fixed epsilon: omit epsilon"),
+        ({"vectors": VECTORS}, "has a fixed vectors"),
+        ({"epsilon": 9.0, "vectors": "glove-6b-50d"}, "has a fixed epsilon and vectors: omit epsilon and vectors"),
     ):
         with pytest.raises(ParameterError, match=message):
             word_mechanism(TEM, **options)
@@ -97,7 +97,7 @@ def test_a_randomizer_is_an_object_or_a_name(name):
     output = randomizer_of(name.lower(), epsilon=3.0)
     assert output == RANDOMIZERS[name](epsilon=3.0)
     assert randomizer_of(output) is output
-    with pytest.raises(ParameterError, match="has its own epsilon: leave epsilon out"):
+    with pytest.raises(ParameterError, match="has a fixed epsilon: omit epsilon"):
         randomizer_of(output, epsilon=3.0)
     with pytest.raises(ParameterError, match=f"{name} needs epsilon="):
         randomizer_of(name)

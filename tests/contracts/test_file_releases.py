@@ -264,7 +264,7 @@ def test_a_second_release_is_made_when_it_is_asked_for_alone(kind):
     assert kind(resume=True, seed=1).resumed == 0
     before = Path(kind.out).read_bytes()
     for options in ({}, {"resume": True}):
-        with pytest.raises(ParameterError, match="is there already"):
+        with pytest.raises(ParameterError, match="already exists"):
             kind(seed=1, **options)
     with pytest.raises(Stop):
         kind(force=True, seed=2, progress=stop_after(10))

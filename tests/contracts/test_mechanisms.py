@@ -106,7 +106,7 @@ def test_its_statement_builds_it_again(name, stored):
 def test_it_cannot_drift_away_from_its_statement(name, words):
     mechanism = build(name, words)
     for attribute in (*vars(mechanism), "new"):
-        with pytest.raises(AttributeError, match="frozen"):
+        with pytest.raises(AttributeError, match="immutable"):
             setattr(mechanism, attribute, 0.01)
 
 

@@ -91,5 +91,5 @@ def test_mauve_is_that_of_its_package_and_higher_for_nearer_samples():
 
 @pytest.mark.parametrize("wrong", [[[1.0, 2.0]], [1.0, 2.0], [[1.0], [2.0]]])
 def test_samples_that_cannot_be_compared_are_refused(wrong):
-    with pytest.raises(ParameterError, match="tables of at least 2 rows with as many columns"):
+    with pytest.raises(ParameterError, match="must have at least 2 rows and the same number of columns"):
         quality.frechet_distance(wrong, [[1.0, 2.0], [3.0, 4.0]])

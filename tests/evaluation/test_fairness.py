@@ -131,8 +131,8 @@ def test_gaps_are_about_people_not_rows():
 
 def test_unsuitable_groups_are_refused():
     for change, message in [
-        ({"groups": ["a"] * 80}, "groups must be at least two"),
-        ({"groups": ["a"] * 70 + ["b"] * 10}, "groups: the smallest has 10 people, expected at least 30"),
+        ({"groups": ["a"] * 80}, "groups must have at least two values,"),
+        ({"groups": ["a"] * 70 + ["b"] * 10}, "groups: the smallest has 10 people, at least 30 are needed"),
         ({"groups": ["a"] * 79 + [None]}, "groups must have no missing entries, row 79"),
         ({"groups": ["a", "b"]}, "groups must have one entry for each of 80 rows"),
         ({"people": [0] * 80}, "groups: a person has rows in two groups"),

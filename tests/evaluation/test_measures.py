@@ -61,24 +61,24 @@ def test_unsuitable_folds_are_refused():
     for targets, options, message in [
         ([0, 1], {}, "folds must be at most the number of rows, 2, got 5"),
         ([0, 1] * 9, {"count": 1}, "folds must be an integer of at least 2"),
-        ([0] * 18, {}, "targets must hold at least two classes"),
+        ([0] * 18, {}, "targets must have at least two classes,"),
         ([0] * 18 + [1] * 2, {}, "targets: the rarest class has 2 rows, fewer than 5 folds"),
         ([0, 1] * 9, {"people": [0, 1] * 9}, "folds must be at most the number of people, 2"),
         ([0] * 16 + [1] * 4, {"people": [*range(16), 0, 0, 0, 0]}, "the rarest class has 1 people"),
         ([0, 1] * 9, {"people": [1, 2]}, "people must have one entry for each of 18"),
         ([0, 1, None] * 9, {}, "targets must have no missing entries, row 2 is missing"),
         (["a", "b", float("nan")] * 9, {}, "targets must have no missing entries, row 2"),
-        ([[0, 1]] * 9, {}, "targets must be one entry per row"),
-        ([], {}, "targets must be one entry per row"),
+        ([[0, 1]] * 9, {}, "targets must have one entry per row"),
+        ([], {}, "targets must have one entry per row"),
     ]:
         with pytest.raises(ParameterError, match=message):
             make_folds(targets, **options)
     for sides, options, message in [
-        ([([0, 1], [1, 2])], {}, "1 rows on both sides"),
-        ([([], [1])], {}, "empty side"),
+        ([([0, 1], [1, 2])], {}, "1 rows in both parts"),
+        ([([], [1])], {}, "must have rows to train on and"),
         ([([0], [9])], {}, "outside 0 to 5"),
         ([([-1], [2])], {}, "outside"),
-        ([([0, 1], [2, 3])], {"people": [0, 1, 1, 2, 3, 4]}, "1 people on both sides"),
+        ([([0, 1], [2, 3])], {"people": [0, 1, 1, 2, 3, 4]}, "1 people in both parts"),
         ([([0], [1]), ([2], [1])], {}, "at most once"),
         ([], {}, "at least one fold"),
     ]:
@@ -167,10 +167,10 @@ def test_unsuitable_values_are_refused():
     for name, true, predicted, options, message in [
         ("F2", [0, 1], [0, 1], {}, "measure must be one of 'accuracy', 'macro-F1', 'RMSE', 'MAE'"),
         ("accuracy", [0, 1], [0], {}, "predicted must have one entry for each of 2 rows"),
-        ("accuracy", [], [], {}, "predicted must be one entry per row"),
+        ("accuracy", [], [], {}, "predicted must have one entry per row"),
         ("accuracy", [0, None], [0, 1], {}, "missing entries"),
         ("RMSE", [0.0, 1.0], [0.0, float("nan")], {}, "predicted must be finite numbers, row 1"),
-        ("MAE", ["a", "b"], [0.0, 1.0], {}, "true must be one number per row"),
+        ("MAE", ["a", "b"], [0.0, 1.0], {}, "true must have one number per row"),
         ("accuracy", [0, 1], [0, 1], {"people": [1]}, "people must have one entry for each of 2 rows"),
         ("macro-F1", [0, 1], [0, 1], {"people": [1, 1]}, "at least two people, got 1"),
     ]:

@@ -31,7 +31,7 @@ def test_rows_of_a_person_never_train_and_test(authors):
     assert by_person.score.low < 0.5 < by_person.score.high and by_person.score.of == "people"
     assert not by_person.above_baseline
     assert np.sort(predictions(vectors, labels, people=people, seed=1).rows).tolist() == list(range(400))
-    with pytest.raises(ParameterError, match="people on both sides"):
+    with pytest.raises(ParameterError, match="people in both parts"):
         utility(vectors, labels, people=people, folds=[Fold(np.arange(395), np.arange(395, 400))], **QUICK)
 
 
@@ -91,7 +91,7 @@ def test_bags_count_public_words_or_buckets():
     assert hashed.shape == (3, 1 << 16) and hashed.sum(axis=1).ravel().tolist() == [[3, 0, 1]]
     assert (hashed != BagOfWords().of(texts)).nnz == 0
     assert words_of("") == []
-    with pytest.raises(ParameterError, match="vocabulary must hold"):
+    with pytest.raises(ParameterError, match="vocabulary must contain"):
         BagOfWords([])
 
 
@@ -132,7 +132,7 @@ def test_features_and_models_of_the_caller_are_used():
 def test_unsuitable_inputs_and_answers_are_refused(monkeypatch):
     texts, labels = ["a"] * 20, [0, 1] * 10
     for rows, targets, options, message in [
-        (texts, [0] * 20, {}, "targets must hold at least two classes"),
+        (texts, [0] * 20, {}, "targets must have at least two classes,"),
         (texts, [0, 1] * 9, {}, "targets must have one entry for each of 20 rows"),
         (texts, [0.0, float("nan")] * 10, {"measure": "RMSE"}, "targets must be finite numbers, row 1"),
         (texts, labels, {"people": [1]}, "people must have one entry for each of 20 rows"),
@@ -143,7 +143,12 @@ def test_unsuitable_inputs_and_answers_are_refused(monkeypatch):
         (np.full((20, 2), np.nan), labels, {}, "rows must be finite vectors, row 0"),
         ([[1.0], [1.0, 2.0]] * 10, labels, {}, "rows must be texts, or vectors of equal length"),
         (np.ones(20), labels, {}, "one vector per row"),
-        (texts, labels, {"folds": [Fold(np.arange(0, 10, 2), np.arange(1, 11, 2))]}, "hold every class"),
+        (
+            texts,
+            labels,
+            {"folds": [Fold(np.arange(0, 10, 2), np.arange(1, 11, 2))]},
+            "folds: the training rows must contain every",
+        ),
     ]:
         with pytest.raises(ParameterError, match=message):
             utility(rows, targets, **QUICK | options)
@@ -157,13 +162,13 @@ def test_unsuitable_inputs_and_answers_are_refused(monkeypatch):
             return self.answers[: features.shape[0]]
 
     for answers, message in [
-        (np.full(20, np.nan), "finite answers"),
-        (np.zeros(1), "finite answers"),
-        (np.full(20, 7), "class codes 0 to 1"),
+        (np.full(20, np.nan), "finite predictions"),
+        (np.zeros(1), "finite predictions"),
+        (np.full(20, 7), "class codes from 0 to 1"),
         (np.full(20, 0.5), "class codes"),
     ]:
         Strange.answers = answers
-        with pytest.raises(ParameterError, match=f"model: expected .*{message}"):
+        with pytest.raises(ParameterError, match=f"model must return .*{message}"):
             utility(texts, labels, model=Strange, **QUICK)
     for module in ("sklearn.linear_model", "sklearn.feature_extraction.text"):
         monkeypatch.setitem(sys.modules, module, None)
@@ -212,8 +217,8 @@ def test_vectors_without_signal_give_no_more_than_chance():
     result, _ = compared(signal=0.0)
     assert max(result.clean.value, result.rows[1].accuracy.value, result.rows[1].learned.value) < 0.45
     for options, message in [
-        ({"epsilons": []}, "epsilons must be different numbers"),
-        ({"epsilons": [2.0, 2.0]}, "epsilons must be different numbers"),
+        ({"epsilons": []}, "epsilons must be distinct, and at least"),
+        ({"epsilons": [2.0, 2.0]}, "epsilons must be distinct, and at least"),
         ({"labels": [1] * 600}, "class"),
         ({"labels": [1, 2]}, "public labels"),
         ({"epsilons": [0.0]}, "epsilon must be a"),

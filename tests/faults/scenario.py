@@ -236,7 +236,7 @@ class Trial:
                 yield f"said {text!r}, and then: {outcome.err.strip()!r}"
                 return
             is_last = resume or "--resume" not in outcome.err
-            if is_last and "is there already" in outcome.err and self._is_done():
+            if is_last and "already exists" in outcome.err and self._is_done():
                 self._went_on = False  # a finished run is not continued, so its temporary files stay
                 return
             if outcome.code is None or resume or not self.scenario.resumes or "--resume" not in outcome.err:

@@ -308,7 +308,7 @@ def test_a_target_that_would_destroy_something_is_refused(out, victim):
     refused(out.parent / "pipe.txt", ParameterError, "is a pipe, not a regular file")
     refused(out.parent / "link.txt", ParameterError, "is a link, not a regular file")
     refused(out.parent / "folder", ParameterError, "is a folder: name a file in it")
-    refused(victim, ParameterError, "is there already", "--force", replace=False)
+    refused(victim, ParameterError, "already exists", "--force", replace=False)
     refused(out.parent / "no" / "out.txt", StorageError, "its folder does not exist; create it first")
     refused(victim / "out.txt", StorageError, "is not a folder")
     for name in ("link.txt", "other.txt"):
@@ -328,7 +328,7 @@ def test_only_a_folder_of_the_same_kind_is_replaced(out):
     assert check(out, replace=True) == out.resolve()
     out.with_name("link").symlink_to(out)
     for kind, path, options, message in (
-        (ParameterError, out, {"replace": False}, "is there already"),
+        (ParameterError, out, {"replace": False}, "already exists"),
         (ParameterError, out, {"replace": True, "is_own": False}, "something besides vectors"),
         (ParameterError, out.with_name("link"), {"replace": True}, "is a link"),
         (StorageError, out.parent / "no" / "new", {"replace": True}, "its folder does not exist"),

@@ -117,22 +117,22 @@ def test_only_strings_are_texts_and_damage_is_named(tmp_path):
     def refused(columns, *parts, **options):
         assert_error(DataError, lambda: rows_and_rejects(table(path, columns), **options), "a.parquet", *parts)
 
-    refused({"text": [1]}, "expected strings in the column 'text', its type is int64")
+    refused({"text": [1]}, "the column 'text' must contain strings, its type is int64")
     refused({"text": [[MARKER]]}, "its type is list<element: string>")
     refused({"text": pa.array([b"a"]).dictionary_encode()}, "its type is dictionary<values=binary")
     refused({"review": [MARKER]}, "expected a column 'text', the file has none among its 1: 'review'")
     refused({"text": ["x"], "a": [{"b": 1}]}, "'a.b'", "none", keep=("a.b",))
     refused(pa.Table.from_arrays([pa.array(["x"]), pa.array(["y"])], names=["text", "text"]), "the file has several")
-    refused({"text": pa.array([], pa.string())}, "holds no documents")
+    refused({"text": pa.array([], pa.string())}, "contains no documents: at least one row")
     content = table(path, {"text": [MARKER * 50, "b"]}).read_bytes()
     for broken in (content[:-20], content[:300], b"PAR1", MARKER.encode() * 50):
         raw(path, broken)
-        assert_error(DataError, lambda: rows_and_rejects(path), "is not a parquet file, or was cut or damaged")
+        assert_error(DataError, lambda: rows_and_rejects(path), "is not a parquet file")
     start = pq.ParquetFile(table(path, {"text": [MARKER, "b"]})).metadata.row_group(0).column(0).data_page_offset
     path.write_bytes(path.read_bytes()[:start] + b"\xff" * 10 + path.read_bytes()[start + 10 :])
     assert_error(DataError, lambda: rows_and_rejects(path), "a.parquet, rows 1 to 2: the row group is damaged")
     table(path, {"text": not_utf8([b"a", MARKER.encode() + b"\xff", b"c"]), "n": [1, 2, 3]})
-    reason = "expected UTF-8 in 'text', it is not; convert the column"
+    reason = "'text' is not valid UTF-8. Convert the column"
     assert_error(DataError, lambda: texts_of(path), f"a.parquet, row 2: {reason}")
     assert_error(DataError, lambda: rows_and_rejects(path), f"a.parquet, row 2: {reason}")
 

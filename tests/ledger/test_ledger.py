@@ -224,7 +224,7 @@ def test_releases_without_a_price_or_with_wrong_arguments_leave_no_trace(make):
         ),
         (RefusedError, {"statement": some, "unit": None, "relation": None}, "some words only"),
         (ParameterError, {"unit": None}, "has no privacy unit"),
-        (ParameterError, {"statement": statement()}, "stand in the statement"),
+        (ParameterError, {"statement": statement()}, "the statement has a unit, a relation"),
         (ParameterError, {"unit": "cat"}, "unit must be one of 'word', "),
         (ParameterError, {"relation": "c"}, "relation must be one of"),
         (ParameterError, {"statement": 5.0}, "a PrivacyStatement or a guarantee, got float"),
@@ -270,8 +270,8 @@ def test_a_pending_release_counts_until_it_is_voided_and_a_settled_one_for_ever(
     reserve(ledger, "b", PureDP(5), ["y"]).settle()
     ledger.settle("b")  # twice is once
     assert (ledger.state("b"), ledger.pending()) == ("released", [])
-    assert_error(RefusedError, lambda: ledger.void("b"), "is out and cannot be voided")
-    assert_error(RefusedError, lambda: reserve(ledger, "b", PureDP(5), ["y"]), "the release b is out already")
+    assert_error(RefusedError, lambda: ledger.void("b"), "was published and cannot be voided: it")
+    assert_error(RefusedError, lambda: reserve(ledger, "b", PureDP(5), ["y"]), "the release b was published already")
     assert ledger.left("y").spent == 5
 
 
@@ -632,7 +632,7 @@ def test_files_that_are_missing_or_exist_are_named_with_a_remedy(tmp_path, monke
     assert_error(StorageError, lambda: Ledger(path), f"dptext ledger create {path} --epsilon 10")
     assert list(tmp_path.iterdir()) == []
     path.write_text("precious")
-    message = "is there already: a ledger is never overwritten"
+    message = "already exists, and a ledger is never"
     assert_error(StorageError, lambda: Ledger.create(path, epsilon=1), message)
     assert path.read_text() == "precious"
     nowhere = tmp_path / "nowhere" / "x"
@@ -667,9 +667,9 @@ def another_database(path):
     ("spoil", "message"),
     [
         (lambda path: path.write_text("name,text\n" * 1000), "is no ledger, or a damaged one"),
-        (lambda path: path.write_bytes(b""), "is no ledger: make one with"),
+        (lambda path: path.write_bytes(b""), "is not a ledger. Create one: dptext"),
         (lambda path: change(path, "PRAGMA user_version = 99"), "is a ledger of version 99: use the dptext"),
-        (another_database, "is no ledger: make one with"),
+        (another_database, "is not a ledger. Create one: dptext"),
         (lambda path: change(path, "DELETE FROM ledger"), "is no ledger, or a damaged one"),
         (lambda path: change(path, "DROP TABLE ledger"), "is no ledger, or a damaged one"),
         (lambda path: change(path, "UPDATE ledger SET epsilon = -1"), "is no ledger, or a damaged one"),

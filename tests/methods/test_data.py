@@ -66,7 +66,7 @@ def test_files_tables_documents_and_texts_give_the_same_counts(rows, notes, tmp_
 
 def test_unsuitable_columns_are_refused(rows):
     for columns, message in [
-        ({"text": "nothing"}, "expected a column 'nothing' for text, there is none among its 6: .*'note'"),
+        ({"text": "nothing"}, "there is no column 'nothing' for text: none among its 6: .*'note'"),
         ({"user": "who"}, "column 'who' for user"),
         ({"labels": ("day", "era")}, "column 'era' for label"),
         ({"text": "note", "user": "note"}, "different columns"),
@@ -74,7 +74,7 @@ def test_unsuitable_columns_are_refused(rows):
     ]:
         with pytest.raises(ParameterError, match=message):
             looked(rows, **columns)
-    with pytest.raises(ParameterError, match="no column of texts among 'device', 'score'"):
+    with pytest.raises(ParameterError, match="no column of 'device', 'score' looks like texts"):
         looked([{"device": f"{n * 7919:016x}", "score": n % 7} for n in range(300)])
 
 

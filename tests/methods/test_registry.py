@@ -38,7 +38,7 @@ def test_a_method_without_attacks_or_reports_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(Words, "examination", None)
     with pytest.raises(ParameterError, match=r"out.txt holds words .*: there are no attacks on this method"):
         attack_release("linkage", out)
-    with pytest.raises(ParameterError, match=r"out.txt holds words .*: there is no report about this method"):
+    with pytest.raises(ParameterError, match=r"out.txt contains words .*: there is no report about this method"):
         dptext.report(out)
 
 

@@ -70,7 +70,7 @@ PARAMETERS = [
     (lambda: for_group(P, 1.5), "size must be"),
     (lambda: approx_from_zcdp(Z, delta=math.nan), "delta must be"),
     (lambda: guarantee_from_dict({"kind": "renyi"}), "kind"),
-    (lambda: guarantee_from_dict({"kind": "pure", "epsilon": 1.0, "delta": 0.0}), "other fields"),
+    (lambda: guarantee_from_dict({"kind": "pure", "epsilon": 1.0, "delta": 0.0}), "guarantee are missing or unknown"),
     (lambda: best_guesses([np.eye(3), np.eye(3)], np.full(3, 1 / 3)), "one row for each of 3 inputs"),
     (lambda: Condition.from_dict({}), "condition"),
     (lambda: Condition.from_dict({"about": None, "note": None, "requirements": [{"kind": "no"}]}), "condition"),
@@ -87,7 +87,7 @@ PARAMETERS = [
     (lambda: amplified_by_dropout(1.0, 0.5, words=0), "words must be an integer"),
     (lambda: amplified_by_dropout(1.0, 0.5, base="document"), "base must be"),
     (lambda: GaussianRelease(sigma=0.0), "sigma"),
-    (lambda: GaussianRelease(sigma=1.0, sensitivity=1e300), "too far apart"),
+    (lambda: GaussianRelease(sigma=1.0, sensitivity=1e300), "the ratio of sensitivity and sigma exceeds"),
     (lambda: GAUSSIAN.epsilon(delta=1.0), "delta"),
     (lambda: GAUSSIAN.split([]), "shares"),
     (lambda: l2_sensitivity(0.0, Relation.SUBSTITUTION), "norm"),
@@ -98,7 +98,10 @@ PARAMETERS = [
     (lambda: least_noise_multiplier(epsilon=0, delta=1e-6, sampling_rate=0.1, steps=9), "epsilon"),
     (lambda: greatest_sampling_rate(epsilon=1.0, delta=0, noise_multiplier=1.0, steps=9), "delta"),
     (lambda: PersonalBudgets(LEVELS, delta=1), "delta must be"),
-    (lambda: PersonalBudgets(LEVELS, delta=1e-6).guarantee("strict", other="open"), "leave it out under add/remove"),
+    (
+        lambda: PersonalBudgets(LEVELS, delta=1e-6).guarantee("strict", other="open"),
+        "other is the level of a replacement:",
+    ),
     (lambda: delta_too_large(0.0), "delta must be"),
     (lambda: delta_too_large(1e-6, public_users=1.5), "public_users must be"),
     (lambda: RandomBits(1.5), "seed"),
@@ -120,8 +123,8 @@ REFUSED = [
     (lambda: statement(guarantee=Z).compose(statement(guarantee=A)), "approx_from_zcdp"),
     (lambda: statement_for_user(central(Z, slack=0.1), 2), "zCDP with slack"),
     (lambda: statement_for_user(central(FREE), 2), "no pure epsilon"),
-    (lambda: apply_word_dropout(statement(guarantee=A), 0.5), "a pure epsilon under substitution only"),
-    (lambda: apply_word_dropout(central(P), 0.5), "a pure epsilon under substitution only"),
+    (lambda: apply_word_dropout(statement(guarantee=A), 0.5), "word dropout improves only a pure epsilon"),
+    (lambda: apply_word_dropout(central(P), 0.5), "word dropout improves only a pure epsilon"),
     (lambda: apply_word_dropout(statement(unit=Unit.USER), 0.5), "hides single words"),
     (lambda: compose_gaussians(GAUSSIAN, replace(GAUSSIAN, relation=Relation.SUBSTITUTION)), "one relation"),
 ]
@@ -195,4 +198,6 @@ def test_text_that_is_no_json_object_is_refused():
         refused_on_one_line(re.sub(r'"slack": [^,]*', f'"slack": {literal}', json.dumps(PLAIN)))
     # people read the first of two equal names, parsers the last
     pair = '"guarantee": {"kind": "pure", "epsilon": 0.1},  "guarantee": {'
-    refused_on_one_line(json.dumps(PLAIN).replace('"guarantee": {', pair, 1), "each thing once")
+    refused_on_one_line(
+        json.dumps(PLAIN).replace('"guarantee": {', pair, 1), "a privacy statement must be JSON without"
+    )

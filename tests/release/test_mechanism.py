@@ -120,7 +120,7 @@ def test_a_seed_gives_the_same_texts_in_any_number_of_processes(tmp_path):
 
 def test_a_mechanism_is_frozen_can_be_pickled_and_must_be_complete():
     mechanism = pickle.loads(pickle.dumps(Answers()))
-    with pytest.raises(AttributeError, match="a mechanism is frozen, 'shows' cannot be set"):
+    with pytest.raises(AttributeError, match="a mechanism is immutable, 'shows' cannot be set"):
         mechanism.shows = False
     assert shape(Rewriter(mechanism).rewrite(TEXTS)) == [3, None, 0, 1, 2]
     assert TextMechanism.warning(Answers(), Tally(words=100)) is None

@@ -93,7 +93,11 @@ def test_arguments_and_lists_that_make_no_sense_are_refused_without_showing_term
     file = tmp_path / "list.txt"
     file.write_text("\ufeffAnn Lee\r\n\n王小明\n", encoding="utf-8")
     assert read_terms(file) == ["Ann Lee", "王小明"]
-    for content, message in ((b"", "none"), (f"{SECRET}\n!!!\n".encode(), "line 2"), (b"\xff\xfe", "UTF-8")):
+    for content, message in (
+        (b"", "contains no term"),
+        (f"{SECRET}\n!!!\n".encode(), "line 2"),
+        (b"\xff\xfe", "UTF-8"),
+    ):
         file.write_bytes(content)
         assert SECRET not in assert_error(ParameterError, lambda: read_terms(file), message)
     assert_error(StorageError, lambda: read_terms(tmp_path / "missing"), "missing")
@@ -103,10 +107,12 @@ def test_arguments_and_lists_that_make_no_sense_are_refused_without_showing_term
         *(({"analyzer": wrong}, "analyze") for wrong in (object(), Finder(word=7), "spacy")),
         ({"analyzer": Finder(), "language": "fr"}, "language"),
         ({"entities": ["PERSON"]}, "entities"),
-        ({"kinds": []}, "nothing is to be redacted"),
+        ({"kinds": []}, "nothing is redacted: name kinds ("),
     ):
         assert SECRET not in assert_error(ParameterError, lambda a=arguments: dptext.Redacted(TEM, **a), message)
-    assert_error(ParameterError, lambda: dptext.Redacted(dptext.Redacted(TEM)), "redacts already")
+    assert_error(
+        ParameterError, lambda: dptext.Redacted(dptext.Redacted(TEM)), "the mechanism already redacts: pass all kinds"
+    )
     assert_error(ParameterError, lambda: dptext.Redacted("tem"), "mechanism")
     assert_error(MissingExtraError, lambda: dptext.Redacted(TEM, analyzer="presidio"), "presidio")
 
@@ -215,7 +221,7 @@ def test_neither_condition_follows_from_the_other():
     both = before.meet(after, Unit.DOCUMENT)
     assert both.narrows(before, Unit.DOCUMENT) and both.narrows(after, Unit.DOCUMENT)
     assert both == Condition.from_dict(json.loads(json.dumps(both.to_dict())))
-    with pytest.raises(RefusedError, match="tighter"):
+    with pytest.raises(RefusedError, match="stricter"):
         dptext.Redacted(TEM).document_statement(3).replace(condition=before)
 
 
@@ -257,7 +263,7 @@ def test_a_sentence_as_written_and_a_redacted_one_have_no_sum():
             with pytest.raises(RefusedError, match="no proved sum"):
                 first.compose(second)
             assert not first.condition.narrows(second.condition, first.unit)
-            with pytest.raises(RefusedError, match="tighter"):
+            with pytest.raises(RefusedError, match="stricter"):
                 first.replace(condition=second.condition)
     both = plain.document_statement(2).compose(redacted.document_statement(2))
     assert both.epsilon >= exact and both.condition.has(AfterRedaction)

@@ -208,7 +208,7 @@ def test_unsuitable_files_and_columns_are_refused_without_any_text(folder, tmp_p
     (folder / "short.jsonl").write_text("".join(lines[1:]))
     (folder / "shuffled.jsonl").write_text("".join(['{"text": "the, of"}\n', *lines[1:]]))
     for options, error, message in [
-        ({"label": "none"}, DataError, "expected a column 'none'"),
+        ({"label": "none"}, DataError, "there is no column 'none'"),
         ({"label": "none", "original": folder / "in.jsonl"}, DataError, "neither has a column 'none'"),
         ({"group": "group"}, ParameterError, "group needs a label"),
         ({"rows": 3}, ParameterError, "rows must be at least 10"),

@@ -208,8 +208,8 @@ def test_noise_that_is_missing_in_a_part_or_shared_is_noticed():
 
 def test_unsuitable_options_are_refused(folder, tmp_path):
     for options, message in [
-        ({"label": "who", "group": "stars"}, r"known \(topic\): leave group and label out"),
-        ({"label": "topic", "group": "stars"}, "leave group out"),
+        ({"label": "who", "group": "stars"}, r"known \(topic\): omit group and label"),
+        ({"label": "topic", "group": "stars"}, "omit group"),
         ({"held_out": folder / "held.jsonl"}, "held_out needs original"),
         ({"original": folder / "in.jsonl", "held_out": folder / "in.jsonl"}, "must be different files"),
         ({"name": "made.jsonl.distribution"}, "is a description: make a report about a corpus"),

@@ -138,7 +138,7 @@ def test_the_ledger_charges_people_first_and_settles_when_the_folder_is_in_place
     assert release.release_id == result.statement.release_id
     assert (TextDistribution.load(out).matrix == result.matrix).all()
     for kind, model, folder, message in (
-        (ParameterError, output, out, "is there already"),
+        (ParameterError, output, out, "already exists"),
         (RefusedError, output, tmp_path / "other", "would be overspent"),  # 2 of 3 are spent
         (ParameterError, synthesizer(), tmp_path / "other", "a seed voids the guarantee"),
     ):

@@ -94,7 +94,7 @@ def test_the_statement_is_that_of_one_machine_and_the_audit_passes(frame, mechan
     assert len(pa.parquet.read_table(out)) == len(TEXTS) + 1
     assert main(["audit", out, "--samples", "2000"]) == 0
     assert "its SHA-256 agrees" in capsys.readouterr().out
-    assert_error(ParameterError, lambda: release.write(out), "exists already")
+    assert_error(ParameterError, lambda: release.write(out), "already exists")
     fresh = privatize(frame, mechanism, keep=["stars"])
     assert fresh.statement.parameters["words_counted"] == written.parameters["words_counted"]
     assert_error(DataError, lambda: privatize(frame, mechanism, id="n").write(out, force=True), "same 'n'")
@@ -160,7 +160,7 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
     assert "The 'stars' with the most texts has " in message
     assert [(release.state, release.units) for release in Ledger("ledger.db").releases()] == [("released", 40)]
     for source, out, more, code, part in (
-        ("in.parquet", "a.parquet", [], 2, "exists already"),
+        ("in.parquet", "a.parquet", [], 2, "already exists"),
         ("in.parquet", "b.parquet", ["--resume"], 2, "--resume"),
         ("in.parquet", "b.parquet", ["--processes", "2"], 2, "--processes"),
         ("in.parquet", "b.parquet", ["--on-error", "skip"], 2, "--on-error"),
@@ -176,7 +176,9 @@ def test_a_scan_is_written_once_and_used_in_no_other_way(spark, mechanism, tmp_p
     pa.parquet.write_table(pa.table({"text": ["a doctor"] * 5}), path)
     scan = spark.read.parquet(str(path))
     shuffled = scan.repartition(3)
-    assert_error(ParameterError, lambda: frames.privatize(shuffled, mechanism, scan=True), "is no plain scan")
+    assert_error(
+        ParameterError, lambda: frames.privatize(shuffled, mechanism, scan=True), "this DataFrame is not a plain scan:"
+    )
     release = frames.privatize(scan, mechanism, scan=True)
     path.unlink()
     assert_error(StorageError, lambda: release.write(str(tmp_path / "out.parquet")), "does not find a file")
@@ -189,10 +191,10 @@ def test_wrong_arguments_are_refused_in_one_line(frame, mechanism):
     for options, remedy in (
         ({"text": "n"}, "cast"),
         ({"text": "nothing"}, "expected one column"),
-        ({"keep": ["text"]}, "holds the text"),
+        ({"keep": ["text"]}, "contains the text and would be released"),
         ({"keep": "stars"}, "list"),
-        ({"id": "text"}, "leave id out"),
-        ({"id": "n", "scan": True}, "leave id out"),
+        ({"id": "text"}, "the rows of a scan are identified"),
+        ({"id": "n", "scan": True}, "the rows of a scan are identified"),
         ({"partitions": 0}, "at least 1"),
     ):
         assert_error(ParameterError, lambda options=options: privatize(frame, mechanism, **options), remedy)

@@ -50,8 +50,8 @@ def test_repeated_words_are_refused_by_their_rows_alone_and_the_unknown_word_is_
         ([UNKNOWN, MARKER, MARKER.title()], "rows 1 and 2"),
         ([UNKNOWN, MARKER + "é", MARKER + "e\u0301"], "rows 1 and 2"),
         ([UNKNOWN, UNKNOWN], "rows 0 and 1"),
-        ([], "must hold '<unk>'"),
-        (["unk", "<unk"], "must hold '<unk>'"),
+        ([], "must contain '<unk>'"),
+        (["unk", "<unk"], "must contain '<unk>'"),
     ):
         assert_error(DataError, lambda words=words: Vocabulary(words), rows)
 

@@ -150,14 +150,14 @@ def _areas(
 def _parts(codes: Ids, kinds: int, owners: Ids, folds: int, seed: int) -> Iterator[tuple[Ids, Ids]]:
     """(rows to train on, rows to judge), no person in both."""
     if kinds < 2:
-        raise ParameterError(f"labels must be of at least two kinds, got {kinds}")
+        raise ParameterError(f"labels must have at least two classes, got {kinds}")
     folds = check_int("folds", folds, minimum=2)
     people = int(owners.max()) + 1
     rarest = int(np.bincount(np.unique(codes * people + owners) // people, minlength=kinds).min())
     if rarest < folds:
         raise ParameterError(
-            f"labels: the rarest of {kinds} kinds comes from {rarest} people, fewer than {folds} folds: join it with "
-            "another, leave it out, or use fewer folds"
+            f"labels: the rarest of {kinds} classes comes from {rarest} people, fewer than the {folds} folds. "
+            "Merge it with another class, drop it, or use fewer folds"
         )
     selection = optional("sklearn.model_selection")
     if people == len(codes):
@@ -166,5 +166,5 @@ def _parts(codes: Ids, kinds: int, owners: Ids, folds: int, seed: int) -> Iterat
     cut = selection.StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
     for trained, held_out in cut.split(codes, codes, owners):
         if len(np.unique(codes[trained])) < 2:
-            raise ParameterError("people: too few of them have the other kinds of labels to train on: use fewer folds")
+            raise ParameterError("people: too few of them have the other classes to train on. Use fewer folds")
         yield trained, held_out

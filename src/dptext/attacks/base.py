@@ -103,7 +103,7 @@ def are_texts(values: Rows) -> bool:
 def as_texts(name: str, texts: Iterable[Any]) -> list[list[str]]:
     """Bags of words: a text is cut into its runs of letters and digits in lower case; None is an empty bag."""
     if isinstance(texts, str):
-        raise ParameterError(f"{name} must be a list of texts, got one string: put it into a list")
+        raise ParameterError(f"{name} must be a list of texts, got a single string. Put it into a list")
     bags: list[list[str]] = []
     for place, text in enumerate(texts):
         if text is None or isinstance(text, str):
@@ -111,9 +111,9 @@ def as_texts(name: str, texts: Iterable[Any]) -> list[list[str]]:
         elif isinstance(text, Sequence) and all(isinstance(word, str) for word in text):
             bags.append(list(text))
         else:
-            raise ParameterError(f"{name} must be texts or sequences of words, entry {place} is none")
+            raise ParameterError(f"{name} must contain texts or sequences of words, entry {place} is neither")
     if not any(bags):
-        raise ParameterError(f"{name} must hold at least one word, got none in {len(bags):,} texts")
+        raise ParameterError(f"{name} must contain at least one word, got none in {len(bags):,} texts")
     return bags
 
 
@@ -146,10 +146,10 @@ def as_codes(name: str, values: Iterable[Any], rows: int) -> tuple[Ids, int]:
     result = []
     for row, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
         if value is None or not isinstance(value, Hashable) or (isinstance(value, float) and math.isnan(value)):
-            raise ParameterError(f"{name} must be a plain value for every row, row {row} has none: leave such rows out")
+            raise ParameterError(f"{name} must have a value for every row, row {row} has none. Drop such rows")
         result.append(codes.setdefault(value, len(codes)))
     if len(result) != rows:
-        raise ParameterError(f"{name} must be one for each of {rows:,} rows, got {len(result):,}")
+        raise ParameterError(f"{name} must have one entry for each of {rows:,} rows, got {len(result):,}")
     return np.array(result, dtype=np.int64), len(codes)
 
 
@@ -162,9 +162,12 @@ def as_ids(name: str, ids: npt.ArrayLike, below: int, rows: int | None = None, *
     """(n,) int64 from ``minimum`` to below - 1."""
     result = np.asarray(ids)
     if result.ndim != 1 or not result.size or result.dtype.kind not in "iu":
-        raise ParameterError(f"{name} must be a row of at least one integer, got shape {result.shape}, {result.dtype}")
+        raise ParameterError(
+            f"{name} must be a one-dimensional array of integers with at least one entry, got shape "
+            f"{result.shape}, {result.dtype}"
+        )
     if rows is not None and result.size != rows:
-        raise ParameterError(f"{name} must hold one for each of {rows:,} rows, got {result.size:,}")
+        raise ParameterError(f"{name} must have one entry for each of {rows:,} rows, got {result.size:,}")
     inside = (result >= minimum) & (result < below)
     if not inside.all():
         raise ParameterError(
@@ -194,7 +197,7 @@ def check_attackers(attackers: Any) -> tuple[Attacker, ...]:
     """Names of attackers; one name alone will do."""
     names: tuple[Any, ...] = (attackers,) if isinstance(attackers, str) else tuple(attackers)
     if not names or any(name not in ATTACKERS for name in names):
-        raise ParameterError(f"attackers must be some of {', '.join(ATTACKERS)}, got others or none")
+        raise ParameterError(f"attackers must be a non-empty subset of {', '.join(ATTACKERS)}")
     return names
 
 

@@ -52,7 +52,7 @@ def rank_scores(pairs: Pairs, true: Ids, originals: int, bits: RandomBits) -> Id
         stop = min(start + step, true.size)
         block = np.asarray(pairs(start, stop))
         if block.shape != (stop - start, originals):
-            raise ParameterError(f"scores must have shape {(stop - start, originals)} here, got {block.shape}")
+            raise ParameterError(f"scores must have shape {(stop - start, originals)}, got {block.shape}")
         true_scores = block[np.arange(stop - start), true[start:stop], None]
         ahead, similar = block > true_scores, block == true_scores
         # a NaN is neither above nor below nor equal: where there is one, these do not add up
@@ -81,7 +81,7 @@ def side_by_side(original: Rows, private: Rows, *, names: tuple[str, str] = ("or
     """Two matrices of the same columns: numbers as they are, words weighted by tf-idf over both sides."""
     if are_texts(original) != are_texts(private):
         raise ParameterError(
-            f"{names[1]} must be of the kind of {names[0]}: texts or bags of words, or rows of numbers"
+            f"{names[1]} and {names[0]} must be of one kind: texts or bags of words, or rows of numbers"
         )
     if are_texts(original):
         left, right = as_texts(names[0], original), as_texts(names[1], private)
@@ -90,7 +90,7 @@ def side_by_side(original: Rows, private: Rows, *, names: tuple[str, str] = ("or
     first, second = as_rows(names[0], original), as_rows(names[1], private)
     if first.shape[1] != second.shape[1]:
         raise ParameterError(
-            f"{names[1]} must have as many numbers in a row as {names[0]}, {first.shape[1]:,}, got {second.shape[1]:,}"
+            f"{names[1]} must have {first.shape[1]:,} columns like {names[0]}, got {second.shape[1]:,}"
         )
     return first, second
 
@@ -228,13 +228,15 @@ def linkage_of_scores(
             raise ParameterError(f"scores must be a matrix (private, originals) of numbers, got shape {table.shape}")
         pairs, shape = partial(_rows_between, table), (table.shape[0], table.shape[1])
     if shape is None or shape[0] < 1 or shape[1] < 2:
-        raise ParameterError(f"shape must be (private rows, originals), of one row and two originals, got {shape}")
+        raise ParameterError(
+            f"shape must be (private rows, originals) with at least one row and two originals, got {shape}"
+        )
     rows, originals = shape
     if not top:
         raise ParameterError("top must hold at least one integer, got none")
     top = [check_int("each of top", k, minimum=1) for k in top]
     if truth is None and rows > originals:
-        raise ParameterError(f"truth must be given: there are {rows:,} private rows and {originals:,} originals")
+        raise ParameterError(f"truth is required, because there are {rows:,} private rows and {originals:,} originals")
     true = np.arange(rows) if truth is None else as_ids("truth", truth, originals, rows)
     people = None if people is None else list(people)
     ranks = rank_scores(pairs, true, originals, RandomBits(seed))
@@ -306,15 +308,18 @@ def author_reidentification(
     code_of = dict(zip(names, codes.tolist(), strict=True))
     authors = private_authors.tolist() if isinstance(private_authors, np.ndarray) else list(private_authors)
     if len(authors) != right.shape[0]:
-        raise ParameterError(f"private_authors must be one for each of {right.shape[0]:,} rows, got {len(authors):,}")
+        raise ParameterError(
+            f"private_authors must have one entry for each of {right.shape[0]:,} rows, got {len(authors):,}"
+        )
     unknown = [row for row, name in enumerate(authors) if not isinstance(name, Hashable) or name not in code_of]
     if unknown:
         raise ParameterError(
-            f"private_authors: row {unknown[0]} has an author without a known row; leave such rows out (closed world)"
+            f"private_authors: the author of row {unknown[0]} has no known row. Drop such rows (the attack "
+            "assumes a closed world)"
         )
     true = np.array([code_of[name] for name in authors], dtype=np.int64)
     if len(np.unique(true)) < 2:
-        raise ParameterError("private_authors must be at least two people: an interval over people needs them")
+        raise ParameterError("private_authors must have at least two people, for an interval over people")
     bits = RandomBits(seed)
     pairs: Pairs
     if attacker == "centroid":
@@ -369,7 +374,7 @@ def secret_ranks(
     """The ranks of secrets among the neighbours of their names; see `nearest_secrets` for the arguments."""
     points, name, secret = _points_and_pairs(vectors, names, secrets)
     if name.size != secret.size:
-        raise ParameterError(f"secrets must be one for each of {name.size:,} names, got {secret.size:,}")
+        raise ParameterError(f"secrets must have one entry for each of {name.size:,} names, got {secret.size:,}")
     kind = np.zeros(name.size, dtype=np.int64) if kinds is None else as_codes("kinds", kinds, name.size)[0]
     directed = np.asarray(points.any(axis=1))
     known = (name != NO_ROW) & (secret != NO_ROW) & directed[name] & directed[secret]
@@ -441,10 +446,10 @@ def nearest_secrets(
     result = secret_ranks(vectors, names, secrets, **options)
     known = result.known
     if not known.any():
-        raise ParameterError("names and secrets must have vectors, got no pair of which both words have one")
+        raise ParameterError("at least one pair of a name and a secret must have vectors for both words")
     choices = result.choices[known]
     if choices.min() < 2:
-        raise ParameterError("secrets must be at least two of each kind: of one there is nothing to choose from")
+        raise ParameterError("each kind must have at least two secrets")
     top = check_int("top", top, minimum=1, maximum=max(1, result.words - 1))
     median = int(np.median(result.among_words[known]))
     measures = (
@@ -497,7 +502,7 @@ def nearest_secrets_known(vectors: npt.ArrayLike, names: Sequence[int] | Ids, se
 def _points_and_pairs(vectors: npt.ArrayLike, names: npt.ArrayLike, secrets: npt.ArrayLike) -> tuple[Floats, Ids, Ids]:
     rows = as_rows("vectors", vectors)
     if len(rows) < 3:
-        raise ParameterError(f"vectors must be of at least three words, got {len(rows)}")
+        raise ParameterError(f"vectors must have at least three words, got {len(rows)}")
     points = np.array(unit_rows(rows))
     name, secret = (
         as_ids(label, ids, len(points), minimum=NO_ROW) for label, ids in (("names", names), ("secrets", secrets))

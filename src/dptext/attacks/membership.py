@@ -124,7 +124,7 @@ def score_membership(scores: npt.ArrayLike, members: npt.ArrayLike, *, attack: s
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
-        raise ParameterError("scores must be a row of finite numbers, got something else")
+        raise ParameterError("scores must be a one-dimensional array of finite numbers")
     truth = _members("members", members, values.size)
     # members and others alternate between the halves, in any order of the rows
     half = np.zeros(truth.size, dtype=bool)
@@ -190,17 +190,19 @@ def _best_threshold(scores: Floats, members: Mask) -> float:
 def _members(name: str, members: npt.ArrayLike, rows: int) -> Mask:
     values = _truths(name, members)
     if values.shape != (rows,):
-        raise ParameterError(f"{name} must be one truth for each of {rows:,} rows, got shape {values.shape}")
+        raise ParameterError(f"{name} must have one truth value for each of {rows:,} rows, got shape {values.shape}")
     inside = int(values.sum())
     if min(inside, rows - inside) < 2:
-        raise ParameterError(f"{name} must hold two members and two others at least, got {inside} and {rows - inside}")
+        raise ParameterError(
+            f"{name} must have at least two members and two non-members, got {inside} and {rows - inside}"
+        )
     return values
 
 
 def _truths(name: str, values: npt.ArrayLike) -> Mask:
     array = np.asarray(values)
     if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
-        raise ParameterError(f"{name} must be true or false (or 1 or 0) everywhere, got something else")
+        raise ParameterError(f"{name} must contain only true and false (or 1 and 0)")
     return array.astype(bool)
 
 
@@ -237,14 +239,15 @@ def shadow_membership(
     truth = _members("members", members, len(requested))
     if known.shape[1] != requested.shape[1]:
         raise ParameterError(
-            f"shadow_outputs and outputs must have as many classes, got {known.shape[1]} and {requested.shape[1]}"
+            f"shadow_outputs and outputs must have the same number of classes, got {known.shape[1]} and "
+            f"{requested.shape[1]}"
         )
     if shadow_labels is not None and labels is not None:
         classes = np.eye(known.shape[1])
         known = np.hstack([known, classes[_labels("shadow_labels", shadow_labels, *known.shape)]])
         requested = np.hstack([requested, classes[_labels("labels", labels, *requested.shape)]])
     elif shadow_labels is not None or labels is not None:
-        raise ParameterError("give both shadow_labels and labels, or none")
+        raise ParameterError("shadow_labels and labels must be passed together")
     network = optional("sklearn.neural_network").MLPClassifier(
         hidden_layer_sizes=(64, 64),
         batch_size=min(64, len(known)),
@@ -314,7 +317,7 @@ def likelihood_ratio_membership(
     for name, mask in (("left out", ~inside), ("were trained on", inside))[: 2 if online else 1]:
         fewest = int(mask.sum(axis=0).min())
         if fewest < 2:
-            raise ParameterError(f"shadow_members must have two shadows for each text that {name} it, got {fewest}")
+            raise ParameterError(f"shadow_members: at least two shadow models must {name} each text, got {fewest}")
     of_shadows = np.stack([_confidence("shadow_outputs", shadow, labels) for shadow in shadows])
     middle_out, variance_out = _normal(of_shadows, ~inside)
     off_out = (requested - middle_out) / np.sqrt(variance_out)
@@ -361,7 +364,7 @@ def _log_probabilities(name: str, outputs: npt.ArrayLike) -> Floats:
     if values.ndim != 2 or values.shape[1] < 2 or not len(values):
         raise ParameterError(f"{name} must be (rows, classes) with at least two classes, got shape {values.shape}")
     if not ((values >= 0).all() and (np.abs(values.sum(axis=1) - 1) <= 1e-3).all()):  # a NaN fails both
-        raise ParameterError(f"the rows of {name} must be probabilities that sum to 1, some are not")
+        raise ParameterError(f"each row of {name} must be probabilities that sum to 1")
     return np.asarray(np.log(np.maximum(values, _TINY)), dtype=np.float64)
 
 
@@ -379,5 +382,5 @@ def _confidence(name: str, outputs: npt.ArrayLike, labels: npt.ArrayLike) -> Flo
 def _labels(name: str, labels: npt.ArrayLike, rows: int, classes: int) -> Ids:
     values = np.asarray(labels)
     if values.shape != (rows,) or values.dtype.kind not in "iub" or values.min() < 0 or values.max() >= classes:
-        raise ParameterError(f"{name} must be one class from 0 to {classes - 1} for each of {rows:,} rows")
+        raise ParameterError(f"{name} must have a class from 0 to {classes - 1} for each of {rows:,} rows")
     return values.astype(np.int64)

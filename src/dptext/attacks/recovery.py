@@ -128,7 +128,7 @@ def _blocks(channel: Channel, inputs: int) -> Iterator[Floats]:
         rows = np.asarray(channel(ids), dtype=np.float64)
         # NaN fails both comparisons
         if rows.ndim != 2 or not ((rows >= 0).all() and (np.abs(rows.sum(axis=1) - 1) <= _OFF).all()):
-            raise ParameterError("channel must hold distributions: rows of at least 0 that sum to 1, got others")
+            raise ParameterError("each row of channel must be a distribution: numbers of at least 0 that sum to 1")
         yield rows
 
 
@@ -192,7 +192,7 @@ def _prior(prior: npt.ArrayLike, size: int | None = None) -> Floats:
     values: Floats = np.asarray(prior, dtype=np.float64)
     if values.ndim != 1 or values.size < 2 or (size is not None and values.size != size):
         raise ParameterError(
-            f"prior must be one frequency for each of {size or 'at least 2'} inputs, got {values.shape}"
+            f"prior must have one frequency for each of {size or 'at least 2'} inputs, got shape {values.shape}"
         )
     if not np.isfinite(values).all() or (values < 0).any() or not 0 < values.sum() < np.inf:
         raise ParameterError("prior must be finite numbers of at least 0, and not all of them 0")
@@ -227,7 +227,7 @@ def cross_corpus_recovery(
     (words, points), (known, candidates) = _checked("victim", victim), _checked("attacker", attacker)
     if points.shape[1] != candidates.shape[1]:
         raise ParameterError(
-            f"attacker must have vectors of the victim's dimension, {points.shape[1]}, got {candidates.shape[1]}"
+            f"the attacker's vectors must have the victim's dimension {points.shape[1]}, got {candidates.shape[1]}"
         )
     k = check_int("k", k, minimum=1, maximum=len(known) - 1)
     row_of = {word: row for row, word in enumerate(known)}
@@ -261,9 +261,11 @@ def _checked(name: str, space: Space) -> tuple[list[str], Floats]:
         raise ParameterError(f"{name} must be a pair (words, matrix), got {type(space).__name__}")
     words, matrix = list(space[0]), as_rows(name, space[1])
     if len(words) != len(matrix):
-        raise ParameterError(f"{name} must have one vector a word, got {len(words):,} words, {len(matrix):,} vectors")
+        raise ParameterError(
+            f"{name} must have one vector per word, got {len(words):,} words and {len(matrix):,} vectors"
+        )
     if len(set(words)) != len(words):
-        raise ParameterError(f"{name} must have distinct words, one stands twice")
+        raise ParameterError(f"{name} must have distinct words, one occurs twice")
     return words, matrix
 
 
@@ -338,9 +340,9 @@ def bag_inversion(
     """
     learnt, private = as_rows("public_vectors", public_vectors), as_rows("vectors", vectors)
     if learnt.shape[1] != private.shape[1]:
-        raise ParameterError(f"vectors must have {learnt.shape[1]} numbers each as public_vectors, got other lengths")
+        raise ParameterError(f"vectors must have {learnt.shape[1]} columns like public_vectors")
     if len(learnt) < 10:
-        raise ParameterError(f"public_vectors must be at least 10 to learn from, got {len(learnt)}")
+        raise ParameterError(f"public_vectors must have at least 10 rows, got {len(learnt)}")
     visible, hidden, sizes = _bags(public_bags, bags, (len(learnt), len(private)))
     top = check_int("top", top, minimum=1, maximum=visible.shape[1] - 1)
     owners = as_people(people, len(private))
@@ -379,14 +381,16 @@ def _bags(public: Rows, private: Rows, rows: tuple[int, int]) -> tuple[Any, Any,
             sparse.csr_matrix(as_rows(name, entry)) for name, entry in (("public_bags", public), ("bags", private))
         )
         if visible.shape[1] != hidden.shape[1]:
-            raise ParameterError(f"bags must count {visible.shape[1]:,} words as public_bags, got {hidden.shape[1]:,}")
+            raise ParameterError(
+                f"bags must have {visible.shape[1]:,} columns like public_bags, got {hidden.shape[1]:,}"
+            )
         visible, hidden = (visible > 0).astype(np.float64), (hidden > 0).astype(np.float64)
         sizes = np.asarray(hidden.sum(axis=1), dtype=np.float64).ravel()
     for name, entry, expected in (("public_bags", visible, rows[0]), ("bags", hidden, rows[1])):
         if entry.shape[0] != expected:
-            raise ParameterError(f"{name} must be one for each of {expected:,} vectors, got {entry.shape[0]:,}")
+            raise ParameterError(f"{name} must have one row for each of {expected:,} vectors, got {entry.shape[0]:,}")
         if entry.nnz == 0:
-            raise ParameterError(f"{name} must hold at least one word that can be named, got none")
+            raise ParameterError(f"{name} must contain at least one word that can be named")
     return visible, hidden, sizes
 
 

@@ -121,7 +121,9 @@ def _inputs(count: int, draws: int, closely: Sequence[int], bits: RandomBits) ->
 def _drawn(sampler: Sampler, inputs: Rows, bits: RandomBits) -> Rows:
     draws = call_mechanism(lambda: sampler(inputs.copy(), bits), inputs.size)
     if draws.shape != inputs.shape or draws.dtype.kind not in "iu":
-        raise ParameterError(f"the mechanism returned shape {draws.shape} for {inputs.size} inputs: expected one each")
+        raise ParameterError(
+            f"the mechanism must return one output per input, got shape {draws.shape} for {inputs.size} inputs"
+        )
     return draws.astype(np.int64)
 
 

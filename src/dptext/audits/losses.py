@@ -67,7 +67,9 @@ def samples_needed(loss: float, *, error: float, delta: float = 0.0) -> int:
     while strongest_bound(count, error=error, delta=delta) <= loss:
         count *= 2
         if count > 2**60:
-            raise ParameterError(f"no number of samples can show a loss of {loss:.4g} at this delta")
+            raise ParameterError(
+                f"no number of samples can show a loss of {loss:.4g} at this delta. Choose a smaller loss"
+            )
     return count
 
 
@@ -83,7 +85,9 @@ def loss_bound(first: Floats, second: Floats, *, error: float, delta: float = 0.
     The first half of each chooses the event, the second half tests it.
     """
     if len(first) != len(second) or len(first) < 8:
-        raise ParameterError(f"expected as many scores of both inputs, at least 8, got {len(first)}, {len(second)}")
+        raise ParameterError(
+            f"both inputs must have the same number of scores, at least 8, got {len(first)} and {len(second)}"
+        )
     half = len(first) // 2
     tested = len(first) - half
     candidates = [
@@ -109,8 +113,8 @@ def call_mechanism(draw: Callable[[], Any], count: int) -> npt.NDArray[Any]:
         outputs = np.asarray(draw())
     except Exception as error:  # noqa: BLE001 - a mechanism may raise anything
         raise ParameterError(
-            f"the mechanism raised {type(error).__name__}: a mechanism must return an output for every input (an error "
-            "for some inputs only is itself an infinite loss)"
+            f"the mechanism raised {type(error).__name__}. A mechanism must return an output for every input: an "
+            "error for some inputs only is an infinite loss"
         ) from None
     if outputs.ndim < 1 or len(outputs) != count:
         raise ParameterError(
@@ -343,7 +347,9 @@ def _checked(log_probabilities: npt.ArrayLike) -> Floats:
         totals = np.exp(logs).sum(axis=1)
     if not np.allclose(totals, 1.0, atol=1e-6):
         worst = int(np.argmax(np.where(np.isnan(totals), np.inf, np.abs(totals - 1))))
-        raise ParameterError(f"row {worst} of the log-probabilities is no distribution: it sums to {totals[worst]:.6g}")
+        raise ParameterError(
+            f"row {worst} of the log-probabilities is not a distribution: it sums to {totals[worst]:.6g}"
+        )
     return logs
 
 
@@ -423,7 +429,7 @@ def canary_loss(
     included = bits.below(np.full(canaries, 2, dtype=np.uint64)).astype(bool)
     scores = np.asarray(score(train(included.copy())), dtype=np.float64)
     if scores.shape != (canaries,) or not np.isfinite(scores).all():
-        raise ParameterError(f"expected {canaries} finite scores, one a canary, got shape {scores.shape}")
+        raise ParameterError(f"expected {canaries} finite scores, one per canary, got shape {scores.shape}")
     order = np.lexsort((bits.uniform(canaries), scores))  # ties fall at random
     lowest, highest = guesses // 2, guesses - guesses // 2
     correct = int((~included[order[:lowest]]).sum() + included[order[canaries - highest :]].sum())

@@ -118,7 +118,7 @@ def audit(
         if other != kind and value is not None
     ]
     if foreign:
-        raise ParameterError(f"{', '.join(foreign)} means nothing for a mechanism of {kind}: leave it out")
+        raise ParameterError(f"{', '.join(foreign)} does not apply to a mechanism of {kind}: omit it")
     audits: dict[str, Callable[..., Verdict]] = {
         "words": _audit_words,
         "texts": _audit_texts,
@@ -140,7 +140,7 @@ def _audit_randomizer(
         channel = channel(dimension)
         statement = statement(dimension) if claim is None else None
     elif dimension is not None:
-        raise ParameterError("a channel has its dimension already: leave dimension= out")
+        raise ParameterError("a channel has a fixed dimension: omit dimension=")
     claim = statement if claim is None else claim
     if claim is None or callable(claim):
         raise ParameterError("claim is required: a channel has no statement")
@@ -329,7 +329,7 @@ def _check_labels(claim: PrivacyStatement, size: int, labels: Labels | None) -> 
     """Return the (V,) public groups of the words, if the claim depends on them."""
     if not claim.condition.has(OneGroup):
         if labels is not None:
-            raise ParameterError("the claim does not depend on groups: leave labels= out")
+            raise ParameterError("the claim does not depend on groups: omit labels=")
         return None
     if labels is None or len(labels) != size:
         raise ParameterError(
@@ -402,7 +402,7 @@ def distance_named(
     if elliptical is not None and vocabulary is not None:
         known = _mahalanobis(vocabulary, float(elliptical[1]))
     if known is not None and distance is not None:
-        raise ParameterError(f"the claim is in {name} distance, which is computed here: leave distance= out")
+        raise ParameterError(f"the claim is in {name} distance, which the audit computes: omit distance=")
     if known is not None:
         return lambda rows, matrix: np.stack([known(row, matrix) for row in rows])
     if distance is None:

@@ -89,7 +89,7 @@ def audit_vectors(
     elif not callable(mechanism):
         pairs = extreme_pairs(str(mechanism.domain), int(mechanism.dimension))
     else:
-        raise ParameterError("a function that draws does not say which vectors it takes: give two of them as pair=")
+        raise ParameterError("the domain of a plain function is unknown: pass two vectors as pair=")
     samples = check_int("samples", samples, minimum=100)
     bits = RandomBits(seed)
     noise = stated_noise(claim)
@@ -148,8 +148,8 @@ def extreme_pairs(domain: str, dimension: int) -> dict[str, tuple[Floats, Floats
     reach = {"unit sphere": dimension**-0.5, "unit ball": dimension**-0.5, "unit cube": 1.0}.get(domain)
     if reach is None or domain == "one-hot":
         raise ParameterError(
-            f"expected vectors of the unit sphere, the unit ball, the unit cube or one-hot ones, got {domain!r} in "
-            f"{dimension} dimensions: give two vectors as pair="
+            f"there is no worst pair for the domain {domain!r} in {dimension} dimensions (known: unit sphere, "
+            "unit ball, unit cube, one-hot vectors): pass two vectors as pair="
         )
     pairs = {
         "a diagonal against its opposite": (ones * reach, -ones * reach),
@@ -251,8 +251,8 @@ def _refuse_shared_noise(scores: Floats, rows_a_call: int) -> None:
     same_call = np.diff(order // rows_a_call) == 0
     if int(equal.sum()) >= _REPEATED and bool(same_call[equal].all()):
         raise ParameterError(
-            f"{int(equal.sum()):,} of {len(scores):,} outputs came again, each within one call of the mechanism: rows "
-            "share their noise, so the difference of two outputs reveals the difference of their vectors"
+            f"{int(equal.sum()):,} of {len(scores):,} outputs of one call are equal: rows share their noise, so "
+            "the difference of two outputs reveals the difference of their vectors"
         )
 
 
@@ -269,5 +269,5 @@ def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits
             raise ParameterError(f"the mechanism returned the same {_FIRST} outputs twice: a fixed seed is no noise")
         widths.add(once.shape[1])
     if len(widths) > 1:
-        raise ParameterError("the mechanism returns outputs of several widths: their width tells the vectors apart")
+        raise ParameterError("the outputs of the mechanism have different widths, which reveals the input")
     return widths.pop()

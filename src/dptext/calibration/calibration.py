@@ -163,16 +163,16 @@ def calibrate(
     seed = fresh_seed() if seed is None else seed  # the same draws for every epsilon
     if isinstance(vectors, TextBank):
         if relinking is None or keep_rate is not None or support is not None or mechanism != "tem":
-            raise ParameterError("the target of a bank is relinking=, a probability, with people=: leave others out")
+            raise ParameterError("a bank has the target relinking= (a probability) with people=: omit other targets")
         return calibrate_bank(vectors, relinking=relinking, people=people, texts=texts, seed=seed, **options)
     if relinking is not None or texts is not None:
-        raise ParameterError("relinking is a target of texts of a bank: give a TextBank in place of vectors")
+        raise ParameterError("relinking= is a target for a bank: pass a TextBank instead of vectors")
     if (keep_rate is None) == (support is None):
         raise ParameterError("give one target: keep_rate or support")
     if isinstance(vectors, str | os.PathLike):
         vectors = word_vectors(vectors)
     if not isinstance(vectors, WordVectors):
-        raise ParameterError(f"vectors must be WordVectors, or a TextBank in their place, got {type(vectors).__name__}")
+        raise ParameterError(f"vectors must be WordVectors or a TextBank, got {type(vectors).__name__}")
     family = Family(vectors, mechanism, **options)
     name, goal = ("support", support) if keep_rate is None else ("keep_rate", keep_rate)
     return _calibrate_words(family, name, goal, weights=weights, rows=rows, draws=draws, seed=seed)
@@ -186,9 +186,7 @@ def _calibrate_words(
     if is_support:
         goal = check_float(name, goal, minimum=2, maximum=size)
         if is_sampled and goal > 0.95 * draws / 2:
-            raise ParameterError(
-                f"a support of {goal:g} words needs more draws: at least {math.ceil(2 * goal / 0.95):,}"
-            )
+            raise ParameterError(f"a support of {goal:g} words requires at least {math.ceil(2 * goal / 0.95):,} draws")
     else:
         goal = check_float(name, goal, above=0, below=1)
     sample = sample_words(check_weights(weights, size), rows)

@@ -59,7 +59,7 @@ def check_weights(weights: npt.ArrayLike | None, size: int) -> Floats:
         return zipf_weights(size)
     values: Floats = np.asarray(weights, dtype=np.float64)
     if values.shape != (size,) or not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
-        raise ParameterError(f"weights must be {size:,} numbers of at least 0, one per word, and not all of them 0")
+        raise ParameterError(f"weights must be {size:,} numbers of at least 0, one per word, and not all 0")
     scaled: Floats = values / values.sum()
     return scaled
 

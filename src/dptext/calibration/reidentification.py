@@ -205,7 +205,7 @@ def _groups(texts: Sequence[str], people: int) -> list[list[str]]:
     distinct = list(dict.fromkeys(texts))
     if len(distinct) < people:
         raise ParameterError(
-            f"texts must be at least {people:,} distinct ones, as many as people, got {len(distinct):,}"
+            f"texts must contain at least {people:,} distinct texts, one per person, got {len(distinct):,}"
         )
     count = min(_GROUPS, len(distinct) // people)
     return [distinct[start * people : (start + 1) * people] for start in range(count)]

@@ -170,9 +170,9 @@ def _check(settings: EmbedOptions, run: options.Run, *, has_pipe: bool) -> None:
     has_ledger, is_resumable = settings.ledger is not None, settings.checkpoint is not None
     flags = options.changed_flags(settings, "steps", "sampling_rate", "checkpoint") + ["--resume"] * run.resume
     options.check_all({
-        "--people and --public are for --plan: add --plan, or leave them out": settings.people or settings.public,
+        "--people and --public are for --plan: add --plan, or omit them": settings.people or settings.public,
         "--unit pair is for --method skip-gram": settings.unit == "pair" and not is_skipgram,
-        "--levels hold the epsilons: leave --epsilon out": settings.levels and settings.epsilon is not None,
+        "--levels contain the epsilons: omit --epsilon": settings.levels and settings.epsilon is not None,
         options.EPSILON_REQUIRED: not settings.levels and settings.epsilon is None,
         "--level COLUMN and --levels NAME=EPSILON,... must be given together": (
             bool(settings.levels) != (settings.level is not None)
@@ -187,7 +187,7 @@ def _check(settings: EmbedOptions, run: options.Run, *, has_pipe: bool) -> None:
         f"{'--new-words' if learns_words else '--ledger'} reads the input twice, which a pipe does not allow: name "
         "files as IN": has_pipe and (learns_words or has_ledger),
         "--ledger charges guarantees, and a seed voids them: leave out --seed": has_ledger and run.seed is not None,
-        "--ledger charges users or documents: leave it out with --unit pair": has_ledger and settings.unit == "pair",
+        "--ledger charges users or documents: omit it with --unit pair": has_ledger and settings.unit == "pair",
         "--ledger charges the users of the final input, and steps before an interruption may have used others: leave "
         "out --checkpoint": has_ledger and is_resumable,
     })  # fmt: skip
@@ -201,7 +201,7 @@ def _parse_levels(levels: Sequence[str]) -> dict[str, float]:
         parsed = {name.strip(): float(value) for name, _, value in parts}
         if len(parsed) == len(parts) and "" not in parsed:
             return parsed
-    raise ParameterError("--levels expects NAME=EPSILON,NAME=EPSILON,..., each name once, got something else")
+    raise ParameterError("--levels expects NAME=EPSILON,NAME=EPSILON,... with each name once")
 
 
 def _plan(settings: EmbedOptions, public: WordVectors) -> tuple[ReleasePlan, Callable[..., Cooccurrence | SkipGram]]:

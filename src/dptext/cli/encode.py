@@ -94,7 +94,7 @@ def encode(
     """
     if compare is not None:
         if rows.sources or out is not None or hiding.hide or options.changed_flags(encoding, "save", "epsilon"):
-            raise ParameterError("--compare uses public texts only: leave out IN, --out, --epsilon, --save and --hide")
+            raise ParameterError("--compare uses public texts only: omit IN, --out, --epsilon, --save and --hide")
         _compare(compare, encoding, output)
         return
     if not rows.sources or out is None or Path(out) == STANDARD:
@@ -108,7 +108,7 @@ def encode(
     if encoding.save is not None:
         check_folder_around(encoding.save)
         if os.path.lexists(encoding.save) and (hiding.hide or not is_saved(encoding.save)):
-            raise ParameterError(f"{str(encoding.save)!r} exists already: choose another name for --save")
+            raise ParameterError(f"{str(encoding.save)!r} already exists: choose another name for --save")
     if hiding.hide:
         device = train(hiding, encoding, rows, sources, run, output)
     elif is_saved(Path(encoding.encoder)):
@@ -167,7 +167,7 @@ def _compare(values: str, encoding: EncoderOptions, output: options.Output) -> N
 
 def _fit(encoding: EncoderOptions, sources: Sequence[Path], output: options.Output) -> DeviceEncoder:
     if encoding.public_label is not None:
-        raise ParameterError("--public-label is for --compare: leave it out")
+        raise ParameterError("--public-label is for --compare: omit it")
     for file in encoding.public:
         if is_among(file, sources):
             raise ParameterError(f"--public {file.name!r} is also an input: name public texts of other people")
@@ -191,11 +191,11 @@ def _load(encoding: EncoderOptions) -> DeviceEncoder:
     folder = encoding.encoder
     fixed = ("randomizer", "delta", "settings", "public", "public_text", "public_label")
     if flags := options.changed_flags(encoding, *fixed):
-        raise ParameterError(f"{folder!r} is a fitted encoder: leave out {', '.join(flags)}")
+        raise ParameterError(f"{folder!r} is a fitted encoder: omit {', '.join(flags)}")
     device = DeviceEncoder.load(folder)
     epsilon = device.randomizer.epsilon
     if encoding.epsilon is not None and not math.isclose(encoding.epsilon, epsilon, rel_tol=1e-12):
         raise ParameterError(
-            f"the encoder in {folder!r} has epsilon {epsilon:g}: leave --epsilon out, or fit another one"
+            f"the encoder in {folder!r} has epsilon {epsilon:g}: omit --epsilon, or fit another encoder"
         )
     return device

@@ -66,7 +66,7 @@ def check_hiding(
     """Raise for options that do not go together, before anything is read."""
     if not hiding.hide:
         if flags := options.changed_flags(hiding):
-            raise ParameterError(f"{', '.join(flags)} is for --hide: add --hide COLUMN, or leave it out")
+            raise ParameterError(f"{', '.join(flags)} belongs to --hide: add --hide COLUMN, or omit it")
         return
     if hiding.task is None:
         raise ParameterError("--task COLUMN is required with --hide: the vectors should predict it")
@@ -75,16 +75,16 @@ def check_hiding(
     options.check_all({
         "--hide, --task and --text must be different columns": len({*named}) != len(named),
         "--keep would publish a column of --hide: leave out one of the two": {*rows.kept} & {*hiding.hide},
-        f"{', '.join(flags)} is not for --hide, whose training fits the projection: leave it out": flags,
+        f"{', '.join(flags)} is not for --hide, whose training fits the projection: omit it": flags,
         f"{encoding.encoder!r} is a fitted encoder: leave out --hide, or name another --encoder": (
             is_saved(Path(encoding.encoder))
         ),
-        "--hide trains a new encoder: to resume, leave --hide out and give the folder of --save as --encoder": (
+        "--hide trains a new encoder: to resume, omit --hide and give the folder of --save as --encoder": (
             run.resume
         ),
         "--ledger cannot charge for a training on IN, which protects no row: train on public rows (--train FILE), or "
-        "leave --ledger out": charge.ledger and not hiding.train,
-        "a file of --train is also an input, but --train declares its rows public: leave it out to train on IN": (
+        "omit --ledger": charge.ledger and not hiding.train,
+        "a file of --train is also an input, but --train declares its rows public: omit it to train on IN": (
             any(is_among(file, sources) for file in hiding.train)
         ),
         "without --train, the input is read twice, which a pipe does not allow: name files as IN": (

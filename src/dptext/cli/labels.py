@@ -77,7 +77,7 @@ class LabelOptions:
     def build(self) -> Labels:
         if self.labels_file is not None:
             if self.labels or len(self.label) > 1:
-                raise ParameterError("--labels-file holds all labels: leave out --labels, and give one --label at most")
+                raise ParameterError("--labels-file contains all labels: omit --labels, and give at most one --label")
             try:
                 labels = json.loads(self.labels_file.read_text(encoding="utf-8"))
             except ValueError:
@@ -166,7 +166,9 @@ def classify(
     files = [path for path, _ in find_files(inputs.sources, any_format=inputs.in_format is not None)]
     check_output(files, out, force=force, by="add --force")
     if os.path.lexists(statement_path(out)):
-        raise ParameterError(f"{str(statement_path(out))!r} exists, and covers no labels: choose another name for OUT")
+        raise ParameterError(
+            f"{str(statement_path(out))!r} already exists and does not cover labels: choose another name for OUT"
+        )
     if distribution.resolve() in (out.resolve(), *out.resolve().parents):
         raise ParameterError(f"{str(out)!r} lies in the folder of the release: choose another name for OUT")
     check_columns(files, text=inputs.text, keep=keep, **inputs.layout)

@@ -117,7 +117,9 @@ def _find_release(book: Ledger, release_id: str) -> ChargedRelease:
     matches = [release for release in book.releases() if release.release_id.startswith(release_id)]
     exact = [release for release in matches if release.release_id == release_id]
     if len(matches) > 1 and not exact:
-        raise ParameterError(f"{len(matches)} releases begin with {release_id!r}: give more of the id")
+        raise ParameterError(
+            f"the ids of {len(matches)} releases begin with {release_id!r}: give a longer part of the id"
+        )
     if not matches:
         raise book.unknown(release_id)
     return (exact or matches)[0]

@@ -140,7 +140,7 @@ def check_for_spark(inputs: Inputs, further: Mapping[str, object]) -> None:
     """Raise for inputs and further options that Spark does not support."""
     flags = [flag for flag, is_set in {"--encoding": inputs.encoding, **further}.items() if is_set]
     if flags:
-        raise ParameterError(f"Spark does not support {', '.join(flags)}: leave it out")
+        raise ParameterError(f"Spark does not support {', '.join(flags)}: omit it")
     if "-" in inputs.sources:
         raise ParameterError("Spark reads no pipes: name paths that the cluster can see")
 
@@ -153,7 +153,7 @@ def check_user(unit: str, user: str | None) -> None:
             "instead, use --unit document"
         )
     if unit != "user" and user is not None:
-        raise ParameterError(f"--unit {unit} protects no users: leave --user out, or use --unit user")
+        raise ParameterError(f"--unit {unit} does not protect users: omit --user, or use --unit user")
 
 
 @dataclass(frozen=True, kw_only=True)

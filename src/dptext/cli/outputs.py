@@ -59,7 +59,7 @@ def find_places(rows: options.Rows, out: str, *, suffix: str | None = None) -> l
             written_format(target)
         return [Place(TextFiles(paths=[path for path, _ in files], **rows.reading), target)]
     if os.path.lexists(target) and not target.is_dir():
-        raise ParameterError(f"{out!r} is no folder, and no file of a known format: choose another name for OUT")
+        raise ParameterError(f"{out!r} is neither a folder nor a file of a known format: choose another name for OUT")
     sources: dict[Path, Path] = {}
     for path, relative in files:
         if target.resolve() in path.resolve().parents and any(Path(name).is_dir() for name in rows.sources):
@@ -171,7 +171,7 @@ def release_all(
             if place.is_in_folder:
                 place.out.parent.mkdir(parents=True, exist_ok=True)
             if place.out in done:
-                output.say(f"{place.out} exists already and is left unchanged.")
+                output.say(f"{place.out} already exists and is left unchanged.")
                 continue
             try:
                 releases.append(release(place))

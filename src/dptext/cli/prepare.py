@@ -125,7 +125,7 @@ def calibrate(
     """
     has_bank = texts.bank is not None
     if flags := options.changed_flags(words if has_bank else texts):
-        hint = "for word replacement: leave it out with --bank" if has_bank else "for a bank: add --bank FOLDER"
+        hint = "for word replacement: omit it with --bank" if has_bank else "for a bank: add --bank FOLDER"
         raise ParameterError(f"{', '.join(flags)} is {hint}")
     if epsilon and (words.keep_rate is not None or texts.relinking is not None):
         raise ParameterError("give either --epsilon or a target (--keep-rate, --relinking)")

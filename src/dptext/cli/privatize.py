@@ -57,7 +57,7 @@ class MechanismOptions:
         foreign = ("vectors", "limit") if name == BANK else ("bank", "unit", "max_sentences")
         if flags := options.changed_flags(self, *foreign):
             kind = "word replacement" if name == BANK else f"--mechanism {BANK}"
-            raise ParameterError(f"{', '.join(flags)} is for {kind}, not for --mechanism {name}: leave it out")
+            raise ParameterError(f"{', '.join(flags)} is for {kind}, not for --mechanism {name}: omit it")
         if name == BANK:
             if self.bank is None:
                 raise ParameterError("--bank FOLDER is required: make a bank of public texts with `dptext bank`")
@@ -135,7 +135,7 @@ def privatize(
         "--ledger reads the input twice, which a pipe does not allow: name files": has_ledger and has_pipe,
         "--statement FILE is required if OUT is a pipe": writes_pipe and statement is None,
         "--resume needs a file as OUT, not a pipe": writes_pipe and run.resume,
-        "--statement is for a pipe as OUT: leave it out": not writes_pipe and statement is not None,
+        "--statement is for a pipe as OUT: omit it": not writes_pipe and statement is not None,
     })  # fmt: skip
     listed = method.redact_list
     if listed is not None and listed.resolve() in (place.out.resolve() for place in places):

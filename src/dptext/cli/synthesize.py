@@ -145,7 +145,7 @@ def _check_for_draw(private: PrivateTexts, labels: LabelOptions, corpus: CorpusO
         *options.changed_flags(run, "seed", "resume"),
     ]
     if flags:
-        raise ParameterError(f"{', '.join(flags)} cannot change the released distribution: leave it out, or name IN")
+        raise ParameterError(f"{', '.join(flags)} cannot change a released distribution: omit it, or name IN")
 
 
 def _release(

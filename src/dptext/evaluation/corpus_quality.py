@@ -123,8 +123,8 @@ def _pair(vectors: npt.ArrayLike, real: npt.ArrayLike, *, minimum: int = 2) -> t
     one, other = (np.asarray(table, dtype=np.float64) for table in (vectors, real))
     if one.ndim != 2 or other.ndim != 2 or one.shape[1] != other.shape[1] or min(len(one), len(other)) < minimum:
         raise ParameterError(
-            f"vectors and real must be tables of at least {minimum} rows with as many columns, got {one.shape} and "
-            f"{other.shape}"
+            f"vectors and real must have at least {minimum} rows and the same number of columns, got shapes "
+            f"{one.shape} and {other.shape}"
         )
     return one, other
 

@@ -120,9 +120,9 @@ def check_numbers(name: str, values: npt.ArrayLike) -> Floats:
     try:
         numbers: Floats = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be one number per row, got other values") from None
+        raise ParameterError(f"{name} must have one number per row") from None
     if numbers.ndim != 1 or not numbers.size:
-        raise ParameterError(f"{name} must be one number per row, got shape {numbers.shape}")
+        raise ParameterError(f"{name} must have one number per row, got shape {numbers.shape}")
     if not np.isfinite(numbers).all():
         raise ParameterError(f"{name} must be finite numbers, row {int(np.argmin(np.isfinite(numbers)))} is not")
     return numbers
@@ -145,7 +145,7 @@ def codes_of(name: str, values: npt.ArrayLike, *, rows: int | None = None) -> Ro
         array = np.empty(len(entries), dtype=object)  # numpy would turn None next to texts into "None"
         array[:] = entries
     if array.ndim != 1 or not array.size:
-        raise ParameterError(f"{name} must be one entry per row, got shape {array.shape}")
+        raise ParameterError(f"{name} must have one entry per row, got shape {array.shape}")
     if rows is not None and array.size != rows:
         raise ParameterError(f"{name} must have one entry for each of {rows} rows, got {array.size}")
     missing = np.array([entry is None or entry != entry or entry in (np.inf, -np.inf) for entry in array.tolist()])
@@ -154,7 +154,7 @@ def codes_of(name: str, values: npt.ArrayLike, *, rows: int | None = None) -> Ro
     try:
         return np.unique(array, return_inverse=True)[1].astype(np.int64)
     except TypeError:
-        raise ParameterError(f"{name} must be of one type, because values are compared") from None
+        raise ParameterError(f"{name} must have values of one type, because they are compared") from None
 
 
 # -- folds ---------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def make_folds(
         places = _assign_rows(ranks // count, count, bits)
     folds = [Fold(np.flatnonzero(places != index), np.flatnonzero(places == index)) for index in range(count)]
     if any(np.unique(codes[fold.train]).size <= codes.max() for fold in folds):
-        raise ParameterError("targets: all rows of a class are in one fold: use fewer folds, or drop the class")
+        raise ParameterError("targets: all rows of one class are in one fold. Use fewer folds, or drop the class")
     return folds
 
 
@@ -205,13 +205,13 @@ def check_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | Non
     for number, fold in enumerate(folds):
         train, test = (np.asarray(side, dtype=np.int64).ravel() for side in (fold.train, fold.test))
         if not train.size or not test.size:
-            raise ParameterError(f"folds: fold {number} has an empty side: give it rows to train and rows to test")
+            raise ParameterError(f"folds: fold {number} must have rows to train on and rows to test")
         if min(train.min(), test.min()) < 0 or max(train.max(), test.max()) >= rows:
-            raise ParameterError(f"folds: fold {number} names rows outside 0 to {rows - 1}")
+            raise ParameterError(f"folds: fold {number} has rows outside 0 to {rows - 1}")
         shared = np.intersect1d(owners[train], owners[test]).size
         if shared:
             unit = "rows" if people is None else "people"
-            raise ParameterError(f"folds: fold {number} has {shared} {unit} on both sides: put each on one side")
+            raise ParameterError(f"folds: fold {number} has {shared} {unit} in both parts. Put each in one part")
         np.add.at(tested, test, 1)
         checked.append(Fold(train, test))
     if not checked or (tested > 1).any():
@@ -224,7 +224,7 @@ def _check_counts(codes: Rows, owners: Rows, count: int, *, unit: str, classes: 
     if units < count:
         raise ParameterError(f"folds must be at most the number of {unit}, {units}, got {count}")
     if classes and codes.max() == 0:
-        raise ParameterError("targets must hold at least two classes, all rows have the same")
+        raise ParameterError("targets must have at least two classes, got one")
     rarest = int(np.bincount(np.unique(np.stack([codes, owners]), axis=1)[0]).min())
     if classes and rarest < count:
         raise ParameterError(

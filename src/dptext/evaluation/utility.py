@@ -178,7 +178,7 @@ def predictions(
     else:
         split = check_folds(folds, codes.size, people=owners)
         if classes and any(np.unique(codes[part.train]).size <= codes.max() for part in split):
-            raise ParameterError("folds: the rows that train must hold every class")
+            raise ParameterError("folds: the training rows must contain every class")
     model_name, build = _builder_of(model, classes=classes)
     class_count = int(codes.max()) + 1 if classes else 0
     answers = []
@@ -259,7 +259,7 @@ class BagOfWords:
 
     def __init__(self, vocabulary: Sequence[str] | None = None) -> None:
         if vocabulary is not None and not len(vocabulary):
-            raise ParameterError("vocabulary must hold at least one word, got none")
+            raise ParameterError("vocabulary must contain at least one word")
         text = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words")
         self._weighting = text.TfidfTransformer
         if vocabulary is None:
@@ -341,11 +341,13 @@ def _train_and_answer(
         model.fit(transform(train_inputs), targets if classes else (targets - mean) / spread)
     answers = np.asarray(model.predict(transform(test_inputs)))
     if answers.shape != test_inputs.shape[:1] or not np.isfinite(answers).all():
-        raise ParameterError(f"model: expected {test_inputs.shape[0]} finite answers, got shape {answers.shape} or NaN")
+        raise ParameterError(
+            f"model must return {test_inputs.shape[0]} finite predictions, got shape {answers.shape} or NaN"
+        )
     if not classes:
         return answers * spread + mean
     if not np.isin(answers, np.arange(classes)).all():
-        raise ParameterError(f"model: expected class codes 0 to {classes - 1}, got other values")
+        raise ParameterError(f"model must return class codes from 0 to {classes - 1}")
     return answers.astype(np.int64)
 
 
@@ -450,14 +452,14 @@ def fairness(
 
 def _group_sizes(codes: Rows, owners: Rows, smallest: int) -> Rows:
     if codes.max() == 0:
-        raise ParameterError("groups must be at least two, all rows have the same")
+        raise ParameterError("groups must have at least two values, got one")
     pairs = np.unique(np.stack([codes, owners]), axis=1)
     if pairs.shape[1] > np.unique(owners).size:
         raise ParameterError("groups: a person has rows in two groups; give each person one group")
     sizes: Rows = np.bincount(pairs[0])
     if sizes.min() < smallest:
         raise ParameterError(
-            f"groups: the smallest has {sizes.min()} people, expected at least {smallest}: merge groups or leave it out"
+            f"groups: the smallest has {sizes.min()} people, at least {smallest} are needed. Merge groups, or drop it"
         )
     return sizes
 
@@ -520,7 +522,7 @@ def compare_epsilons(
     """
     values = [float(epsilon) for epsilon in epsilons]
     if not values or len(set(values)) < len(values):
-        raise ParameterError("epsilons must be different numbers, at least one")
+        raise ParameterError("epsilons must be distinct, and at least one is needed")
     build = randomizer or (lambda epsilon: PrivUnit(epsilon=epsilon))
     randomizers = [build(epsilon) for epsilon in values]
     text_encoder, texts, labels = encoder_of(encoder), check_texts(public_texts), np.asarray(public_labels)

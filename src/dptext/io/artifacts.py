@@ -97,16 +97,18 @@ class SavedFolder:
         check_released(place / CONFIG)
         missing = [name for name in (CONFIG, *self.files) if not (place / name).exists()]
         if not place.is_dir():
-            raise DataError(f"{source}: expected a folder that {self.writer} wrote, there is no such folder")
+            raise DataError(f"{source} does not exist: expected a folder written by {self.writer}")
         if CONFIG in missing:  # another folder: which other files it lacks says nothing
             missing = [CONFIG]
         if missing:
-            raise DataError(f"{source}: expected a folder that {self.writer} wrote, {' and '.join(missing)} is missing")
+            raise DataError(f"{source}: {' and '.join(missing)} is missing. Expected a folder written by {self.writer}")
         config = _read_config(place)
         if config.get("format") != self.format:
-            raise DataError(f"{source}: expected {CONFIG} of the format {self.format!r}, got another; copy it again")
+            raise DataError(f"{source}: {CONFIG} is not of the format {self.format!r}. Copy the folder again")
         if config.get("version") != self.version or isinstance(config["version"], bool):
-            raise DataError(f"{source}: expected version {self.version} of the format, got another; upgrade dptext")
+            raise DataError(
+                f"{source}: the folder has another version of the format than {self.version}. Upgrade dptext"
+            )
         digests = config.get("sha256")
         if not isinstance(digests, dict):
             digests = {}
@@ -120,7 +122,7 @@ class SavedFolder:
         actual |= {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         for name in {**digests, **actual}:
             if actual.get(name) != digests.get(name):
-                raise DataError(f"{source}: {name} is not the file that {CONFIG} announces; get the folder again")
+                raise DataError(f"{source}: {name} does not match its digest in {CONFIG}. Get the folder again")
         return config, contents
 
 
@@ -154,7 +156,7 @@ def refuse_unknown(
     unknown = sorted(set(names) - set(known))
     if unknown:
         name = f"{where}{unknown[0]}"[:60]
-        raise DataError(f"{source}: {CONFIG} holds {name!r}, which is unknown: upgrade dptext, or get the folder again")
+        raise DataError(f"{source}: {CONFIG} has an unknown field {name!r}. Upgrade dptext, or get the folder again")
 
 
 def read_statement_of(content: bytes, source: str, name: str) -> PrivacyStatement:
@@ -196,7 +198,7 @@ def read_tensors(path: str | os.PathLike[str], *, source: str) -> tuple[dict[str
     if failed is not None:
         number = int(failed[1])
         raise StorageError.of("read", path, OSError(number, os.strerror(number)))
-    raise DataError(f"{source} is broken: expected a whole file of arrays of numbers (safetensors); get it again")
+    raise DataError(f"{source} is not a complete safetensors file. Get it again")
 
 
 def digest_of_parts(digests: Mapping[str, str]) -> str:

@@ -57,7 +57,7 @@ def check_target(
     if kind not in (None, "a file"):
         raise ParameterError(f"{str(target)!r} is {kind}, not a regular file: choose another name, or move it away")
     if kind is not None and not replace:
-        raise ParameterError(f"{str(target)!r} is there already: choose another name, or {by}")
+        raise ParameterError(f"{str(target)!r} already exists: choose another name, or {by}")
     check_folder_around(target, is_made=makes_folder)
 
 
@@ -86,7 +86,7 @@ def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bo
         is_own = exists and target.is_dir() and is_ours(target)
     problem = None
     if exists and not replace:
-        problem = "is there already: choose another name, or replace it (--force, replace=True)"
+        problem = "already exists: choose another name, or replace it (--force, replace=True)"
     elif target.is_symlink():
         problem = "is a link: name the folder itself, or another one"
     elif exists and not is_own:

@@ -90,7 +90,7 @@ def as_lists(columns: Columns) -> Mapping[str, Sequence[Any]]:
         with suppress(UnicodeDecodeError, ValueError, OverflowError, pyarrow.ArrowException):
             lists[name] = column.to_pylist()
         if name not in lists:
-            raise DataError(f"the kept {name!r} holds values that cannot be read: convert it, or do not keep it")
+            raise DataError(f"the kept {name!r} has values that cannot be read: convert it, or do not keep it")
     return lists
 
 

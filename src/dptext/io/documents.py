@@ -55,7 +55,7 @@ def check_one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
         raise ParameterError(f"texts must be a list, an array or a Series of strings, got {type(texts).__name__}")
     shape = getattr(texts, "shape", (0,))
     if len(shape) != 1:
-        raise ParameterError(f"texts must be one column, got {len(shape)} axes: select the column by its name alone")
+        raise ParameterError(f"texts must be one column, got {len(shape)} axes: select a single column")
     return texts
 
 
@@ -78,10 +78,10 @@ def canonical_label(value: object) -> str | None:
 def check_kept_columns(text: str, keep: Sequence[str]) -> None:
     """Raise `ParameterError` if the text itself, or a column twice, is among the columns to keep."""
     if text in keep:
-        raise ParameterError(f"the column {text!r} holds the text: keeping it would release it unchanged")
+        raise ParameterError(f"the column {text!r} contains the text and would be released unchanged: do not keep it")
     twice = next((name for name in keep if list(keep).count(name) > 1), None)
     if twice is not None:
-        raise ParameterError(f"the column {twice!r} is named twice among those to keep: name it once")
+        raise ParameterError(f"the column {twice!r} is kept twice: name it once")
 
 
 # -- in -------------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ class DocumentReader(Iterator[Document]):
             first = self.rejects[0]
             raise DataError(f"no row could be read; the first is {first.file}, row {first.row}: {first.reason}")
         if self.count == 0:
-            raise NoDocumentsError(f"{self._names} holds no documents: expected at least one row")
+            raise NoDocumentsError(f"{self._names} contains no documents: at least one row is needed")
         for callback in self._at_end:
             callback()
 
@@ -340,7 +340,7 @@ def find_files(sources: Iterable[str | os.PathLike[str]], *, any_format: bool = 
         else:
             pairs.append((path, Path(path.name)))
     if len({path.resolve() for path, _ in pairs}) < len(pairs):
-        raise ParameterError("a file is named twice among the inputs: its rows would be released twice")
+        raise ParameterError("an input file is named twice, so its rows would be released twice")
     return pairs
 
 
@@ -352,7 +352,7 @@ def _below(folder: Path) -> list[Path]:
     visible = [file for file in every if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
     files = sorted(filter(_is_input, visible))
     if not files:
-        raise DataError(f"the folder {str(folder)!r} holds no file of a known format: name a file")
+        raise DataError(f"the folder {str(folder)!r} contains no file of a known format: name a file")
     return files
 
 

@@ -100,7 +100,7 @@ def _text_of(file: OpenedFile, encoding: str | None) -> io.TextIOWrapper:
     line = head[: head.find(b"\n") + 1 or None]
     for name, zeros, others in (("utf-16-le", line[1::2], line[::2]), ("utf-16-be", line[::2], line[1::2])):
         if encoding is None and len(line) >= 8 and not zeros.strip(b"\0") and 0 not in others:
-            raise DataError(f"{file.name}: expected UTF-8, this looks like UTF-16; add --encoding {name}")
+            raise DataError(f"{file.name}: this looks like UTF-16, not UTF-8. Add --encoding {name}")
     if is_utf8:
         return io.TextIOWrapper(buffer, "utf-8-sig", errors="surrogateescape", newline="\n")
     return io.TextIOWrapper(buffer, encoding, newline="\n")
@@ -311,9 +311,9 @@ def _read_sheet(path: Path, name: str) -> list[tuple[int, Values]]:
         filled = [[(n, row) for n, row in sheet if any(value is not None for value in row)] for sheet in rows]
         sheets = [sheet for sheet in filled if sheet]
     if sheets is None:
-        raise DataError(f"{name} is not an .xlsx file, or was cut or damaged; copy the file again")
+        raise DataError(f"{name} is not an .xlsx file, or is truncated or damaged. Copy the file again")
     if len(sheets) > 1:
-        raise DataError(f"{name}: expected one sheet with rows, {len(sheets)} hold some: save one of them alone")
+        raise DataError(f"{name}: {len(sheets)} sheets have rows. Save one of them as a separate file")
     return sheets[0] if sheets else []
 
 
@@ -324,7 +324,7 @@ def _sheet_rows(path: Path, name: str, required: Names) -> Iterator[tuple[int, R
     while header and header[-1] is None:
         header.pop()
     if not all(isinstance(column, str) and column for column in header):
-        raise DataError(f"{name}: expected the names of the columns in the first row, got something else there")
+        raise DataError(f"{name}: the first row must contain the column names")
     width = len(_validate_header(header, required if header else (), name))
     for number, values in rows:
         if any(value is not None for value in values[width:]):
@@ -350,7 +350,9 @@ def _plain(value: Any) -> Any:
 def _txt_lines(_names: Names, rows: Iterator[Values], number: int) -> Iterator[str]:
     for row, (text,) in enumerate(rows, number):
         if text and ("\n" in text or text.endswith("\r")):
-            raise DataError(f"row {row} holds a line break, which a .txt file cannot: write .jsonl or .csv instead")
+            raise DataError(
+                f"row {row} contains a line break, which a .txt file cannot represent: write .jsonl or .csv instead"
+            )
         yield f"{text or ''}\n"
 
 
@@ -456,7 +458,7 @@ class _LineFormat(_RowFormat):
         lists = as_lists(columns)
         missing = next((name for name in names[1:] if name not in lists), None)
         if missing is not None:
-            raise DataError(f"expected a column {missing!r}, which is to be kept; the documents have none")
+            raise DataError(f"the documents have no column {missing!r} to keep")
         rows: Iterator[Values] = zip(texts, *(lists[name] for name in names[1:]), strict=True)
         starts_file = first if self.has_header else row == 1
         if first and self.has_header:
@@ -467,7 +469,7 @@ class _LineFormat(_RowFormat):
         with suppress(UnicodeEncodeError):  # such an error holds the text: none must be chained
             return "".join(lines).encode("utf-8")
         number = next(number for number, line in enumerate(lines, row) if has_lone_surrogate(line))
-        raise DataError(f"row {number} holds half a surrogate pair, which is no text")
+        raise DataError(f"row {number} contains a lone surrogate, which UTF-8 cannot encode")
 
     def finish(self, batches: Path, _ends: Sequence[int], out: HashedFile, /) -> None:
         """Compress as one member without name and time: one per batch would show where it ended."""

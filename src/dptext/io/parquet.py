@@ -55,12 +55,16 @@ class ParquetSource:
         for column in (text, *columns):
             if names.count(column) != 1:
                 problem = "several" if column in names else describe_columns(column, names, sure=True)
-                raise DataError(f"{self.name}: expected a column {column!r}, the file has {problem}; name another")
+                raise DataError(
+                    f"{self.name}: expected a column {column!r}, the file has {problem}. Name another column"
+                )
         kind = self._file.schema_arrow.field(text).type
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
         tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
         if not any(test(plain) for test in tests):
-            raise DataError(f"{self.name}: expected strings in the column {text!r}, its type is {kind}; name another")
+            raise DataError(
+                f"{self.name}: the column {text!r} must contain strings, its type is {kind}. Name another column"
+            )
 
     @property
     def position(self) -> int:
@@ -107,7 +111,7 @@ class ParquetSource:
         plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         values = enumerate(plain.cast(pa.large_binary()).to_pylist(), self._done + 1)
         row = next(row for row, value in values if value and value.decode("utf-8", "ignore").encode() != value)
-        raise DataError(f"{self.name}, row {row}: expected UTF-8 in {self._text!r}, it is not; convert the column")
+        raise DataError(f"{self.name}, row {row}: {self._text!r} is not valid UTF-8. Convert the column")
 
 
 def _guarded(read: Callable[[], Result], name: str, damage: str) -> Result:
@@ -269,7 +273,7 @@ def as_table(name: str, texts: Sequence[str | None], columns: Columns, keep: Seq
     """A pyarrow table of texts and the kept columns; errors count rows from ``row``."""
     for number, text in enumerate(texts, row):
         if text is not None and has_lone_surrogate(text):
-            raise DataError(f"row {number} holds half a surrogate pair, which is no text")
+            raise DataError(f"row {number} contains a lone surrogate, which UTF-8 cannot encode")
     small = sum(0 if text is None else 4 * len(text) for text in texts) < 1 << 31
     return _add_kept(name, pa.array(texts, type=pa.string() if small else pa.large_string()), columns, keep, row)
 
@@ -285,7 +289,7 @@ def _add_kept(name: str, array: Any, columns: Columns, keep: Sequence[str], row:
     names = columns if isinstance(columns, Mapping) else columns.column_names
     for column in keep:
         if column not in names:
-            raise DataError(f"expected a column {column!r}, which is to be kept; the documents have none")
+            raise DataError(f"the documents have no column {column!r} to keep")
         if not isinstance(columns, Mapping):
             values.append(rebuilt_column(columns.column(column), column, ordered=False))
             continue

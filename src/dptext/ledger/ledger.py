@@ -224,7 +224,9 @@ class Ledger(ReprMixin):
         """
         with self._transaction(writes=True) as connection:
             if self._state(connection, release_id) != PENDING:
-                raise RefusedError(f"the release {release_id} is out and cannot be voided: its readers have seen it")
+                raise RefusedError(
+                    f"the release {release_id} was published and cannot be voided: it may have been read"
+                )
             charges = "DELETE FROM charge WHERE release = (SELECT number FROM release WHERE id = ?)"
             for sql in (charges, "DELETE FROM release WHERE id = ?"):
                 connection.execute(sql, (release_id,))
@@ -367,7 +369,9 @@ class Ledger(ReprMixin):
         if row is None:
             return None
         if row[0] != PENDING:
-            raise refusal(f"the release {release_id} is out already; a new run is a new release and needs a new name")
+            raise refusal(
+                f"the release {release_id} was published already. A new run is a new release and needs a new name"
+            )
         return str(row[1])
 
     def _repr_fields(self) -> Fields:
@@ -416,9 +420,9 @@ def _described(
     """Return the guarantee, the terms and the JSON that the ledger stores."""
     if isinstance(statement, PrivacyStatement):
         if unit is not None or relation is not None or mechanism is not None:
-            raise ParameterError("unit, relation and mechanism stand in the statement: leave them out")
+            raise ParameterError("the statement has a unit, a relation and a mechanism: omit these arguments")
         if statement.seeded:
-            problem = "equal noise in two releases does not add up, it cancels; leave the seed out"
+            problem = "equal noise in two releases does not add up, it cancels; omit the seed"
             raise refusal(problem, " a seeded release")
         if statement.condition.for_some_only is not None:
             problem = "the ledger counts guarantees for all units only"
@@ -467,7 +471,7 @@ def _hashed(keys: Iterable[str], secret: bytes, by: str) -> Iterator[tuple[bytes
             raise ParameterError(f"row {number}: a key must be a string, got {type(value).__name__}")
         key = normalize("NFC", value) if by == TEXT else canonical_id(value)
         if key is None:
-            raise ParameterError(f"row {number}: the key is blank; give the id of a user or row")
+            raise ParameterError(f"row {number}: the key is blank. Provide the id of a user or row")
         digest = start.copy()
         digest.update(key.encode("utf-8", "surrogatepass"))
         yield (digest.digest(),)

@@ -262,7 +262,9 @@ def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
     try:
         open_new(path).close()
     except FileExistsError:
-        raise StorageError(f"{str(path)!r} is there already: a ledger is never overwritten; name another") from None
+        raise StorageError(
+            f"{str(path)!r} already exists, and a ledger is never overwritten. Choose another name"
+        ) from None
     except OSError as error:
         raise StorageError.of("write", path, error) from None
     try:
@@ -283,14 +285,16 @@ def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
 def opened(path: Path, patience: float) -> Iterator[Connection]:
     """Open a ledger; SQLite's errors become a StorageError, or a DataError if the file is damaged."""
     if not path.exists():
-        raise StorageError(f"there is no ledger {str(path)!r}: make one (dptext ledger create {path} --epsilon 10)")
+        raise StorageError(
+            f"the ledger {str(path)!r} does not exist. Create it: dptext ledger create {path} --epsilon 10"
+        )
     if path.is_dir():
         raise StorageError(f"{str(path)!r} is a folder: name the ledger in it")
     with _connected(path, patience) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != _APPLICATION:
-            raise DataError(f"{path.name} is no ledger: make one with: dptext ledger create FILE --epsilon 10")
+            raise DataError(f"{path.name} is not a ledger. Create one: dptext ledger create FILE --epsilon 10")
         if version != SCHEMA_VERSION:
             raise DataError(f"{path.name} is a ledger of version {version}: use the dptext that wrote it")
         yield connection

@@ -50,9 +50,7 @@ class AttackInputs:
             raise DataError(f"{self.original.name}: at least two rows are needed, got {before.size}")
         terms = [] if self.redact_list is None else read_terms(self.redact_list)
         if terms and (self.statement is None or not self.statement.parameters.get("redacted_list")):
-            raise ParameterError(
-                f"the statement of {self.release.name} names no redaction list: leave --redact-list out"
-            )
+            raise ParameterError(f"the statement of {self.release.name} has no redaction list: omit --redact-list")
         if self.statement is not None:
             before = redacted_rows(before, self.statement, keeps_marks=keeps_marks, words=terms)
         self.say(f"Comparing {after.size:,} private rows with their originals ...")

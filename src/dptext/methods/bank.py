@@ -250,7 +250,7 @@ def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank |
         options: dict[str, Any] = {name: parameters[name] for name in ("epsilon", "max_sentences", "size")}
         return BankRewriter(bank, unit=parameters["unit_of_epsilon"], **options)  # type: ignore[arg-type]
     except KeyError:
-        raise DataError("the statement lacks parameters of a rewriter: it is not one that dptext wrote") from None
+        raise DataError("the statement lacks parameters of a rewriter: dptext did not write it") from None
     except ParameterError as problem:
         raise DataError(f"the statement describes a rewriter that cannot exist: {problem}") from None
 

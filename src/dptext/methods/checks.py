@@ -211,7 +211,7 @@ def description_folder(data: Path, named: Path | None = None) -> Path | None:
     if folder.is_dir() and announces_description(folder):
         return folder
     if named is not None:
-        raise DataError(f"{named.name} is not the folder of a description of texts")
+        raise DataError(f"{named.name} is not the folder of a released distribution")
     return None
 
 

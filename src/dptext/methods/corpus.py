@@ -71,9 +71,7 @@ class CorpusExamination(Examination):
         wrong += ["label"] if config.label is not None and config.label not in labels else []
         if wrong:
             known = f"its labels are known ({', '.join(labels)})" if labels else "it has no labels"
-            raise ParameterError(
-                f"a synthetic corpus has no original rows, and {known}: leave {' and '.join(wrong)} out"
-            )
+            raise ParameterError(f"a synthetic corpus has no original rows, and {known}: omit {' and '.join(wrong)}")
         self.say(f"Auditing {self.statement.mechanism} ...")
         self.add_audit(check_corpus(self.files, read_description(self._folder)))
         self.notes += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self._distribution.doubts()]

@@ -180,7 +180,7 @@ def look(source: Any, *, text: str | None, user: str | None, labels: Sequence[st
         raise ParameterError("advice reads the rows twice, which a pipe does not allow: name a file")
     columns = tuple(columns_of(paths, limit=_INSPECTED))
     if not columns:
-        raise DataError(f"no row of {', '.join(path.name for path in paths[:3])} could be read: expected at least one")
+        raise DataError(f"no row of {', '.join(path.name for path in paths[:3])} could be read")
     are_names = all(announced_by(path).kind not in _WITH_A_HEADER for path in paths)
     roles = _roles(columns, *named, are_names=are_names)
     has_columns = all(file_format(path).format.has_columns for path in paths)
@@ -206,7 +206,7 @@ def _sources(source: Any) -> list[Any] | None:
 def _look_in_memory(source: Any, text: str | None, user: str | None, labels: tuple[str, ...] | None) -> Data:
     table = _columns_in_memory(source)
     if not any(table.values()):
-        raise DataError("there are no rows: expected at least one")
+        raise DataError("there are no rows: at least one is needed")
     columns = tuple(look_at(name, islice(values, _INSPECTED)) for name, values in table.items())
     roles = _roles(columns, text, user, labels, are_names=True)
     nothing = [None] * len(table[roles.text])
@@ -249,7 +249,7 @@ def _roles(
     for name, option in named.items():
         if name not in known:
             described = describe_columns(name, known, required=list(named), sure=are_names)
-            raise ParameterError(f"expected a column {name!r} for {option}, there is {described}")
+            raise ParameterError(f"there is no column {name!r} for {option}: {described}")
     if not are_names and may_be_values(known, required=list(named)):
         raise DataError(
             "the first line may be a row instead of column names: add a header; if it is a header, name the column of "
@@ -259,7 +259,7 @@ def _roles(
     text_column = text or _guess_text(free)
     if text_column is None:
         raise ParameterError(
-            f"found no column of texts among {format_names(known) or 'none'}: name it with --text (text=)"
+            f"no column of {format_names(known) or 'none'} looks like texts: name it with --text (text=)"
         )
     free = [column for column in free if column.name != text_column]
     user_column = user or _guess_user(free)
@@ -323,7 +323,7 @@ def _count(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:
         if labels is not None and None not in (names := tuple(map(canonical_label, labels))):
             classes[names] += 1
     if count == 0:
-        raise DataError("there are no rows: expected at least one")
+        raise DataError("there are no rows: at least one is needed")
     has_user, has_labels = data.roles.user is not None, bool(data.roles.labels)
     return replace(
         data,

@@ -177,7 +177,7 @@ class RowExamination(Examination):
         columns = columns_of(self.data)
         missing = self._original_columns = [column for column in config.columns if column not in columns]
         if missing and config.original is None:
-            raise DataError(f"{name}: expected a column {missing[0]!r}, the file has none")
+            raise DataError(f"{name}: there is no column {missing[0]!r}")
         private_columns = [column for column in config.columns if column in columns]
         rows = read_rows(self.data, chosen, text=config.text, columns=private_columns)
         if config.original is None:

@@ -100,8 +100,8 @@ def read_rows(
         for row, value in zip(rows.chosen, column, strict=True):
             if value is None or value != value or isinstance(value, list | dict):
                 raise DataError(
-                    f"{path.name}, row {row + 1}: the column {name!r} has no value: leave such rows out before the "
-                    "release, or do not name the column"
+                    f"{path.name}, row {row + 1}: the column {name!r} has no value. Drop such rows before the release, or "
+                    "do not name the column"
                 )
     return replace(rows, people=rows.column(user))
 
@@ -152,7 +152,7 @@ def _schema(path: Path) -> list[str]:
         names: list[str] = read_schema(path).names
         return names
     except ArrowException:  # some are an OSError as well
-        raise DataError(f"{path.name} is not a parquet file, or was cut or damaged; copy the file again") from None
+        raise DataError(f"{path.name} is not a parquet file, or is truncated or damaged. Copy the file again") from None
     except OSError as error:
         raise StorageError.of("open", path, error) from None
 

@@ -132,7 +132,7 @@ def refuse_inputs(method: Method, data: Path, inputs: Mapping[str, Any]) -> None
     """Raise if there are `foreign_inputs`."""
     foreign = [f"--{name.replace('_', '-')}" for name in foreign_inputs(method, inputs)]
     if foreign:
-        raise ParameterError(f"{data.name} holds {method.holds}: leave {' and '.join(foreign)} out")
+        raise ParameterError(f"{data.name} contains {method.holds}: omit {' and '.join(foreign)}")
 
 
 def releases_in(path: Path) -> list[Path]:
@@ -174,7 +174,7 @@ def attack_release(name: str, path: Path, **inputs: Any) -> AttackResult:
         refuse_inputs(method, path, inputs)
         attacks, holds = method.attacks(), f"holds {method.holds}"
     elif inputs.get("bank") or inputs.get("vectors"):
-        raise ParameterError(f"{path.name} {holds}: leave --bank and --vectors out")
+        raise ParameterError(f"{path.name} {holds}: omit --bank and --vectors")
     if not attacks:
         raise ParameterError(f"{path.name} {holds}: there are no attacks on this method")
     if name not in attacks:

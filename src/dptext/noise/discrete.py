@@ -55,8 +55,8 @@ def flip_threshold(epsilon: float) -> int:
         threshold += 1
     if threshold >= SCALE // 2:
         raise ParameterError(
-            f"a budget of {epsilon:.3g} for one bit is less than a chance of 32 bits can tell from a fair coin: "
-            "raise epsilon, or send fewer bits"
+            f"an epsilon of {epsilon:.3g} per bit is too small for a probability of 32 bits: raise epsilon, or "
+            "send fewer bits"
         )
     return threshold
 
@@ -134,7 +134,7 @@ def fine_threshold(chance: float) -> int:
     threshold = round(chance * 2.0**64) if 0 < chance < 1 else 0
     if not _LEAST <= threshold <= FINE_SCALE - _LEAST:
         raise ParameterError(
-            f"a bit would be sent with the chance {chance:.3g}: chances must lie between 5.7e-14 and 1 less that"
+            f"a bit would be sent with probability {chance:.3g}: probabilities must lie between 5.7e-14 and 1 - 5.7e-14"
         )
     return threshold
 
@@ -414,8 +414,7 @@ def window_within(epsilon: float, steps: int, half: int) -> Window:
         window = Window(steps, half, window.threshold - 1)
     if not min(epsilon, 1.0) / 2 < window.epsilon <= epsilon:
         raise ParameterError(
-            f"a budget of {epsilon:.3g} for one number is less than a chance of 32 bits can tell from none: "
-            "raise epsilon"
+            f"an epsilon of {epsilon:.3g} per number is too small for a probability of 32 bits: raise epsilon"
         )
     return window
 

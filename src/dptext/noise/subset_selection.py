@@ -119,8 +119,8 @@ class SubsetSelection:
             or (sets[:, 1:] <= sets[:, :-1]).any()
         ):
             raise ParameterError(
-                f"sets must be rows of {self.size:,} of {self.candidates:,} candidates, each once and in ascending "
-                "order, got something else: sort them"
+                f"each row of sets must have {self.size:,} distinct candidates of {self.candidates:,} in ascending "
+                "order"
             )
         return sets.astype(np.int64, copy=False)
 
@@ -145,11 +145,10 @@ class Profile:
             or (np.diff(ranks) <= 0).any()
         ):
             raise ParameterError(
-                f"ranks must be at least two whole numbers, ascending, from 1 to the number of candidates, "
-                f"{self.candidates:,}, got something else"
+                f"ranks must be at least two ascending integers from 1 to the number of candidates, {self.candidates:,}"
             )
         if cumulative.shape != ranks.shape or not np.isfinite(cumulative).all():
-            raise ParameterError(f"cumulative must be {ranks.size:,} finite numbers, one a rank, got something else")
+            raise ParameterError(f"cumulative must have {ranks.size:,} finite numbers, one per rank")
         ranks = ranks.astype(np.int64)
         for name, array in (("ranks", ranks), ("cumulative", cumulative)):
             array.setflags(write=False)

@@ -107,7 +107,7 @@ def _check_typed(name: str, text: object) -> None:
     if not isinstance(text, str) or not is_encodable(text):
         raise ParameterError(f"{name} must be a string that UTF-8 can encode")
     if not text.strip():
-        raise ParameterError(f"{name} is empty: type some words")
+        raise ParameterError(f"{name} is empty: enter some words")
     if len(text) > MAX_CHARACTERS:
         raise ParameterError(f"{name} must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}")
 

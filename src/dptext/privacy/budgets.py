@@ -111,7 +111,7 @@ class PersonalBudgets:
         delta = check_float("delta", delta, above=0, below=1)
         floor = check_float("floor", floor, minimum=0)
         if not fields:
-            raise ParameterError('levels must hold at least one, such as {"standard": 8.0}, got none')
+            raise ParameterError('levels must have at least one entry, such as {"standard": 8.0}')
         checked: dict[str, float] = {
             name: _check_level(f"level {place} of {len(fields)}", name, epsilon, floor)
             for place, (name, epsilon) in enumerate(fields.items(), start=1)
@@ -124,7 +124,7 @@ class PersonalBudgets:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         if not 0 < self.sigma < 2.0**1000 or not all(self._norms.values()):
-            raise ParameterError("no float holds the noise or a clipping norm for these levels: take larger epsilons")
+            raise ParameterError("the noise for these levels exceeds the range of floats: use larger epsilons")
 
     @cached_property
     def sigma(self) -> float:
@@ -157,7 +157,7 @@ class PersonalBudgets:
         if declared is None:
             return self.default
         if not isinstance(declared, str) or declared not in self.levels:
-            raise ParameterError(f"a level must be one of {format_names(self.levels)}, or None; got another")
+            raise ParameterError(f"a level must be one of {format_names(self.levels)}, or None")
         return declared
 
     def clipping_norm(self, level: str | None = None) -> float:
@@ -178,7 +178,7 @@ class PersonalBudgets:
         if check_choice("relation", relation, Relation) is Relation.SUBSTITUTION:
             norm += self.clipping_norm(self.level(level) if other is None else other)
         elif other is not None:
-            raise ParameterError("other is the level of a replacement: leave it out under add/remove")
+            raise ParameterError("other is the level of a replacement: omit it under add/remove")
         return GaussianRelease(sigma=self.sigma, sensitivity=norm, relation=relation)
 
     def guarantee(
@@ -215,7 +215,7 @@ def _check_level(place: str, name: Any, epsilon: Any, floor: float) -> float:
     value = check_float(f"the epsilon of {place}", epsilon, above=0)
     if value < floor:
         raise ParameterError(
-            f"the epsilon of {place} is {value:g}, below the floor of {floor:g}: its share of the release would drown "
-            "in the noise; raise it, or leave those users out (dptext.PersonalBudgets takes a lower floor=)"
+            f"the epsilon of {place} is {value:g}, below the minimum {floor:g}: the noise would exceed its "
+            "contribution. Raise it, or omit those users (dptext.PersonalBudgets takes a lower floor=)"
         )
     return value

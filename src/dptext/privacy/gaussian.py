@@ -112,9 +112,7 @@ class GaussianRelease:
             object.__setattr__(self, name, check_float(name, getattr(self, name), above=0))
         object.__setattr__(self, "relation", check_choice("relation", self.relation, Relation))
         if not _FARTHEST**-1 < self.sensitivity / self.sigma < _FARTHEST:
-            raise ParameterError(
-                "sensitivity and sigma are too far apart for floats: nothing that follows from their ratio would be so"
-            )
+            raise ParameterError("the ratio of sensitivity and sigma exceeds the range of floats")
 
     @classmethod
     def calibrated(
@@ -126,8 +124,8 @@ class GaussianRelease:
         sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
         if not 0 < sigma < 2.0**1000:
             raise ParameterError(
-                f"no float holds the noise for epsilon {epsilon:g}, delta {delta:g} and sensitivity {sensitivity:g}: "
-                "take larger budgets, or scale the data"
+                f"the noise for epsilon {epsilon:g}, delta {delta:g} and sensitivity {sensitivity:g} exceeds the "
+                "range of floats: use larger budgets, or scale the data"
             )
         # slightly more noise, so that the rounded epsilon does not exceed the requested one
         return cls(sigma=sigma * (1 + 1e-9), sensitivity=sensitivity, relation=relation)
@@ -178,7 +176,7 @@ def compose_gaussians(*releases: GaussianRelease) -> GaussianRelease:
         )
     mu = math.hypot(*(release.mu for release in releases)) * _UP
     if not _FARTHEST**-1 < mu < _FARTHEST:
-        raise ParameterError("the noise of these releases is beyond what a float holds: scale sigma and sensitivity")
+        raise ParameterError("the noise of these releases exceeds the range of floats: scale sigma and sensitivity")
     return GaussianRelease(sigma=1 / (mu * _UP), relation=relations.pop())
 
 
@@ -327,8 +325,8 @@ def _epsilon(account: SampledGaussian, delta: float, coarse: bool = False) -> fl
     left = delta - _KEPT_BACK * steps
     if left < delta / 2:
         raise ParameterError(
-            f"delta must be at least {2 * _KEPT_BACK * steps:g} for {steps:,} steps, got {delta:g}: "
-            "sums of losses are not computed more exactly than that"
+            f"delta must be at least {2 * _KEPT_BACK * steps:g} for {steps:,} steps, the precision of the "
+            f"accounting, got {delta:g}"
         )
     if steps * rate / (2 * noise**2) > _MOST_LOSS:
         return math.inf

@@ -274,7 +274,7 @@ def as_approx(guarantee: Guarantee) -> ApproxDP:
         case ZCDP():
             raise RefusedError("zCDP becomes (epsilon, delta) for a delta of your choice: approx_from_zcdp")
         case NoGuarantee(reason):
-            raise RefusedError(f"nothing is proved, so nothing converts: {reason}")
+            raise RefusedError(f"there is no guarantee to convert: {reason}")
 
 
 def pure_from_metric(guarantee: MetricDP) -> PureDP:
@@ -371,9 +371,9 @@ def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
     fields = dict(data)
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise ParameterError(f"the kind of a guarantee must be one of {', '.join(_KINDS)}, got another")
+        raise ParameterError(f"the kind of a guarantee must be one of {', '.join(_KINDS)}")
     if fields.keys() != {field.name for field in dataclass_fields(_KINDS[kind])}:
-        raise ParameterError(f"a {kind} guarantee has other fields than those given")
+        raise ParameterError(f"the fields of a {kind} guarantee are missing or unknown")
     return _KINDS[kind](**fields)
 
 

@@ -202,7 +202,7 @@ class Condition:
         if not isinstance(requirements, tuple | list) or not all(
             type(entry) in _KINDS.values() for entry in requirements
         ):
-            raise ParameterError("requirements of a condition must be a sequence of those that dptext knows")
+            raise ParameterError("the requirements of a condition must be a sequence of known requirements")
         if self.about is not None:
             check_choice("about of a condition", self.about, get_args(About), also=" or none of these")
         if self.note is not None and not isinstance(self.note, str):
@@ -219,7 +219,7 @@ class Condition:
             return value
         if isinstance(value, str) and value:
             return cls(requirements=(Stated(value),))
-        raise ParameterError("condition must be a Condition, or words that state one")
+        raise ParameterError("condition must be a Condition, or its text")
 
     def narrows(self, other: Condition, unit: Unit) -> bool:
         """Return whether every pair of neighbours under this condition is one under the other."""
@@ -381,11 +381,11 @@ class Condition:
             fields = {"maximum" if name == "most" else name: value for name, value in items}
             kind = fields.pop("kind", None)
             if not isinstance(kind, str) or kind not in _KINDS:
-                raise ParameterError(f"a requirement of a condition must be one of {', '.join(_KINDS)}, got another")
+                raise ParameterError(f"a requirement of a condition must be one of {', '.join(_KINDS)}")
             try:
                 requirements.append(_KINDS[kind](**fields))
             except TypeError:
-                raise ParameterError(f"the condition {kind!r} has other fields than those given") from None
+                raise ParameterError(f"the fields of the condition {kind!r} are missing or unknown") from None
         return cls(requirements=tuple(requirements), about=data["about"], note=data["note"])
 
 

@@ -183,6 +183,6 @@ class NoiseKey:
         return bits
 
     def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError("the secret of a job is never copied or pickled: hand it on by secret(), on purpose")
+        raise TypeError("the secret of a job is never copied or pickled: pass it on explicitly with secret()")
 
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse

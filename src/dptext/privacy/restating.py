@@ -117,7 +117,7 @@ def after_redaction(statement: PrivacyStatement, **changes: Any) -> PrivacyState
     if statement.relation is not Relation.SUBSTITUTION or statement.trust is not Trust.LOCAL:
         raise RefusedError("redaction needs a mechanism that replaces each text separately, under substitution")
     if statement.unit not in (Unit.DOCUMENT, Unit.SENTENCE, Unit.WORD):
-        raise RefusedError(f"redaction is stated for texts and what stands in them, not for a {statement.unit}")
+        raise RefusedError(f"redaction applies to texts and their parts, not to a {statement.unit}")
     condition = statement.condition
     try:
         wrapped = tuple(map(AfterRedaction.after_redaction_of, condition.requirements))
@@ -180,10 +180,7 @@ def apply_word_dropout(statement: PrivacyStatement, mu: float, *, words: int = 1
     """
     guarantee = statement.guarantee
     if not isinstance(guarantee, PureDP) or statement.relation is not Relation.SUBSTITUTION:
-        raise RefusedError(
-            "word dropout is counted for a pure epsilon under substitution only: without a bound there is nothing that "
-            "it could lower"
-        )
+        raise RefusedError("word dropout improves only a pure epsilon under substitution")
     if statement.unit not in (Unit.DOCUMENT, Unit.WORD):
         raise RefusedError(f"word dropout does not improve a guarantee for a {statement.unit}: it hides single words")
     if statement.condition.has(SameLayout, SameSentenceCount, OneGroup, WordsChanged, Stated, AfterRedaction):

@@ -167,8 +167,8 @@ class PrivacyStatement(ReprMixin):
             raise RefusedError("a seed was used for this release, and a statement cannot take that back")
         if not Condition.read(changes.get("condition", self.condition)).narrows(self.condition, self.unit):
             raise RefusedError(
-                "the condition of a statement can only become tighter: this one lets in neighbours for which nothing "
-                "was proved; add requirements with condition.and_(...)"
+                "the condition of a statement can only become stricter: this one admits neighbours without a proof. "
+                "Add requirements with condition.and_(...)"
             )
         if changes.get("guarantee", self.guarantee) != self.guarantee:
             kept = {name: value for name, value in self.parameters.items() if name not in OF_THE_GUARANTEE}
@@ -249,10 +249,10 @@ class PrivacyStatement(ReprMixin):
             data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=each_once)
         except (ValueError, RecursionError):
             raise DataError(
-                "a privacy statement must be JSON that says each thing once, this is not: was the file cut or edited?"
+                "a privacy statement must be JSON without repeated keys: the file may be truncated or edited"
             ) from None
         if not isinstance(data, dict):
-            raise DataError("a privacy statement must be a JSON object; this file holds something else")
+            raise DataError("a privacy statement must be a JSON object")
         schema = data.pop("schema", None)
         if type(schema) is not int or schema != SCHEMA_VERSION:
             raise DataError(
@@ -267,21 +267,21 @@ class PrivacyStatement(ReprMixin):
         data["claimed_epsilon"] = _read(data["claimed_epsilon"])
         try:
             if not isinstance(encoded := data["guarantee"], dict):
-                raise ParameterError("guarantee must be an object with its kind and its numbers")
+                raise ParameterError("guarantee must be an object with a kind and numbers")
             numbers = {key: _read(value) if key in _MAY_BE_INFINITE else value for key, value in encoded.items()}
             data["guarantee"] = guarantee_from_dict(numbers)
             condition = dict(data["condition"]) if isinstance(data["condition"], Mapping) else {}
             in_words = condition.pop("in_words", None)
             if not isinstance(in_words, str):
-                raise ParameterError("condition must be an object with its words and its structure")
+                raise ParameterError("condition must be an object with text and structure")
             data["condition"] = Condition.from_dict(condition)
             statement = cls(**data)
         except ParameterError as error:
             raise DataError(f"a field of the privacy statement has a wrong value: {error}") from None
         if in_words != statement.neighbours:
             raise DataError(
-                "the condition of the privacy statement is another one in words than in structure: it was edited, or "
-                "another version of dptext wrote it (its field 'software' names which)"
+                "the text and the structure of the condition differ: the statement was edited, or another version of "
+                "dptext wrote it (see its field 'software')"
             )
         return statement
 
@@ -351,7 +351,7 @@ def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object without repeated names, of which readers and this program might see different values."""
     result = dict(pairs)
     if len(result) < len(pairs):
-        raise ValueError("a name is there twice")
+        raise ValueError("a key occurs twice")
     return result
 
 

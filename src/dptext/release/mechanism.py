@@ -79,7 +79,7 @@ class TextMechanism(ReprMixin, ABC):
 
     def __setattr__(self, name: str, value: object) -> None:
         if getattr(self, "_frozen", False):
-            raise AttributeError(f"a mechanism is frozen, {name!r} cannot be set: build another one")
+            raise AttributeError(f"a mechanism is immutable, {name!r} cannot be set: create a new one")
         object.__setattr__(self, name, value)
 
     # -- the guarantee ----------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def refuse_beside(mechanism: object, **options: object) -> None:
     """Raise `ParameterError` if options are given for an object that was built with its own."""
     foreign = " and ".join(name for name, value in options.items() if value is not None)
     if foreign:
-        raise ParameterError(f"{type(mechanism).__name__} has its own {foreign}: leave {foreign} out, or pass a name")
+        raise ParameterError(f"{type(mechanism).__name__} has a fixed {foreign}: omit {foreign}, or pass a name")
 
 
 def check_mechanism(mechanism: object) -> None:
@@ -231,7 +231,7 @@ class Rewriter:
     def rewrite(self, texts: Iterable[str | Document | None]) -> Iterator[str | None]:
         """Yield one private text per text."""
         if isinstance(texts, str):
-            raise ParameterError("texts must be a list of strings, got one string: put it into a list")
+            raise ParameterError("texts must be a list of strings, got a single string. Put it into a list")
         for block in text_batches(check_texts(texts)):
             private, tally = self.rewrite_block(self._place, block)
             self._place += 1

@@ -92,7 +92,7 @@ def privatize(
             people.add(kind.read(user), private)
     elif keep or user is not None:
         option = "keep" if keep else "user"
-        raise ParameterError(f"{option} names columns of a table, got texts: give a table, or leave {option} out")
+        raise ParameterError(f"{option} names columns of a table, got texts: pass a table, or omit {option}")
     else:
         with progress_bar(progress, "texts", len(texts) if isinstance(texts, Sized) else None) as done:
             private = list(_counted(rewriter.rewrite(texts), done))
@@ -190,7 +190,7 @@ def privatize_file(
 
     if isinstance(out, str | os.PathLike):
         if to is not None or statement_file is not None:
-            raise ParameterError("to and statement_file are for a stream: leave them out if out is the path of a file")
+            raise ParameterError("to and statement_file are for a stream: omit them if out is the path of a file")
         writer = DocumentWriter(Path(out), text=rows.text, keep=rows.keep)
         # stored with the secret of the noise, in a file that only its owner can read
         options = {

@@ -65,7 +65,7 @@ class Terms:
 
     def __init__(self, terms: Iterable[str]) -> None:
         if isinstance(terms, str):
-            raise ParameterError("words must be a list of terms, got one string: put it into a list")
+            raise ParameterError("words must be a list of terms, got a single string. Put it into a list")
         self._terms: set[tuple[str, ...]] = set()
         self._lengths: dict[str, set[int]] = {}  # numbers of words of the terms, by their first word
         for number, term in enumerate(terms, 1):
@@ -120,7 +120,7 @@ def read_terms(file: Any) -> list[str]:
         if line:
             _term_words(line, f"{path.name}, line {number:,}")
     if not any(lines):
-        raise ParameterError(f"{path.name}: the redaction list is empty, none of its lines holds a term")
+        raise ParameterError(f"{path.name}: the redaction list contains no term")
     return [line for line in lines if line]
 
 
@@ -141,15 +141,15 @@ class Redaction:
     ) -> None:
         self.kinds, self.terms = check_kinds(kinds), Terms(words)
         if analyzer is None and entities is not None:
-            raise ParameterError("entities need an analyzer: pass one, or leave entities out")
+            raise ParameterError("entities require an analyzer: pass one, or omit entities")
         if isinstance(entities, str):
-            raise ParameterError("entities must be a list of names, got one string: put it into a list")
+            raise ParameterError("entities must be a list of names, got a single string. Put it into a list")
         if isinstance(analyzer, str) and analyzer != PRESIDIO:
             raise ParameterError(f"analyzer must be {PRESIDIO!r} or an object with analyze(), got {analyzer!r}")
         self._given, self.language = analyzer, language
         self.entities = None if analyzer is None else self._try_analyzer(entities)
         if not self.kinds and not self.terms and analyzer is None:
-            raise ParameterError(f"nothing is to be redacted: name kinds ({', '.join(KINDS)}), words or an analyzer")
+            raise ParameterError(f"nothing is redacted: name kinds ({', '.join(KINDS)}), words or an analyzer")
 
     @cached_property
     def _analyzer(self) -> Any:
@@ -334,7 +334,7 @@ class Redacted(TextMechanism):
     ) -> None:
         check_mechanism(mechanism)
         if isinstance(mechanism, Redacted):
-            raise ParameterError("the mechanism redacts already: give all kinds and words to one Redacted")
+            raise ParameterError("the mechanism already redacts: pass all kinds and words to one Redacted")
         self.mechanism = mechanism
         self.redaction = Redaction(kinds=kinds, words=words, analyzer=analyzer, language=language, entities=entities)
         self._freeze()
@@ -354,7 +354,7 @@ class Redacted(TextMechanism):
             seed: None for cryptographic randomness; an integer for tests and papers only.
         """
         if isinstance(texts, str):
-            raise ParameterError("texts must be a list of strings, got one string: put it into a list")
+            raise ParameterError("texts must be a list of strings, got a single string. Put it into a list")
         return self.replacing()([text or "" for text in check_texts(texts)], RandomBits(seed))[0]
 
     @property
@@ -479,7 +479,7 @@ def redaction_of(statement: PrivacyStatement, *, words: Iterable[str] = ()) -> R
             "(Redacted(...).redact), and compare with those"
         )
     if bool(words) != parameters["redacted_list"]:
-        problem = "without a list: leave the list out"
+        problem = "without a list: omit the list"
         if not words:
             problem = "by a list, which a statement does not contain: pass it again (--redact-list)"
         raise DataError(f"the texts were redacted {problem}")

@@ -417,7 +417,7 @@ def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
         same = same and kept == {kept_as_it_was(name) for name in keep}
         if same and statement.mechanism == of.mechanism and statement.data_sha256 == file_digest(out):
             return True
-    raise ParameterError(f"{str(out)!r} exists already, from another run: choose another name, or add --force")
+    raise ParameterError(f"{str(out)!r} already exists, from another run: choose another name, or add --force")
 
 
 # -- one file ----------------------------------------------------------------------------------------------

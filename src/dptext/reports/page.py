@@ -224,7 +224,7 @@ def report(
     extras(required, "this report")  # all of them, before minutes of work
     method = method_of(statement)
     if method.examination is None:
-        raise ParameterError(f"{data.name} holds {method.holds}: there is no report about this method")
+        raise ParameterError(f"{data.name} contains {method.holds}: there is no report about this method")
     refuse_inputs(method, data, vars(config))
     examination = method.examination(config, data, statement, say)
     examination.run()

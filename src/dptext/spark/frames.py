@@ -157,9 +157,9 @@ def _source(df: Any, text: str, keep: Sequence[str], row_id: Ids, *, scan: bool)
     types = _check_columns(df, text, (*keep, *ids))
     check_kept_columns(text, keep)
     if ids and scan:
-        raise ParameterError("the rows of a scan are named by their place: leave id out, or scan")
+        raise ParameterError("the rows of a scan are identified by their position: omit id, or scan")
     if text in ids:
-        raise ParameterError("id must be independent of the text, so it cannot be the text: leave id out instead")
+        raise ParameterError("id must be independent of the text: omit id instead")
     for name in ids:
         if types[name] not in _ID_TYPES:
             raise ParameterError(f"id must be a column of text or whole numbers, {name!r} is of type {types[name]}")
@@ -214,7 +214,7 @@ class _Source:
             name for name, kind in self.df.dtypes if name in self.keep and ("map<" in kind or kind == "variant")
         ]
         if unordered:
-            raise ParameterError(f"the column {unordered[0]!r} has values without an order: give id, or do not keep it")
+            raise ParameterError(f"the values of the column {unordered[0]!r} have no order: pass id, or do not keep it")
         text, *kept = (functions.col(quoted(name)) for name in (self.text, *self.keep))
         copy = functions.row_number().over(Window.partitionBy(text).orderBy(*(kept or [functions.lit(0)])))
         rows = self.df.select(text, *kept).repartition(partitions, text)
@@ -230,7 +230,7 @@ class _Source:
         rows = self.df.select(*map(quoted, (self.text, *self.keep)))
         level = str(rows._jdf.queryExecution().toRdd().outputDeterministicLevel().toString())
         if level != "DETERMINATE":
-            raise ParameterError(f"this DataFrame is no plain scan: the order of its rows is {level}; leave scan out")
+            raise ParameterError(f"this DataFrame is not a plain scan: the order of its rows is {level}. Omit scan")
         return rows
 
     def state(self, statement: PrivacyStatement) -> PrivacyStatement:
@@ -427,7 +427,7 @@ class PrivateFrame:
             )
             parts = run_job(spark, slices.mapInArrow(tasks.named(tasks.add_slices, "add_slices"), schema).collect)
         if not parts:
-            raise DataError("there are no documents: expected at least one")
+            raise DataError("there are no documents: at least one is needed")
         return tasks.whole_sum(((int(number), cells) for number, cells in parts), sums.shape)
 
     def fit(self, synthesizer: Synthesizer, plan: SynthesisPlan, *, release_id: str | None = None) -> TextDistribution:

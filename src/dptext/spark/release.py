@@ -70,7 +70,7 @@ class SparkRelease:
 
     def _check_use(self) -> None:
         if self.once:
-            raise RefusedError("the release of a scan can be written once, and not used otherwise: leave scan out")
+            raise RefusedError("the release of a scan can only be written, once: omit scan")
 
     @cached_property
     def statement(self) -> PrivacyStatement:
@@ -237,13 +237,13 @@ class OutputFolder:
     def _check_free(self) -> None:
         is_there, has_statement = self._system.exists(self._out), self._system.exists(self._statement)
         if not self._force and (is_there or has_statement):
-            raise ParameterError(f"{self.path!r} or its statement exists already: choose another name, or add --force")
+            raise ParameterError(f"{self.path!r} or its statement already exists: choose another name, or add --force")
         if is_there and not self._system.getFileStatus(self._out).isDirectory():
             raise ParameterError(f"{self.path!r} is a file, and Spark writes a folder: choose another name")
         if is_there and not has_statement:
             names = [str(status.getPath().getName()) for status in self._system.listStatus(self._out)]
             if not all(name.endswith(".parquet") or name.startswith(("_", ".")) for name in names):
-                raise ParameterError(f"{self.path!r} holds other files than parquet: choose another name")
+                raise ParameterError(f"{self.path!r} contains files other than parquet: choose another name")
 
     def digest(self) -> str:
         """The digest of all parts (`dptext.io.artifacts.digest_of_parts`), which Java reads as a stream."""

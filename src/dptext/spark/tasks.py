@@ -196,9 +196,11 @@ def _groups(batches: Iterable[Any], ids: tuple[str, ...]) -> Iterator[tuple[int,
 
 def _check_id(row_id: tuple[Any, ...], last: tuple[Any, ...] | None, ids: tuple[str, ...]) -> None:
     if None in row_id:
-        raise DataError(f"a row has no {ids[row_id.index(None)]!r} (null), which was to tell rows apart: complete it")
+        raise DataError(f"a row has no {ids[row_id.index(None)]!r} (null), which must identify rows: complete it")
     if row_id == last:
-        raise DataError(f"two rows have the same {', '.join(map(repr, ids))}: name columns that differ in all, or none")
+        raise DataError(
+            f"two rows have the same {', '.join(map(repr, ids))}: name columns that identify each row, or none"
+        )
 
 
 @dataclass(frozen=True)

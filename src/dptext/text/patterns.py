@@ -46,7 +46,7 @@ def find(text: str, kinds: Iterable[str] = KINDS) -> list[Span]:
 def check_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
     """Return the kinds in the order of `KINDS`, each once; raise `ParameterError` for an unknown one."""
     if isinstance(kinds, str):
-        raise ParameterError("kinds must be a list of kinds, got one string: put it into a list")
+        raise ParameterError("kinds must be a list of kinds, got a single string. Put it into a list")
     known = {check_choice("an entry of kinds", kind, KINDS) for kind in kinds}
     return tuple(kind for kind in KINDS if kind in known)
 

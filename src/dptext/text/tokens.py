@@ -192,7 +192,7 @@ class Vocabulary:
             if first != row:
                 raise DataError(f"words must be distinct (case folded): remove one of rows {first} and {row}")
         if UNKNOWN not in self._rows:
-            raise DataError(f"a vocabulary must hold {UNKNOWN!r}, the word for all others; load_vectors adds it")
+            raise DataError(f"a vocabulary must contain {UNKNOWN!r}, the word for all others. load_vectors adds it")
         self._unknown_row = self._rows[UNKNOWN]
 
     @property

@@ -157,7 +157,7 @@ def texts_of(
         most_documents = check_int("most_documents", most_documents, minimum=1)
     class_columns = Columns(check_names("columns", columns))
     if code is None and class_columns.names:
-        raise ParameterError("columns need a code: a function from their values to the number of a class")
+        raise ParameterError("columns require code=, a function from their values to the number of a class")
     class_of, digests = _class_function(code), _UserDigests(seed)
     parts = _parts_of(documents, unit, class_columns)
     if unit == "document" and not reread:
@@ -382,7 +382,7 @@ class _LevelCodes:
         code = self._codes.setdefault((type(level), level), len(self.levels))
         if code == len(self.levels):
             if code >= MAX_LEVELS:
-                raise DataError(f"the column of levels has more than {MAX_LEVELS:,} values: name another")
+                raise DataError(f"the column of levels has more than {MAX_LEVELS:,} values: name another column")
             self.levels.append(level)
         return code
 

@@ -280,7 +280,7 @@ def _folded(known: Vocabulary | Iterable[str] | None) -> frozenset[str]:
         raise ParameterError(f"known must be a Vocabulary or a list of words, got {type(known).__name__}")
     words = tuple(words)
     if not all(isinstance(word, str) for word in words):
-        raise ParameterError("known must hold words, got something else among them")
+        raise ParameterError("known must contain strings only")
     return frozenset(map(fold, words))
 
 
