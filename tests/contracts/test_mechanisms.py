@@ -106,7 +106,7 @@ def test_its_statement_builds_it_again(name, stored):
 def test_it_cannot_drift_away_from_its_statement(name, words):
     mechanism = build(name, words)
     for attribute in (*vars(mechanism), "new"):
-        with pytest.raises(AttributeError, match="immutable"):
+        with pytest.raises(AttributeError, match=r"frozen|immutable"):
             setattr(mechanism, attribute, 0.01)
 
 
@@ -133,7 +133,7 @@ def test_every_word_comes_out_as_a_known_one_and_none_is_no_error(name, words):
     private = mechanism.sample(["nobody-knows-me", "", "\ud800", "WORDA0X", *words.words] * 3)
     assert len(private) == 3 * (4 + len(words))
     assert set(private) <= set(words.words)
-    with pytest.raises(ParameterError, match="got one string"):
+    with pytest.raises(ParameterError, match=r"got (one|a single) string"):
         mechanism.sample("word")
     with pytest.raises(ParameterError, match="entry 1 is int"):
         mechanism.sample(["word", 3])

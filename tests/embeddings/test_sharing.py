@@ -125,7 +125,7 @@ def test_a_folder_contains_no_texts_users_paths_or_times(levelled, tmp_path):
 def test_nothing_is_overwritten_without_replace_and_foreign_files_never(model, levelled, folder, tmp_path):
     levelled.save(folder)
     before = contents(folder)
-    with pytest.raises(ParameterError, match="is there already"):
+    with pytest.raises(ParameterError, match="already"):
         model.save(folder)
     assert contents(folder) == before
     model.save(folder, replace=True)
@@ -179,7 +179,7 @@ def test_invalid_saves_are_refused(model, vectors, folder, tmp_path):
         (lambda: dptext.Cooccurrence(vectors, epsilon=8.0).save(folder), ParameterError, "call fit first"),
         (lambda: model.save(tmp_path / "no" / "shared"), StorageError, "its folder does not exist"),
         (lambda: model.save(folder, word2vec="glove"), ParameterError, "word2vec must be"),
-        (lambda: model.save("a\0b"), ParameterError, "the folder must be a path"),
+        (lambda: model.save("a\0b"), ParameterError, "the folder must be a (valid )?path"),
     ]:
         with pytest.raises(error, match=part):
             act()

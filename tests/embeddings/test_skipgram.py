@@ -289,7 +289,7 @@ def test_damaged_and_foreign_checkpoints_are_refused(vectors, tmp_path):
         path.write_bytes(content)
         with pytest.raises(DataError, match="checkpoint"):
             resume(vectors, path)
-    with pytest.raises(ParameterError, match="there already"):
+    with pytest.raises(ParameterError, match="already"):
         model(vectors).fit(people(3), checkpoint=path)
     path.unlink()
     interrupted(vectors, path, 4)
@@ -298,7 +298,7 @@ def test_damaged_and_foreign_checkpoints_are_refused(vectors, tmp_path):
     assert fewer_steps != whole
     for damaged in (whole[:-4], whole[:-1] + bytes([whole[-1] ^ 1]), whole + b"1234", fewer_steps):
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"damaged|broken"):
+        with pytest.raises(DataError, match=r"damaged|not a complete"):
             resume(vectors, path)
     with pytest.raises(StorageError):
         model(vectors).fit(people(3), checkpoint=tmp_path / "nowhere" / "run")

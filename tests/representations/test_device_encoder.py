@@ -131,7 +131,7 @@ def test_folder_has_the_statement_of_the_vectors(small, tmp_path, trained_statem
     DeviceEncoder(encoder, Bound(mean=np.zeros(5)), PrivUnit(epsilon=1.0)).save(tmp_path / "saved")
     assert DeviceEncoder.load(tmp_path / "saved").encoder.vectors.statement == trained_statement
     (tmp_path / "saved" / "vectors.privacy.json").unlink()
-    with pytest.raises(DataError, match=r"vectors.privacy.json is not the file that config.json announces"):
+    with pytest.raises(DataError, match=r"vectors.privacy.json does not match its digest in config.json"):
         DeviceEncoder.load(tmp_path / "saved")
 
 
@@ -214,8 +214,8 @@ def test_inconsistent_configuration_is_refused(saved):
         (lambda c: c["encoder"].update(kind="given"), "its encoder is a caller's"),
         (lambda c: c["randomizer"].update(name="Sum"), "expected the name of a randomizer"),
         (lambda c: c["randomizer"].update(options={}), "lack epsilon"),
-        (lambda c: c.update(version=2), "expected version 1 .* upgrade dptext"),
-        (lambda c: c.update(sha256={}), "not the file that config.json announces"),
+        (lambda c: c.update(version=2), "another version of the format than 1. Upgrade dptext"),
+        (lambda c: c.update(sha256={}), "does not match its digest in config.json"),
         (lambda c: c.update(claim="epsilon 0"), "holds 'claim', which is unknown"),
         (lambda c: c["sha256"].update({"card.md": "0"}), "holds 'sha256.card.md', which is unknown"),
         (lambda c: c["bound"].update(epsilon=1.0), "not of one encoder"),
@@ -311,10 +311,10 @@ def test_save_refuses_places_words_and_randomizers(device, saved, tmp_path, monk
 
     new = tmp_path / "new"
     for call, error, message in [
-        (lambda: device.save(saved), ParameterError, "is there already"),
+        (lambda: device.save(saved), ParameterError, "already"),
         (lambda: device.save(tmp_path / "no" / "such"), StorageError, "cannot write"),
-        (lambda: device.save("a\0b"), ParameterError, "the folder must be a path"),
-        (lambda: DeviceEncoder.load(7), ParameterError, "the folder must be a path"),
+        (lambda: device.save("a\0b"), ParameterError, "the folder must be a (valid )?path"),
+        (lambda: DeviceEncoder.load(7), ParameterError, "the folder must be a (valid )?path"),
         (lambda: DeviceEncoder.load(tmp_path), DataError, r"config.json is missing"),
         (lambda: device_of_word("a\nb").save(new), DataError, "row 1: the word holds a line feed"),
         (lambda: device_of_word("\ud800").save(new), DataError, "row 1: .* surrogate"),

@@ -189,7 +189,7 @@ def test_missing_or_broken_models_are_reported_without_their_message(stub, stub_
     for call, message in [
         (lambda: SentenceEncoder(stub.parent / "other"), "'other' has no configuration"),
         (lambda: SentenceEncoder("no/such"), "model must be a known name"),
-        (lambda: SentenceEncoder("a\0b"), "model must be a path"),
+        (lambda: SentenceEncoder("a\0b"), "model must be a valid path|model must be a path"),
         (lambda: SentenceEncoder(MODEL, batch_size=0), "must be an integer of at least 1"),
         (lambda: SentenceEncoder(MODEL, threads=True), "must be an integer of at least 1"),
     ]:

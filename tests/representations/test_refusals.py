@@ -105,7 +105,7 @@ PARAMETER_ERRORS = {
         (lambda: OME(epsilon=1.0, dimension=50, **SAFE).channel(49), "built for vectors of 50 numbers, got 49"),
         (lambda: OME(epsilon=1.0, **SAFE).statement(), "depends on the dimension"),
         (lambda: OME(epsilon=1.0, **SAFE).channel(1), "at least 2"),
-        (lambda: SUE(epsilon=500.0, **SAFE).channel(2), "chances must lie between"),
+        (lambda: SUE(epsilon=500.0, **SAFE).channel(2), "probabilities must lie between"),
         (lambda: DPNR(epsilon=1.0, **SAFE).channel(1), "at least 2"),
         (lambda: DPText(epsilon=1e-30, **SAFE).channel(4), "choose a larger epsilon"),
         (lambda: CappedDPText(epsilon=2.0, share=1.5, **SAFE), "share"),

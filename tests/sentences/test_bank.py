@@ -172,7 +172,7 @@ def test_neither_encodings_nor_a_second_copy_of_the_vectors_is_kept(monkeypatch)
 def test_a_bank_is_frozen_and_its_copies_are_equal():
     bank = bank_of(KEPT, name="three", licence="MIT")
     for name in ("name", "vectors", "profile", "new"):
-        with pytest.raises(AttributeError, match="immutable"):
+        with pytest.raises(AttributeError, match=r"frozen|immutable"):
             setattr(bank, name, None)
     before = bank.nearest(bank.vectors, 2)
     for result in (pickle.loads(pickle.dumps(bank)), copy.copy(bank), copy.deepcopy(bank)):

@@ -95,7 +95,7 @@ def test_invalid_labels_are_refused():
         ({"topic": "news", "stars": [1]}, "'topic' must be a list, got one text"),
         ({"news": ""}, "descriptions of the labels of 'label'"),
         ({"topic": {"news": "a", "sports": None}}, "descriptions of the labels of 'topic'"),
-        ({"": ["a"]}, "list of names"),
+        ({"": ["a"]}, "list of names|strings only"),
         *(([label], "must be texts") for label in ("", None, ["a"], b"a", float("nan"), "b\udc80")),
         ({"a\udc80": ["b"]}, "UTF-8"),
         (["a", "b", " a"], "at place 3 before"),

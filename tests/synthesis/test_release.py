@@ -254,7 +254,7 @@ def test_force_charges_again_unless_it_resumes():
     make(ledger=BOOK)
     before = check_complete(), OUT.read_bytes()
     for options in ({}, {"resume": True}):
-        assert_refused(ParameterError, "is there already", "spends budget again", ledger=BOOK, **options)
+        assert_refused(ParameterError, "already", "spends budget again", ledger=BOOK, **options)
         assert (check_complete(), OUT.read_bytes()) == before
     make(ledger=BOOK, force=True)
     assert check_complete().release_id != before[0].release_id
@@ -380,7 +380,7 @@ def test_foreign_files_and_folders_are_never_replaced(unread):
     for file in (OUT, Path("made.jsonl.privacy.json")):
         file.write_text("mine")
         for options in ({}, {"resume": True}):
-            assert_refused(ParameterError, "is there already", **options)
+            assert_refused(ParameterError, "already", **options)
             assert names() == sorted([*START, file.name])
         file.unlink()
 
@@ -409,7 +409,7 @@ def test_more_texts_of_a_distribution():
     assert draw_file(FOLDER, "more.csv", draw).documents == 30
     assert check_complete("more.csv").parameters["texts"] == 30
     before = contents()
-    assert_error(ParameterError, lambda: draw_file(FOLDER, "more.csv", draw), "is there already")
+    assert_error(ParameterError, lambda: draw_file(FOLDER, "more.csv", draw), "already")
     assert_error(DataError, lambda: draw_file("nowhere", "more.csv", draw, force=True), "nowhere")
     assert contents() == before
 
@@ -526,4 +526,4 @@ def test_equal_budgets_for_another_unit_are_told_apart():
     assert dict(other.future_statement.parameters) == dict(plan.future_statement.parameters)
     with pytest.raises(ParameterError, match="unit"):
         earlier(FOLDER, other)
-    assert_error(ParameterError, lambda: source.describe(FOLDER, synthesizer(), plan), "is there already")
+    assert_error(ParameterError, lambda: source.describe(FOLDER, synthesizer(), plan), "already")

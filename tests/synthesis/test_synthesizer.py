@@ -380,7 +380,7 @@ def test_a_folder_returns_the_same_distribution(tmp_path):
     names = {"README.md", "config.json", "distribution.safetensors", "privacy.json"}
     assert {path.name for path in folder.iterdir()} == names
     assert not any(MARKER.encode() in path.read_bytes() for path in folder.iterdir())
-    with pytest.raises(ParameterError, match="is there already"):
+    with pytest.raises(ParameterError, match="already"):
         release.save(folder)
     release.save(folder, replace=True)
     (folder / "mine.txt").write_text("mine")

@@ -57,10 +57,10 @@ def tensors(folder, **named):
 
 
 MATRIX = np.array([[1.0, 7.25], [3.0, 4.0], [5.0, 6.0], [3.0, 5.75]], dtype=np.float32)
-MISSING = "saved: expected a folder that dptext.save_vectors wrote, {} is missing"
-FORMAT = "saved: expected config.json of the format 'dptext-vectors', got another; copy it again"
-VERSION = "saved: expected version 2 of the format, got another; upgrade dptext"
-CHANGED = "saved: {} is not the file that config.json announces; get the folder again"
+MISSING = "saved: {} is missing. Expected a folder written by dptext.save_vectors"
+FORMAT = "saved: config.json is not of the format 'dptext-vectors'. Copy the folder again"
+VERSION = "saved: the folder has another version of the format than 2. Upgrade dptext"
+CHANGED = "saved: {} does not match its digest in config.json. Get the folder again"
 TENSORS, WORDS = "vectors.safetensors", "words.txt"
 
 

@@ -101,7 +101,7 @@ def test_an_audit_of_groups_asks_for_them(small, mechanism):
         dptext.audit(mechanism)
     with pytest.raises(ParameterError, match="pass the group of each of the 301 words as labels="):
         dptext.audit(mechanism, labels=[1, 2, 3])
-    with pytest.raises(ParameterError, match="leave labels= out"):
+    with pytest.raises(ParameterError, match="omit labels="):
         dptext.audit(dptext.TEM(small, epsilon=1.0), labels=mechanism.groups)
 
 

@@ -65,13 +65,13 @@ def test_mechanisms_refuse_bad_arguments_by_name(small):
 def test_releases_and_privatizers_refuse_other_things(small):
     mechanism = dptext.TEM(small, epsilon=3.0)
     for call, kind, message in (
-        (lambda: dptext.privatize("one string", mechanism), ParameterError, "got one string"),
+        (lambda: dptext.privatize("one string", mechanism), ParameterError, "single string"),
         (lambda: dptext.privatize(["fine", 2.5], mechanism), DataError, "entry 2 is float"),
         (lambda: dptext.privatize(["the"], ["tem"]), ParameterError, "got list"),
         (lambda: mechanism.sample("the"), ParameterError, "split it first"),
         (lambda: dptext.WordPrivatizer("tme", vectors=small).fit(), ParameterError, "mechanism must be one of 'tem'"),
         (lambda: dptext.WordPrivatizer(vectors=small).fit(), ParameterError, "TEM needs epsilon"),
-        (lambda: dptext.WordPrivatizer(mechanism, epsilon=3.0).fit(), ParameterError, "leave epsilon out"),
+        (lambda: dptext.WordPrivatizer(mechanism, epsilon=3.0).fit(), ParameterError, "omit epsilon"),
     ):
         with pytest.raises(kind) as caught:
             call()

@@ -65,12 +65,12 @@ def test_the_statement_of_a_folder_cannot_get_lost_or_changed(tmp_path):
     better = file.read_text().replace("1e-06", "1e-09")
     for spoil in (lambda: file.write_text(better), file.unlink):
         spoil()
-        with pytest.raises(DataError, match=r"privacy\.json is not the file that config\.json announces"):
+        with pytest.raises(DataError, match=r"privacy\.json does not match its digest in config\.json"):
             dptext.load_vectors(tmp_path / "folder")
     dptext.save_vectors(dptext.load_vectors(WORDS), tmp_path / "public")
     assert not (tmp_path / "public" / "privacy.json").exists()
     (tmp_path / "public" / "privacy.json").write_text(training().to_json())
-    with pytest.raises(DataError, match=r"privacy\.json is not the file"):
+    with pytest.raises(DataError, match=r"privacy\.json does not match its digest"):
         dptext.load_vectors(tmp_path / "public")
 
 

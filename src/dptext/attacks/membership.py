@@ -317,7 +317,7 @@ def likelihood_ratio_membership(
     for name, mask in (("left out", ~inside), ("were trained on", inside))[: 2 if online else 1]:
         fewest = int(mask.sum(axis=0).min())
         if fewest < 2:
-            raise ParameterError(f"shadow_members: at least two shadow models must {name} each text, got {fewest}")
+            raise ParameterError(f"shadow_members: each text needs two shadow models that {name} it, got {fewest}")
     of_shadows = np.stack([_confidence("shadow_outputs", shadow, labels) for shadow in shadows])
     middle_out, variance_out = _normal(of_shadows, ~inside)
     off_out = (requested - middle_out) / np.sqrt(variance_out)

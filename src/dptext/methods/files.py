@@ -100,8 +100,8 @@ def read_rows(
         for row, value in zip(rows.chosen, column, strict=True):
             if value is None or value != value or isinstance(value, list | dict):
                 raise DataError(
-                    f"{path.name}, row {row + 1}: the column {name!r} has no value. Drop such rows before the release, or "
-                    "do not name the column"
+                    f"{path.name}, row {row + 1}: the column {name!r} has no value. Drop such rows before the release, "
+                    "or do not name the column"
                 )
     return replace(rows, people=rows.column(user))
 
