@@ -1,7 +1,5 @@
 """`Pool`: distinct public texts from files, tables and iterables, with counts of entries that were left out."""
 
-import copy
-import pickle
 from pathlib import Path
 
 import datasets
@@ -89,14 +87,3 @@ def test_invalid_pools_are_refused(file):
     for options in ({"name": ""}, {"licence": 3}, {"text": ""}, {"on_error": "stop"}):
         with pytest.raises(ParameterError):
             Pool(file, **options)
-
-
-def test_a_request_is_frozen_and_can_be_pickled():
-    label = {"topic": "sports"}
-    request = Request(label, ["game", "season"], 3, ["An example."])
-    label["topic"] = "politics"
-    assert request.label["topic"] == "sports"
-    assert request.hints == ("game", "season")
-    assert pickle.loads(pickle.dumps(request)) == request == copy.copy(request)
-    with pytest.raises(ParameterError, match="count"):
-        Request({}, (), -1)

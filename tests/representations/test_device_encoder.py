@@ -216,7 +216,7 @@ def test_inconsistent_configuration_is_refused(saved):
         (lambda c: c["randomizer"].update(options={}), "lack epsilon"),
         (lambda c: c.update(version=2), "another version of the format than 1. Upgrade dptext"),
         (lambda c: c.update(sha256={}), "does not match its digest in config.json"),
-        (lambda c: c.update(claim="epsilon 0"), "holds 'claim', which is unknown"),
+        (lambda c: c.update(claim="epsilon 0"), "unknown field 'claim'"),
         (lambda c: c["sha256"].update({"card.md": "0"}), "holds 'sha256.card.md', which is unknown"),
         (lambda c: c["bound"].update(epsilon=1.0), "not of one encoder"),
     ]:

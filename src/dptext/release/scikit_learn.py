@@ -65,7 +65,7 @@ def coded(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]
     check_classification_targets(targets)
     classes, codes = np.unique(targets, return_inverse=True)
     if len(classes) < 2:
-        raise DataError("labels must have at least two classes, got one")
+        raise DataError("labels must have at least two classes, got one class")
     return classes, codes
 
 
