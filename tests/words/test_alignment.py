@@ -58,9 +58,8 @@ def test_what_becomes_of_a_word_is_found():
     assert true == observed
 
 
-@pytest.mark.parametrize("beyond", ["unk", "drop"])
-def test_words_beyond_the_budget_are_not_paired(beyond):
-    budget = TEM(VECTORS, epsilon=1.0, document_epsilon=8.0, max_words=3, beyond=beyond)
+def test_words_beyond_the_budget_are_not_paired():
+    budget = TEM(VECTORS, epsilon=1.0, document_epsilon=8.0, max_words=3)
     text = "the doctor's, do the doctor the!"
     private = privatize([text], budget, seed=1).texts[0]
     true, observed = Aligner(budget).pairs(text, private)

@@ -31,7 +31,6 @@ MECHANISMS = [
     (dptext.TEM, {"document_epsilon": 5.0, "max_words": 0}, "max_words must be an integer of at least 1"),
     (dptext.TEM, {**BUDGET, "threshold": 1.0}, "not both"),
     (dptext.TEM, {"pure_epsilon": 3.0, "threshold": 1.0}, "give one of them"),
-    (dptext.TEM, {"beyond": "drop"}, "give both, or leave it out"),
     (dptext.CusText, {"size": 1}, "size must be an integer from 2 to 512, got 1"),
     (dptext.CusText, {"size": 301, "unsafe_as_published": True}, "301 nearest words of 301 are all of them"),
     (dptext.SanTextPlus, {"p": 1.1}, "p must be a number above 0 and at most 1"),

@@ -68,18 +68,6 @@ def test_a_limit_on_words_counts_for_each_document(glove):
     assert [text.replace(",", "").split()[2:] for text in texts] == [["<unk>", "<unk>"], [], ["<unk>"]]
 
 
-def test_documents_can_end_with_the_last_word_of_the_budget(faithful):
-    """Dropped words leave no trace; documents of no more words stay whole."""
-    mechanism = TEM(faithful.vectors, epsilon=40.0, document_epsilon=80.0, max_words=2, beyond="drop")
-    texts = ["the doctor lied!", "the doctor, 7 lied me@x.org lied", "the doctor?", "the 7 doctor 8", "1 ?!", "", None]
-    kept = ["the doctor", "the doctor", "the doctor?", "the <number> doctor <number>", "<number> ?!", "", None]
-    result = privatize(texts, mechanism, seed=1)
-    assert result.texts == kept
-    assert result.statement.guarantee == dptext.PureDP(80.0)
-    assert [result.statement.parameters[name] for name in ("words_counted", "beyond")] == [2, "drop"]
-    assert any("cut after these" in entry for entry in result.statement.exposed)
-
-
 @pytest.mark.slow
 @given(st.lists(st.text(max_size=40), max_size=5))
 @settings(max_examples=150, deadline=None)

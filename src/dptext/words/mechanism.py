@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from inspect import signature
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -127,7 +127,6 @@ def statement_with_training(
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
-BeyondWords: TypeAlias = Literal["unk", "drop"]
 
 _LAYOUT = (
     "the number of documents, their order, and the number of words in each",
@@ -157,10 +156,7 @@ class WordMechanism(TextMechanism):
     document_epsilon: float | None = None
     """Upper bound on the privacy loss of a document of any length; None: no bound."""
     max_words: int | None = None
-    """Maximum number of words read per document; None: no limit."""
-    beyond: BeyondWords = "unk"
-    """Replacement of later words: ``"<unk>"``, or the document ends. The cut depends on the number of words, which is
-    exposed, so neighbours are cut at the same position."""
+    """Maximum number of words read per document; later words become ``"<unk>"``. None: no limit."""
 
     def __init__(self, vectors: VectorsLike, *, epsilon: float) -> None:
         vectors = word_vectors(vectors)
@@ -291,9 +287,7 @@ class WordMechanism(TextMechanism):
         if isinstance(word, MetricDP | PureDP):
             parameters["pure_epsilon_of_a_word"] = word.pure_epsilon if isinstance(word, MetricDP) else word.epsilon
         exposed = (*_LAYOUT, *self.exposes())
-        if limit is not None and self.beyond == "drop":
-            exposed = (*exposed, f"that every document of more than {limit} words was cut after these")
-        elif limit is not None:
+        if limit is not None:
             exposed = (*exposed, f"the fact that every word after the first {limit} of a document became {UNKNOWN}")
         return self._statement_of(
             self.document_guarantee(longest),

@@ -39,17 +39,13 @@ class WordReplacing:
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
         """One private text for each text, and its counts."""
         tokens: list[str] = []
-        ends, is_cut = [], []
-        limit, drops = self._mechanism.max_words, self._mechanism.beyond == "drop"
+        ends = []
         for text in texts:
-            whole = pieces(text)
-            kept = self._cut(whole, limit) if limit is not None and drops else whole
-            tokens += kept
+            tokens += pieces(text)
             ends.append(len(tokens))
-            is_cut.append(len(kept) < len(whole))
         codes = np.fromiter(map(self._codes.__getitem__, tokens), dtype=np.int64, count=len(tokens))
         starts = np.array([0, *ends], dtype=np.int64)
-        tally = self._replace_words(tokens, codes, starts, np.array(is_cut, dtype=np.bool_), bits)
+        tally = self._replace_words(tokens, codes, starts, bits)
         for kind, placeholder in PLACEHOLDERS.items():
             for position in np.flatnonzero(codes == _CODES[kind]):
                 tokens[position] = placeholder
@@ -61,17 +57,11 @@ class WordReplacing:
         _logger.info("%d documents, %d tokens rewritten", len(ends), len(tokens))
         return ["".join(tokens[start:end]) for start, end in pairwise(starts.tolist())], tally
 
-    def _cut(self, tokens: list[str], limit: int) -> list[str]:
-        """Return the tokens up to the last word that the mechanism reads."""
-        words = [place for place, token in enumerate(tokens) if self._codes[token] >= 0]
-        return tokens if len(words) <= limit else tokens[: words[limit - 1] + 1]
-
     def _replace_words(
         self,
         tokens: list[str],
         codes: npt.NDArray[np.int64],
         starts: npt.NDArray[np.int64],
-        is_cut: npt.NDArray[np.bool_],
         bits: RandomBits,
     ) -> Tally:
         is_word = codes >= 0
@@ -97,7 +87,7 @@ class WordReplacing:
         kept = places[(draws == rows) & (rows != unknown_row)]
         words_of = np.diff(before[starts])
         kept_of = np.diff(np.searchsorted(kept, starts))
-        unchanged = int(np.count_nonzero((words_of > 0) & (kept_of == words_of) & ~is_cut))
+        unchanged = int(np.count_nonzero((words_of > 0) & (kept_of == words_of)))
         return Tally(longest=longest, words=words, unknown=unknown_words, kept=int(kept.size), unchanged=unchanged)
 
 
@@ -138,7 +128,7 @@ class Aligner:
         self._outputs = {word: row for row, word in enumerate(vocabulary.words)}
         self._longest = max(map(len, vocabulary.words))
         self._unknown = vocabulary.words[vocabulary.unknown_row]
-        self._limit, self._drop = mechanism.max_words, mechanism.beyond == "drop"
+        self._limit = mechanism.max_words
 
     def pairs(self, original: str, private: str) -> tuple[list[int], list[int]] | None:
         """(rows of the original words, rows of what became of them); None: the private text is not one of this text."""
@@ -167,8 +157,6 @@ class Aligner:
                 continue
             yield _Slot(row, show_marks(after))
             row, after = self._row(piece), ""
-            if self._drop and words == self._limit:
-                break
         yield _Slot(row, show_marks(after))
 
     def _fit(self, slots: list[_Slot], private: str) -> list[int] | None:

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError
 from dptext.noise import subset_selection
 from dptext.noise.selection import KeptRows, count_at_most
 from dptext.noise.subset_selection import Profile, best_size
@@ -25,7 +24,7 @@ from dptext.validation import check_choice, check_int
 from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import directions
 from dptext.vectors.search import ExactDistances, nearest_rows
-from dptext.words.mechanism import BeyondWords, Floats, Rows, ShownMechanism
+from dptext.words.mechanism import Floats, Rows, ShownMechanism
 
 Similarity: TypeAlias = Literal["cosine", "euclidean"]
 
@@ -52,8 +51,7 @@ class SubsetSelection(ShownMechanism):
     Assumptions: public vocabulary and vectors.
 
     **A document** of n words costs n epsilon; with ``max_words`` n no document costs more, for words after the n-th
-    become ``"<unk>"`` unread, or the document ends there (``beyond="drop"``). To spend E on n words,
-    use epsilon = E / n.
+    become ``"<unk>"`` unread. To spend E on n words, use epsilon = E / n.
 
     **k.** A word stays with probability 1 / (k + (N - k) e^-epsilon). By default k maximises the expected similarity of
     a draw (`dptext.noise.subset_selection.best_size`): at 50,000 words of GloVe 5,504 at epsilon 3, 184 at 8, 5 at 12.
@@ -64,10 +62,9 @@ class SubsetSelection(ShownMechanism):
             frequent words more often.
         similarity: ``"cosine"``, or ``"euclidean"`` (the nearer, the more alike).
         max_words: how many words of a document are looked at.
-        beyond: what becomes of the words after these, ``"unk"`` or ``"drop"``.
 
     Raises:
-        ParameterError: a number out of range (epsilon up to about 36 - ln k); ``beyond`` without ``max_words``.
+        ParameterError: a number out of range (epsilon up to about 36 - ln k).
 
     Source: Wang et al. 2016 (arXiv:1607.08025), Ye and Barg 2018 (arXiv:1702.00610).
 
@@ -90,7 +87,6 @@ class SubsetSelection(ShownMechanism):
         size: int | None = None,
         similarity: Similarity = "cosine",
         max_words: int | None = None,
-        beyond: BeyondWords = "unk",
     ) -> None:
         super().__init__(vectors, epsilon=epsilon)
         vectors = self.vectors
@@ -98,9 +94,6 @@ class SubsetSelection(ShownMechanism):
         if max_words is not None:
             self.max_words = check_int("max_words", max_words, minimum=1)
             self.document_epsilon = product_upwards(self.max_words, self.epsilon)
-        self.beyond = check_choice("beyond", beyond, get_args(BeyondWords))
-        if self.beyond != "unk" and max_words is None:
-            raise ParameterError("beyond says what becomes of the words after max_words: give both, or leave it out")
         cosine = self.similarity == "cosine"
         points = directions(vectors.matrix) if cosine else vectors.matrix.astype(np.float64)
         table = _grid(points)
@@ -124,13 +117,14 @@ class SubsetSelection(ShownMechanism):
         return super().document_guarantee(longest if self.max_words is None else min(longest, self.max_words))
 
     def parameters(self) -> dict[str, Parameter]:
-        limited = self.max_words is not None
-        limit: dict[str, Parameter] = {"max_words": self.max_words, "beyond": self.beyond} if limited else {}
+        limit: dict[str, Parameter] = {}
+        if self.max_words is not None:
+            limit = {"max_words": self.max_words, "beyond": "unk"}
         return {"size": self.size, "similarity": self.similarity, **limit, **super().parameters()}
 
     @classmethod
     def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-        limit = ("max_words", "beyond") if "max_words" in parameters else ()
+        limit = ("max_words",) if "max_words" in parameters else ()
         return {name: parameters[name] for name in ("epsilon", "size", "similarity", *limit)}
 
     def _shares(self, rows: Rows) -> Floats:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import get_args
 
 from dptext.errors import ParameterError
 from dptext.noise.selection import DistanceTable, TruncatedExponential
 from dptext.privacy.guarantee import Guarantee, MetricDP, PureDP
 from dptext.privacy.statement import Parameter
-from dptext.validation import check_choice, check_float, check_int
+from dptext.validation import check_float, check_int
 from dptext.vectors.formats import VectorsLike
 from dptext.vectors.metrics import Metric, metric_space
-from dptext.words.mechanism import BeyondWords, SelectingMechanism
+from dptext.words.mechanism import SelectingMechanism
 
 
 def threshold_for(epsilon: float, size: int, beta: float) -> float:
@@ -36,8 +35,7 @@ class TEM(SelectingMechanism):
     Euclidean up to 1e-4) bounds what finite arithmetic adds.
 
     **Document budget.** With ``document_epsilon`` E and ``max_words`` n the threshold is E / (n epsilon), so that n
-    words cost E, pure; words of a document after the n-th become ``"<unk>"`` unread, or the document
-    ends after the n-th (``beyond="drop"``).
+    words cost E, pure; words of a document after the n-th become ``"<unk>"`` unread.
 
     Args:
         vectors: public word vectors, as `dptext.load_vectors` takes them.
@@ -50,7 +48,6 @@ class TEM(SelectingMechanism):
         pure_epsilon: the worst case of a word, epsilon * g: it sets the threshold to pure_epsilon / epsilon.
         document_epsilon: a pure budget for a document, together with ``max_words``.
         max_words: number of words per document that the budget covers.
-        beyond: replacement of later words: ``"unk"``, or ``"drop"`` to cut the document.
 
     Raises:
         ParameterError: a number out of range; a threshold whose probabilities the sampler cannot represent; a
@@ -79,7 +76,6 @@ class TEM(SelectingMechanism):
         pure_epsilon: float | None = None,
         document_epsilon: float | None = None,
         max_words: int | None = None,
-        beyond: BeyondWords = "unk",
     ) -> None:
         super().__init__(vectors, epsilon=epsilon)
         vectors = self.vectors
@@ -87,9 +83,6 @@ class TEM(SelectingMechanism):
         if document_epsilon is not None:
             self.document_epsilon = check_float("document_epsilon", document_epsilon, above=0)
         self.max_words = max_words
-        self.beyond = check_choice("beyond", beyond, get_args(BeyondWords))
-        if self.beyond != "unk" and max_words is None:
-            raise ParameterError("beyond says what becomes of the words after max_words: give both, or leave it out")
         if pure_epsilon is not None:
             if threshold is not None or document_epsilon is not None:
                 raise ParameterError(
@@ -139,7 +132,7 @@ class TEM(SelectingMechanism):
     def parameters(self) -> dict[str, Parameter]:
         budget: dict[str, Parameter] = {}
         if self.document_epsilon is not None:
-            budget = {"document_epsilon": self.document_epsilon, "max_words": self.max_words, "beyond": self.beyond}
+            budget = {"document_epsilon": self.document_epsilon, "max_words": self.max_words, "beyond": "unk"}
         return {
             "epsilon": self.epsilon,
             "metric": self.metric,
@@ -151,8 +144,7 @@ class TEM(SelectingMechanism):
 
     @classmethod
     def arguments_in(cls, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
-        budget = ("document_epsilon", "max_words", *(["beyond"] * ("beyond" in parameters)))
-        options = budget if "document_epsilon" in parameters else ("threshold",)
+        options = ("document_epsilon", "max_words") if "document_epsilon" in parameters else ("threshold",)
         return {name: parameters[name] for name in ("epsilon", "metric", *options)}
 
     def distance_table(self) -> DistanceTable:
