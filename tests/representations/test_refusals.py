@@ -100,7 +100,7 @@ PARAMETER_ERRORS = {
     ],
     "published": [
         (lambda: OME(epsilon=1.0, lambda_=0.5, **SAFE), "lambda_ must be a number from 1 to 10,000, got 0.5"),
-        (lambda: SUE(epsilon=1.0, bits=65, code="one-hot", **SAFE), "bits must be an integer from 2 to 64"),
+        (lambda: SUE(epsilon=1.0, bits=17, **SAFE), "bits must be an integer from 2 to 16"),
         (lambda: SUE(epsilon=1.0, bits=4, **SAFE), "integer_bits must be an integer from 0 to 3, got 4"),
         (lambda: OME(epsilon=1.0, dimension=50, **SAFE).channel(49), "built for vectors of 50 numbers, got 49"),
         (lambda: OME(epsilon=1.0, **SAFE).statement(), "depends on the dimension"),

@@ -10,7 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ Numbers: TypeAlias = float | Floats
 Chances = tuple[tuple[float, float], tuple[float, float]]
 """(p, q) of the even bits and of the odd ones."""
 
+_CODE = "sign-magnitude"
 _ROUNDING = 1e-12  # differences between equal coordinates of vectors of length 1
 _BITS_AT_ONCE = 1 << 16
 _BITS_PER_TASK = 1 << 20
@@ -91,16 +92,11 @@ def alternating(dimension: int) -> Floats:
 # -- codes ---------------------------------------------------------------------------------------------------------
 
 
-class Code(NamedTuple):
-    """Conversion of a number between -1 and 1 to l bits and back, and the two codes that differ most."""
-
-    max_bits: int
-    bits_of: Callable[[Floats, int], Bits]
-    numbers_of: Callable[[Bits], Floats]
-    worst_pair: Callable[[Floats, Floats], tuple[Bits, Bits]]
+MAX_BITS = 16
 
 
-def _fixed_point(numbers: Floats, length: int) -> Bits:
+def bits_of(numbers: Floats, length: int) -> Bits:
+    """(..., l) sign and fixed-point magnitude of numbers between -1 and 1."""
     size = 1 << (length - 1)
     codes = np.minimum(np.floor(np.abs(numbers) * size), size - 1).astype(np.uint16)
     codes |= (numbers < 0).astype(np.uint16) << np.uint16(length - 1)
@@ -108,40 +104,12 @@ def _fixed_point(numbers: Floats, length: int) -> Bits:
     return ones[..., 16 - length :].astype(bool)
 
 
-def _from_fixed_point(bits: Bits) -> Floats:
+def numbers_of(bits: Bits) -> Floats:
+    """(r,) numbers with these (r, l) codes."""
     places = bits.shape[1] - 1
     magnitudes = (bits[:, 1:] @ 2.0 ** np.arange(places - 1, -1, -1) + 0.5) / (1 << places)
     numbers: Floats = np.where(bits[:, 0], -magnitudes, magnitudes)
     return numbers
-
-
-def _worst_fixed_point_pair(up: Floats, down: Floats) -> tuple[Bits, Bits]:
-    return up >= down, up < down
-
-
-def _one_hot(numbers: Floats, length: int) -> Bits:
-    parts = np.clip(np.floor((numbers + 1) * (length / 2)), 0, length - 1).astype(np.int64)
-    return np.equal(parts[..., None], np.arange(length))
-
-
-def _from_one_hot(bits: Bits) -> Floats:
-    centres: Floats = (2 * bits.argmax(axis=1) + 1) / bits.shape[1] - 1
-    return centres
-
-
-def _worst_one_hot_pair(up: Floats, down: Floats) -> tuple[Bits, Bits]:
-    count, length = up.shape
-    together = up[:, :, None] + down[:, None, :]
-    together[:, np.arange(length), np.arange(length)] = 0.0  # one place: the same code
-    first, second = np.unravel_index(together.reshape(count, -1).argmax(axis=1), (length, length))
-    places = np.arange(length)
-    return np.equal(first[:, None], places), np.equal(second[:, None], places)
-
-
-CODES = {
-    "sign-magnitude": Code(16, _fixed_point, _from_fixed_point, _worst_fixed_point_pair),
-    "one-hot": Code(64, _one_hot, _from_one_hot, _worst_one_hot_pair),
-}
 
 
 def z_scores(vectors: Floats) -> Floats:
@@ -284,7 +252,6 @@ class FlippedBits(BitChannel, PublishedChannel):
         self.width = self.bits = dimension * protocol.bits
         self.per_vector = protocol.scores == "vector"
         self.domain = Domain.SPHERE if self.per_vector else Domain.CUBE
-        self.code = CODES[protocol.code]
         self._unit = float(1 << protocol.integer_bits)
         thresholds = [(fine_threshold(float(p)), fine_threshold(float(q))) for p, q in chances]
         losses = [losses_of_a_bit(one, zero) for one, zero in thresholds]
@@ -298,9 +265,9 @@ class FlippedBits(BitChannel, PublishedChannel):
     def _find(self, protocol: _Protocol) -> Finding:
         """The true epsilon and the two vectors that show it."""
         shape = (self.dimension, self.length)
-        codes = self.code.worst_pair(self.up.reshape(shape), self.down.reshape(shape))
+        codes = ((self.up >= self.down).reshape(shape), (self.up < self.down).reshape(shape))  # every bit at its worst
         bound = attained = round_up_epsilon(self._loss(codes))
-        holds_for = f"any two vectors of {self.dimension} numbers in {protocol.code} code of {self.length} bits"
+        holds_for = f"any two vectors of {self.dimension} numbers in {_CODE} code of {self.length} bits"
         if self.per_vector:
             sizes = {"dimension": self.dimension, "length": self.length, "integer_bits": protocol.integer_bits}
             self.witness = most_telling_pair(self.code_of, self.up, self.down, **sizes)
@@ -309,7 +276,7 @@ class FlippedBits(BitChannel, PublishedChannel):
             attained = self._loss(codes)
             holds_for += "; z-scores of one vector reach only some of the codes, so it is an upper bound"
         else:
-            self.witness = (self.code.numbers_of(codes[0]), self.code.numbers_of(codes[1]))
+            self.witness = (numbers_of(codes[0]), numbers_of(codes[1]))
             holds_for += ", attained: moments are public, so every code occurs"
         visible = [" ".join("".join(map(str, row.astype(int))) for row in code[:2]) for code in codes]
         more = " ..." if self.dimension > 2 else ""
@@ -333,7 +300,7 @@ class FlippedBits(BitChannel, PublishedChannel):
 
     def _code(self, bounded: Floats) -> Bits:
         numbers = z_scores(bounded) / self._unit if self.per_vector else bounded
-        return self.code.bits_of(numbers, self.length).reshape(len(bounded), self.bits)
+        return bits_of(numbers, self.length).reshape(len(bounded), self.bits)
 
     def noiseless(self, vectors: npt.ArrayLike) -> Floats:
         """(n, rl) bits before the flips, as numbers. *Not private.*"""
@@ -354,7 +321,8 @@ class FlippedBits(BitChannel, PublishedChannel):
 
     def parameters(self) -> dict[str, Parameter]:
         even, odd = self._chances
-        return {"p_even": float(even[0]), "p_odd": float(odd[0]), "q": float(even[1]), **self.finding.parameters()}
+        chances = {"p_even": float(even[0]), "p_odd": float(odd[0]), "q": float(even[1])}
+        return {"code": _CODE, **chances, **self.finding.parameters()}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -366,16 +334,13 @@ class _Protocol(Published, BitRandomizer):
 
     bits: int = 10
     integer_bits: int = 4
-    code: str = "sign-magnitude"
     scores: str = "vector"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("code", self.code, CODES)
         check_choice("scores", self.scores, ("vector", "public"))
-        object.__setattr__(self, "bits", check_int("bits", self.bits, minimum=2, maximum=CODES[self.code].max_bits))
-        maximum = self.bits - 1 if self.code == "sign-magnitude" else 15
-        integer_bits = check_int("integer_bits", self.integer_bits, minimum=0, maximum=maximum)
+        object.__setattr__(self, "bits", check_int("bits", self.bits, minimum=2, maximum=MAX_BITS))
+        integer_bits = check_int("integer_bits", self.integer_bits, minimum=0, maximum=self.bits - 1)
         object.__setattr__(self, "integer_bits", integer_bits)
 
     @property
@@ -397,16 +362,14 @@ class SUE(_Protocol):
     """Symmetric unary encoding on the paper's code: every bit kept with p = e^(eps / 2r) / (1 + e^(eps / 2r)).
 
     **Guarantee** (unit: one vector; substitution; local): pure equation (true) of this module, from realised thresholds
-    of 64 bits, as the statement says; exact. On one-hot code it is the printed epsilon; on the code of l bits, of which
-    all may differ, it is epsilon l / 2.
+    of 64 bits, as the statement says; exact. It is epsilon l / 2, because all l bits of a code may differ.
 
     Input: (n, r) vectors. Output: (n, rl) float32 bits, 0 or 1, number by number (or the packed bits: `send`).
 
     Args:
         epsilon: as printed; it is divided by 2r.
-        bits: l; with ``integer_bits`` m of them (and the rest but the sign) for the fraction.
-        integer_bits: m; in one-hot code parts of [-2^m, 2^m] are distinguished.
-        code: ``"sign-magnitude"``, the paper's, or ``"one-hot"``.
+        bits: l, one of them for the sign.
+        integer_bits: m of the others, for the integer part; the rest is the fraction.
         scores: ``"vector"`` takes the z-scores of each vector by its own mean and deviation; ``"public"`` expects
             numbers of the cube: z-scores by the moments of public vectors, over 2^m.
         others: see `Published`.
@@ -436,8 +399,7 @@ class SUE(_Protocol):
 class OUE(_Protocol):
     """Optimised unary encoding on the paper's code: p = 1/2 and q = 1 / (1 + e^(eps / 2r)).
 
-    **Guarantee**, input, output, arguments, errors: as for `SUE`. On one-hot code half of the printed epsilon is true
-    (the two bits in which two codes differ lose eps / 2r together); on that of l bits rl ln((1 + e^(eps / 2r)) / 2).
+    **Guarantee**, input, output, arguments, errors: as for `SUE`; it is rl ln((1 + e^(eps / 2r)) / 2).
 
     Sources: as for `SUE`. For one-hot vectors: `OptimizedUnary`.
 

@@ -1,17 +1,14 @@
 """The bits of numbers, and z-scores."""
 
 import numpy as np
-import pytest
 
-from dptext.representations.published_protocols import CODES, z_scores
-
-SIGNED, ONE_HOT = CODES["sign-magnitude"], CODES["one-hot"]
+from dptext.representations.published_protocols import bits_of, numbers_of, z_scores
 
 
 def test_sign_magnitude_is_fixed_point_with_the_sign_first():
     """Ten bits with four of the integer part: within 2^-5 of the number, cut off towards zero."""
     numbers = np.random.default_rng(1).normal(size=(5, 50)) * 3
-    code = SIGNED.bits_of(numbers / 16, 10)
+    code = bits_of(numbers / 16, 10)
     assert code.shape == (5, 50, 10)
     value = code[:, :, 1:] @ 2.0 ** np.arange(3, -6, -1) * np.where(code[:, :, 0], -1, 1)
     off = numbers - value
@@ -20,46 +17,16 @@ def test_sign_magnitude_is_fixed_point_with_the_sign_first():
 
 
 def test_sign_magnitude_clips_and_has_a_minus_zero():
-    code = SIGNED.bits_of(np.array([[1.0, -1.0, 0.0, -1e-9, 1e-9]]), 4)[0].astype(int).tolist()
+    code = bits_of(np.array([[1.0, -1.0, 0.0, -1e-9, 1e-9]]), 4)[0].astype(int).tolist()
     assert code == [[0, 1, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
 
 
 def test_every_sign_magnitude_code_occurs():
     for length in [2, 3, 10, 16]:
         every = (np.arange(2**length)[:, None] >> np.arange(length)[::-1] & 1).astype(bool)
-        numbers = SIGNED.numbers_of(every)
+        numbers = numbers_of(every)
         assert (np.abs(numbers) < 1).all()
-        assert (SIGNED.bits_of(numbers[None], length)[0] == every).all()
-
-
-def test_one_hot_marks_the_part_of_a_number():
-    for length in [2, 3, 10, 64]:
-        every = np.eye(length, dtype=bool)
-        assert (ONE_HOT.bits_of(ONE_HOT.numbers_of(every)[None], length)[0] == every).all()
-        ends = ONE_HOT.bits_of(np.array([[-1.0, 1.0]]), length)[0]
-        assert ends.argmax(axis=1).tolist() == [0, length - 1]
-        assert (ends.sum(axis=1) == 1).all()
-
-
-def test_worst_pair_is_the_worst_of_all_pairs():
-    rng = np.random.default_rng(2)
-    for code, length in ((SIGNED, 4), (ONE_HOT, 6)):
-        up, down = rng.exponential(size=(2, 3, length))
-        first, second = code.worst_pair(up, down)
-        every = (
-            np.eye(length, dtype=bool)
-            if code is ONE_HOT
-            else (np.arange(2**length)[:, None] >> np.arange(length) & 1).astype(bool)
-        )
-        for number in range(3):
-            losses = [
-                np.where(one & ~other, up[number], np.where(other & ~one, down[number], 0)).sum()
-                for one in every
-                for other in every
-            ]
-            one, other = first[number], second[number]
-            result = np.where(one & ~other, up[number], np.where(other & ~one, down[number], 0)).sum()
-            assert result == pytest.approx(max(losses))
+        assert (bits_of(numbers[None], length)[0] == every).all()
 
 
 def test_z_scores_have_mean_0_and_variance_1():

@@ -41,11 +41,9 @@ def test_epsilons_are_those_of_closed_forms():
             result = epsilon_of(OME, dimension, lambda_=lambda_, epsilon=claimed, scores=scores)
             assert result == pytest.approx(closed, rel=1e-9)  # independent of the claim
     assert epsilon_of(OME, 50, lambda_=1.0) == pytest.approx(500 * math.log((1 + math.exp(1 / 500)) / 2), rel=1e-9)
-    assert epsilon_of(OUE, 50, code="one-hot") == pytest.approx(0.5, rel=1e-9)
     assert epsilon_of(OUE, 50) == pytest.approx(2.506, abs=5e-4)
     for epsilon, bits in product((0.5, 1.0, 8.0), (5, 9, 10)):
         assert epsilon_of(SUE, 50, epsilon=epsilon, bits=bits) == pytest.approx(epsilon * bits / 2, rel=1e-9)
-        assert epsilon_of(SUE, 50, epsilon=epsilon, bits=bits, code="one-hot") == pytest.approx(epsilon, rel=1e-9)
     for dimension, bits in [(1, 5), (3, 3), (5, 9), (51, 9)]:  # an odd number of bits: one even bit more
         lambda_, width = 20.0, dimension * bits
         raised = lambda_ * math.exp(1 / width)
@@ -60,11 +58,11 @@ def test_epsilons_are_those_of_closed_forms():
 @pytest.mark.parametrize(("build", "options"), [(SUE, {}), (OUE, {}), (OME, {"lambda_": 1.0}), (OME, {"lambda_": 3.0})])
 def test_stated_epsilon_is_the_worst_of_all_pairs_of_codes(build, options):
     """Every output of every code that occurs, by the chances of the sampler; also where lambda^2 < e^(eps/rl)."""
-    for (dimension, bits), code, epsilon in product(((1, 4), (3, 2)), ("sign-magnitude", "one-hot"), (0.5, 6.0)):
-        values = build(epsilon=epsilon, bits=bits, integer_bits=1, code=code, scores="public", **options, **SAFE)
+    for (dimension, bits), epsilon in product(((1, 4), (3, 2)), (0.5, 6.0)):
+        values = build(epsilon=epsilon, bits=bits, integer_bits=1, scores="public", **options, **SAFE)
         channel = values.channel(dimension)
         table, claim = table_of(channel), channel.guarantee.epsilon
-        assert len(table) == (bits**dimension if code == "one-hot" else 2 ** (dimension * bits))
+        assert len(table) == 2 ** (dimension * bits)
         result = exact_loss(np.log(table), allowed=claim)
         assert result.excess <= 1e-12
         assert result.largest == pytest.approx(claim, rel=1e-9)
@@ -106,8 +104,6 @@ def test_witness_refutes_the_claim():
 def test_statement_says_where_a_claim_holds():
     for values in (
         OME(epsilon=1.0, lambda_=1.0, **SAFE),
-        SUE(epsilon=1.0, code="one-hot", **SAFE),
-        OUE(epsilon=1.0, code="one-hot", **SAFE),
         SUE(epsilon=1.0, bits=2, integer_bits=1, **SAFE),
     ):
         statement = values.statement(50)
@@ -175,9 +171,9 @@ STRANGE = [
 
 
 def test_every_vector_has_an_output_and_z_scores_ignore_scale_and_shift():
-    for build, code, scores in product(ALL, ("sign-magnitude", "one-hot"), ("vector", "public")):
+    for build, scores in product(ALL, ("vector", "public")):
         with np.errstate(all="raise"):
-            sent = build(epsilon=1.0, code=code, scores=scores, **SAFE).randomize(STRANGE, seed=1)
+            sent = build(epsilon=1.0, scores=scores, **SAFE).randomize(STRANGE, seed=1)
         assert sent.shape == (6, 60)
     channel = OME(epsilon=1.0, **SAFE).channel(50)
     vectors = np.random.default_rng(7).normal(size=(20, 50))
@@ -202,7 +198,7 @@ def test_statement_has_both_epsilons_the_reason_and_a_witness():
 
 
 def test_statement_rebuilds_its_protocol():
-    for values in (OME(epsilon=2.0, lambda_=7, **SAFE), OUE(epsilon=1.0, bits=8, code="one-hot", **SAFE)):
+    for values in (OME(epsilon=2.0, lambda_=7, **SAFE), OUE(epsilon=1.0, bits=8, **SAFE)):
         statement = values.statement(20)
         repeated = randomizer_from_parameters(statement.mechanism, statement.parameters)
         assert repeated.statement(20) == statement
