@@ -154,7 +154,6 @@ def test_a_sentence_model_gets_single_texts_and_may_be_given_again(tmp_path):
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_fit_and_encode_encodes_a_pool_once_unless_it_fits_on_a_sample(monkeypatch, tmp_path, small_words, cached):
-    monkeypatch.setattr(module, "_KEPT_TOGETHER", 16)
     monkeypatch.setattr(module, "_AT_ONCE", 8)
     read = []
     encoder = CallableEncoder(lambda texts: read.extend(texts) or [lengths(text) for text in texts], name="counted")

@@ -77,7 +77,6 @@ def test_invalid_pools_are_refused(file):
         ([Path("x.txt"), 3], ParameterError, "must be a path"),
         (Path("nowhere.txt"), StorageError, "nowhere.txt"),
         ("text without a suffix", ParameterError, "suffix"),
-        ([__file__, str(Path(__file__).parent.parent / "conftest.py")], ParameterError, "names of files"),
         (pandas.DataFrame({"body": ["one"]}), ParameterError, "expected a column 'text'"),
         (datasets.DatasetDict({"train": datasets.Dataset.from_dict({})}), ParameterError, "one by one"),
         ({"text": ["one"]}, ParameterError, "got builtins.dict"),

@@ -128,8 +128,7 @@ _QUICK = (LatentWords, MeanOfWords)
 
 
 _AT_ONCE = 2048
-"""Number of texts per batch."""
-_KEPT_TOGETHER = 2 * _AT_ONCE
+"""Number of texts per batch and per cached file."""
 _WORDS_END = "\n"
 
 
@@ -408,8 +407,6 @@ def _fitted_on(
     with one_blas_thread():
         weight = math.sqrt(1 / len(encoders)) * _ROUNDING
         blocks = tuple(_fitted(pool, weight) for pool in pools)
-        for pool, block in zip(pools, blocks, strict=True):
-            pool.identify(block)
         dimension = sum(block.dimension for block in blocks)
         empty = np.zeros((dimension, dimension))
         features = PublicFeatures(blocks, empty[0], empty, (), len(texts))
@@ -527,7 +524,7 @@ def _moments(features: PublicFeatures, pools: Sequence[_EncodedPool], count: int
 
 
 class _EncodedPool:
-    """Vectors of a pool by one encoder, in batches that are cached and can be read repeatedly."""
+    """Vectors of a pool by one encoder, in blocks that are cached and can be read repeatedly."""
 
     def __init__(
         self,
@@ -541,59 +538,36 @@ class _EncodedPool:
     ) -> None:
         self.encoder, self.count, self._once = encoder, len(texts), once
         self._reads = _in_batches(encoder) if together else encoder
-        self._texts, self._cache, self._progress = texts, cache, progress
-        self._encoded: dict[int, Vectors] = {}
+        self._texts, self._progress = texts, progress
         parameters = {name: repr(value) for name, value in sorted(self._reads.parameters().items())}
-        # a caller's function is identified only by its vectors of the pool
-        self._is_identified = any(name.endswith("sha256") for name in parameters)
         self._name = json.dumps(["encoded", encoder.name, parameters])
-        self._waiting: list[int] = []
+        # a caller's function has no digest, so no file can be known to hold its vectors
+        self._cache = cache if any(name.endswith("sha256") for name in parameters) else PoolCache(None)
+        self._encoded: dict[int, Vectors] = {}
 
     def parts(self) -> Iterator[Vectors]:
-        """Yield (n, D) vectors, batch by batch."""
+        """Yield (n, D) vectors, block by block."""
         for start in range(0, self.count, _AT_ONCE):
+            texts = self._texts[start : start + _AT_ONCE]
             if isinstance(self.encoder, _QUICK):
-                yield self._reads.encode(self._texts[start : start + _AT_ONCE])
-            else:
-                within = start % _KEPT_TOGETHER
-                yield self._encode(start - within)[within : within + _AT_ONCE]
+                yield self._reads.encode(texts)
+                continue
+            vectors = self._encoded.get(start)
+            if vectors is None:
+                vectors = self._encode(texts, start)
+            if not self._once:
+                self._encoded[start] = vectors
+            yield vectors
 
-    def identify(self, block: Block) -> None:
-        """Identify the encoder by its fitted block, and cache the vectors that waited for this."""
-        if not self._is_identified:
-            self._name, self._is_identified = self._name + block.centre.tobytes().hex(), True
-        for start in self._waiting:
-            self._store(start)
-        self._waiting = []
-
-    def _encode(self, start: int) -> Vectors:
-        if start in self._encoded:
-            return self._encoded[start]
-        if self._once:
-            self._encoded.clear()
-        vectors = self._cache.get(*self._entry(start)) if self._is_identified else None
-        if vectors is not None:
-            self._encoded[start] = vectors
-            return vectors
-        texts, progress = self._texts[start : start + _KEPT_TOGETHER], self._progress
-        self._encoded[start] = self._reads.encode(
-            texts, progress=None if progress is None else lambda done: progress(start + done)
-        )
-        if self._is_identified:
-            self._store(start)
-        else:
-            self._waiting.append(start)
-        return self._encoded[start]
-
-    def _store(self, start: int) -> None:
-        vectors = self._encoded[start]
-        mapped = self._cache.put(*self._entry(start), vectors)
-        self._encoded[start] = vectors if mapped is None else mapped
-
-    def _entry(self, start: int) -> tuple[str, tuple[int, int]]:
-        """Key and shape of a batch."""
-        texts = self._texts[start : start + _KEPT_TOGETHER]
-        return f"{self._name} {digest_of_texts(texts)}", (len(texts), self.encoder.dimension)
+    def _encode(self, texts: Sequence[str], start: int) -> Vectors:
+        key, shape = f"{self._name} {digest_of_texts(texts)}", (len(texts), self.encoder.dimension)
+        stored = self._cache.get(key, shape)
+        if stored is not None:
+            return stored
+        progress = self._progress
+        vectors = self._reads.encode(texts, progress=None if progress is None else lambda done: progress(start + done))
+        stored = self._cache.put(key, shape, vectors)
+        return vectors if stored is None else stored
 
 
 def encoded_pool(
@@ -618,11 +592,10 @@ def encoded_parts(
     progress: Progress | None = None,
 ) -> Iterator[Units]:
     """Yield `PublicFeatures.units` of *public* texts in parts; with ``together`` last bits may differ."""
-    pools = []
-    for block in features.blocks:
-        pool = _EncodedPool(block.encoder, texts, pool_cache(cache), progress, together=together, once=True)
-        pool.identify(block)
-        pools.append(pool)
+    kept = pool_cache(cache)
+    pools = [
+        _EncodedPool(block.encoder, texts, kept, progress, together=together, once=True) for block in features.blocks
+    ]
     yield from _units_of_pools(features, pools)
 
 

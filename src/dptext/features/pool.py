@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, islice
@@ -24,8 +23,6 @@ from dptext.io.tables import is_table, table_kind
 from dptext.privacy.statement import Parameter
 from dptext.text.sentences import sentences
 from dptext.validation import check_path, encodable
-
-_FEW = 1000  # maximum number of texts that are compared with file names
 
 
 class Pool(ReprMixin):
@@ -100,8 +97,6 @@ class Pool(ReprMixin):
                 digest.update(len(content).to_bytes(8, "big") + content)
         if not kept:
             raise ParameterError(f"the pool holds no text (empty entries: {self.empty:,}): give public texts")
-        if not self.files and len(kept) <= _FEW and all(map(os.path.isfile, kept)):
-            raise ParameterError("these are names of files, not texts: give pathlib.Path objects, or one path")
         self.texts = tuple(kept)
         self.sha256 = digest.hexdigest()
 
@@ -224,7 +219,7 @@ def pool_cache(cache: Cache) -> PoolCache:
 
 
 class PoolCache:
-    """Folder of float32 arrays by key; without a folder nothing is cached."""
+    """Folder of float32 arrays by key, as .npy files; without a folder nothing is cached."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -233,40 +228,25 @@ class PoolCache:
         """Return the array of a key as a read-only memory map; None if it is missing or damaged."""
         if self._folder is None or 0 in shape:
             return None
-        header = _header(shape)
         with suppress(OSError, ValueError):
-            flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-            with os.fdopen(os.open(self._place(key), os.O_RDONLY | flags), "rb") as file:
-                status = os.fstat(file.fileno())
-                is_own = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
-                if stat.S_ISREG(status.st_mode) and is_own:
-                    content = np.memmap(file, mode="r")
-                    digest = hashlib.sha256(key.encode())
-                    digest.update(content[:-32].data)
-                    if content[-32:].tobytes() == digest.digest() and content[: len(header)].tobytes() == header:
-                        return content[len(header) : -32].view(np.float32).reshape(shape)
+            vectors: Vectors = np.lib.format.open_memmap(self._place(key), mode="r")
+            if vectors.shape == shape and vectors.dtype == np.float32:
+                return vectors
         return None
 
     def put(self, key: str, shape: tuple[int, int], vectors: Vectors) -> Vectors | None:
         """Store an array, and return it as a memory map; None if it cannot be stored."""
         if self._folder is None or 0 in shape:
             return None
-        content = _header(shape) + np.ascontiguousarray(vectors, dtype=np.float32).tobytes()
         with suppress(StorageError, OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            content = io.BytesIO()
+            np.save(content, np.ascontiguousarray(vectors, dtype=np.float32))
             with hashed_file(self._place(key), owner_only=True) as file:
-                file.write(content)
-                file.write(hashlib.sha256(key.encode() + content).digest())
+                file.write(content.getbuffer())
             return self.get(key, shape)
         return None
 
     def _place(self, key: str) -> Path:
         assert self._folder is not None
         return self._folder / f"pool-{hashlib.sha256(key.encode()).hexdigest()[:40]}.npy"
-
-
-def _header(shape: tuple[int, int]) -> bytes:
-    stream = io.BytesIO()
-    described = {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(stream, described)
-    return stream.getvalue()

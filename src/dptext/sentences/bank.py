@@ -9,11 +9,10 @@ import hashlib
 import io
 import math
 import os
-from codecs import getincrementaldecoder
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -102,7 +101,6 @@ _FITTED_ON = 20_000  # texts for fitting; more change hardly anything
 _PROFILED = 256  # sampled texts for the similarity profile
 _MOST_EPSILON = 20.0  # above this, a smaller bank gains nothing
 _ROWS = 4096
-_PART = 1 << 24
 
 _VECTORS, _TEXTS, _FEATURES, _CARD = "vectors.npy", "texts.txt", "features.safetensors", "README.md"
 _FOLDER = SavedFolder(
@@ -154,7 +152,7 @@ class TextBank(ReprMixin):
     'I like tea.'
     """
 
-    texts: Sequence[str]
+    texts: tuple[str, ...]
     vectors: npt.NDArray[np.float32]
     features: PublicFeatures
     name: str
@@ -180,8 +178,7 @@ class TextBank(ReprMixin):
             pool = Pool(texts, text=text, name=name, licence=licence)
         name, licence = pool.name, pool.licence
         files = tuple(file_digest(file) for file in pool.files if file.is_file())
-        lines = _Lines.of(" ".join(entry.split()) for entry in pool.texts)
-        del texts, pool  # of a million texts more than the lines take
+        lines = tuple(" ".join(entry.split()) for entry in pool.texts)
         if len(lines) < _LEAST:
             raise ParameterError(f"a bank needs at least {_LEAST} distinct texts to choose from, got {len(lines)}")
         with progress_bar(progress, "public texts", len(lines)) as done:
@@ -198,7 +195,7 @@ class TextBank(ReprMixin):
 
     def _hold(
         self,
-        texts: _Lines,
+        texts: tuple[str, ...],
         vectors: npt.NDArray[np.float32],
         features: PublicFeatures,
         name: str,
@@ -221,9 +218,6 @@ class TextBank(ReprMixin):
 
     def __len__(self) -> int:
         return len(self.texts)
-
-    def __copy__(self) -> TextBank:
-        return self
 
     def __deepcopy__(self, _memo: object) -> TextBank:
         return self
@@ -297,7 +291,7 @@ class TextBank(ReprMixin):
         floor = optimal_weights(self.vectors, check_float("epsilon", epsilon, above=0, maximum=_MOST_EPSILON))
         kept = default_size(floor) if texts is None else check_int("texts", texts, minimum=_LEAST, maximum=len(self))
         rows = np.sort(np.argsort(-floor, kind="stable")[: max(kept, _LEAST)])
-        lines = _Lines.of(self.texts[row] for row in rows.tolist())
+        lines = tuple(self.texts[row] for row in rows.tolist())
         bank = self.__new__(type(self))
         bank._hold(lines, self.vectors[rows], self.features, f"{self.name}, thinned", self.licence, self.files)
         return bank
@@ -343,8 +337,11 @@ class TextBank(ReprMixin):
         return filled("sentences/templates/card.md", bank=self)
 
     def _large(self) -> dict[str, Any]:
-        assert isinstance(self.texts, _Lines)
-        return {_VECTORS: self._write_vectors, _TEXTS: self.texts.write}
+        return {_VECTORS: self._write_vectors, _TEXTS: self._write_texts}
+
+    def _write_texts(self, file: HashedFile) -> None:
+        for start in range(0, len(self), _ROWS):
+            file.write("".join(f"{text}\n" for text in self.texts[start : start + _ROWS]).encode())
 
     def _write_vectors(self, file: HashedFile) -> None:
         head = io.BytesIO()
@@ -360,7 +357,7 @@ class TextBank(ReprMixin):
     ) -> TextBank:
         """Load a bank from a folder that `save` wrote.
 
-        Texts and vectors are memory-mapped: the files must not change while the bank is used.
+        Vectors are memory-mapped: their file must not change while the bank is used.
 
         Args:
             folder: the folder.
@@ -380,26 +377,18 @@ class TextBank(ReprMixin):
         bank = cls.__new__(cls)
         try:
             vectors = np.asarray(np.lib.format.open_memmap(place / _VECTORS, mode="r"))
-            lines = _Lines(np.asarray(np.memmap(place / _TEXTS, dtype=np.uint8, mode="r")))
-            lines.check()
+            lines = tuple((place / _TEXTS).read_bytes().decode().split("\n")[:-1])
             profile = Profile(tensors["ranks"], tensors["cumulative"], candidates=int(tensors["ranks"][-1]))
-            name, licence, files = config["name"], config["licence"], config["files"]
-            has_text = isinstance(name, str) and isinstance(licence, str | None)
-            has_files = isinstance(files, list) and all(isinstance(entry, str) for entry in files)
-            shape = (config["texts"], config["dimension"])
-            fits = vectors.shape == shape == (len(lines), features.dimension) and profile.candidates == len(lines) - 1
-            is_plain = vectors.dtype == np.float32 and vectors.flags.c_contiguous
-            if not (has_text and has_files and fits and is_plain and len(lines) >= _LEAST):
+            if vectors.shape != (len(lines), features.dimension) or profile.candidates != len(lines) - 1:
                 raise ValueError
             fingerprint = _fingerprint(config["sha256"], features.fingerprint)
             known = {"profile": profile, "fingerprint": fingerprint}
-            bank._hold(lines, vectors, features, name, licence, tuple(files), **known)
+            bank._hold(lines, vectors, features, config["name"], config["licence"], tuple(config["files"]), **known)
             _ = bank._sets  # validates every vector
         except OSError as error:
             raise StorageError.of("read", place, error) from None
-        except (ParameterError, TypeError, KeyError, IndexError, ValueError, OverflowError) as error:
-            why = f" ({error})" if isinstance(error, ParameterError) else ""
-            raise DataError(f"{source}: its files are not of one bank{why}; get the folder again") from None
+        except (ParameterError, TypeError, KeyError, IndexError, ValueError):
+            raise DataError(f"{source}: its files are not of one bank; get the folder again") from None
         return bank
 
     def _repr_fields(self) -> Fields:
@@ -428,47 +417,3 @@ def _spread(texts: int) -> Rows:
 
 def _fingerprint(digests: Mapping[str, str], features: str) -> str:
     return hashlib.sha256(f"{digests[_VECTORS]}\n{digests[_TEXTS]}\n{features}".encode()).hexdigest()
-
-
-class _Lines(Sequence[str]):
-    def __init__(self, content: npt.NDArray[np.uint8]) -> None:
-        self._content = np.asarray(content)
-        starts = range(0, content.size, _PART)
-        ends = [np.flatnonzero(content[start : start + _PART] == ord("\n")) + start for start in starts]
-        self._ends: Rows = np.concatenate([np.array([-1]), *ends])
-
-    @classmethod
-    def of(cls, texts: Iterator[str]) -> _Lines:
-        content = bytearray()
-        for text in texts:
-            content += text.encode() + b"\n"
-        return cls(np.frombuffer(content, dtype=np.uint8))
-
-    def check(self) -> None:
-        """Raise ValueError unless the content is non-empty lines of UTF-8."""
-        is_whole = len(self) > 0 and self._ends[-1] == self._content.size - 1 and (np.diff(self._ends) > 1).all()
-        decoder = getincrementaldecoder("utf-8")()
-        try:
-            for start in range(0, self._content.size, _PART):
-                decoder.decode(self._content[start : start + _PART].tobytes())
-        except UnicodeDecodeError:  # the exception contains the text
-            is_whole = False
-        if not is_whole:
-            raise ValueError("these are not lines of UTF-8")
-
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [self[index] for index in range(*place.indices(len(self)))]
-        position = range(len(self))[place]
-        return self._content[self._ends[position] + 1 : self._ends[position + 1]].tobytes().decode()
-
-    def write(self, file: HashedFile) -> None:
-        for start in range(0, self._content.size, _PART):
-            file.write(self._content[start : start + _PART].tobytes())
