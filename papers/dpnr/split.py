@@ -16,21 +16,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from papers.ome.perceptron import layers_of, seed_torch
 
 from dptext.errors import ParameterError, extra
-from dptext.hiding.training import bounding, noise_on
+from dptext.hiding.training import bounding, noise_on, one_torch_thread
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.bounds import TRAINED_INTO, Bound, Floats, bound_into
 from dptext.representations.encoders import finite
 from dptext.representations.layers import DeviceModel
-from dptext.representations.networks import (
-    TrainingOptions,
-    fresh_noise,
-    layers_of,
-    one_torch_thread,
-    perceptron,
-    seed_torch,
-)
 from dptext.representations.published import MinMaxLaplace
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.text.tokens import Kind, fold, kind_of, pieces
@@ -189,7 +182,7 @@ def train_split(
     with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
         seed_torch(torch, seed)
         bag = Bag(torch, torch.empty(ngrams.buckets, dimension).uniform_(-_START, _START))
-        head = perceptron(torch, dimension, len(classes), TrainingOptions(hidden=(), dropout=0.0))
+        head = torch.nn.Sequential(torch.nn.Linear(dimension, len(classes)))
         head[-1].weight.data.uniform_(-_START, _START)
         head[-1].bias.data.zero_()
         optimiser = torch.optim.SGD(head.parameters(), lr=_RATE)
@@ -238,6 +231,21 @@ def public_noise(
     if training == "adaptive":
         channels[1:] = [replace(randomizer, epsilon=epsilon).channel(dimension) for epsilon in epsilons[:epochs]]
     return fresh_noise(channels, seed)
+
+
+def fresh_noise(channels: Sequence[Channel], seed: int | None) -> Callable[[int, Floats], Floats]:
+    """Return a function of an epoch (0, 1, ...) and *public* vectors: these through the channel of the epoch.
+
+    Each epoch draws from a stream of its own. Private vectors never get here: to draw noise on them in each epoch would
+    be one release per epoch.
+    """
+    bits = RandomBits() if seed is None else RandomBits.keyed(seed_bytes(b"noise of a training", seed))
+    streams = bits.spawn(len(channels))
+
+    def send(epoch: int, vectors: Floats) -> Floats:
+        return channels[epoch].sample(vectors, streams[epoch]).astype(np.float64)
+
+    return send
 
 
 def min_max_with_gradient(vectors: Any) -> Any:

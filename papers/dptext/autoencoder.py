@@ -31,10 +31,10 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError, extra
 from dptext.hiding.inputs import Rows, shuffled, stream_of
+from dptext.hiding.training import one_torch_thread
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Floats
 from dptext.representations.encoders import finite
-from dptext.representations.networks import one_torch_thread
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
 

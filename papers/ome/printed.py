@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from papers.data_sets import mrpc, sentiment_labelled, snips
 from papers.ome.accuracy import encode_sets
 from papers.ome.mechanisms import PROVED, PUBLISHED, Sent, channel_of
+from papers.ome.perceptron import Perceptron
 from papers.ome.printed_report import write_report
 from papers.ome.settings import Projection, encode, principal, split_rows
 from papers.reports import parse_options
@@ -26,7 +27,6 @@ from papers.sweeps import sweep
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Domain
 from dptext.representations.classifiers import NoisyClassifier
-from dptext.representations.networks import TrainingOptions
 
 HERE = Path(__file__).resolve().parent
 SENTIMENT = ("IMDb", "Amazon", "Yelp")
@@ -97,12 +97,11 @@ class Experiment:
             return Sent(clean, clean, None, dimension)
         return Sent(channel.sample(vectors, bits).astype(np.uint8), clean, None, dimension)
 
-    def _server(self, name: str, sent: Sent, seed: int) -> NoisyClassifier:
+    def _server(self, name: str, sent: Sent, seed: int) -> NoisyClassifier | Perceptron:
         """Return the paper's perceptron (all epochs, no early stopping) for its protocols, a linear model for ours."""
         if sent.channel is not None:
             return NoisyClassifier(channel=sent.channel)
-        options = TrainingOptions(hidden=HIDDEN[name], epochs=self._epochs, validation_fraction=0.0)
-        return NoisyClassifier("mlp", **asdict(options), seed=seed)
+        return Perceptron(HIDDEN[name], self._epochs, seed)
 
     @cache  # noqa: B019  lives as long as the run
     def _axes(self, name: str, dimension: int) -> Projection:

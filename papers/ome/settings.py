@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from papers.ome.perceptron import Perceptron
 from papers.reports import torch_device
 
 import dptext
@@ -212,7 +213,9 @@ def baselines(task: Task, run: int) -> Iterator[Row]:
         yield _score(task, "OME as published", NoisyClassifier(), TRUE_EPSILON, _flipped(task, run), run)
 
 
-def _score(task: Task, setting: str, server: NoisyClassifier, epsilon: float, texts: Texts, run: int) -> Row:
+def _score(
+    task: Task, setting: str, server: NoisyClassifier | Perceptron, epsilon: float, texts: Texts, run: int
+) -> Row:
     """Train and test a server on one kind of vectors."""
     train, test = (texts[rows] for rows in split_rows(len(texts.labels), run))
     accuracy = server.fit(train.vectors, train.labels).score(test.vectors, test.labels)
@@ -240,7 +243,7 @@ def perceptron(task: Task, run: int) -> Iterator[Row]:
         sent = _send(private, channel_for(epsilon, dimension), "supervised", "noisy", task, run, epsilon)
         values.append(("supervised", epsilon, sent))
     for setting, epsilon, texts in values:
-        server = NoisyClassifier("mlp", validation_fraction=0.0, seed=run)
+        server = Perceptron(seed=run)
         yield _score(task, f"{setting}, perceptron", server, epsilon, texts, run)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dptext.privacy.randomness import RandomBits
 
-PAPERS = ("ome.settings",)
+PAPERS = ("ome.perceptron", "ome.settings")
 pytest.importorskip("torch")
 
 
@@ -38,3 +38,14 @@ def test_the_first_supervised_axis_is_the_label_and_the_energy_is_shared(papers)
     assert mapped[:, 1:].var(axis=0).sum() == pytest.approx(1.0)
     assert np.abs(np.corrcoef(mapped.T)[0, 1:]).max() < 0.05
     np.testing.assert_allclose(np.linalg.norm(result(vectors), axis=1), 1.0)
+
+
+def test_the_perceptron_learns_an_exclusive_or_and_repeats_under_a_seed(papers):
+    rng = np.random.default_rng(1)
+    clean = rng.choice([-1.0, 1.0], size=(1000, 2))
+    labels = np.where(clean[:, 0] * clean[:, 1] > 0, "equal", "other")
+    noisy = clean + rng.normal(scale=0.3, size=clean.shape)
+    one, two, other = (papers.perceptron.Perceptron(32, 40, seed).fit(noisy, labels) for seed in (2, 2, 3))
+    assert one.score(clean, labels) > 0.95
+    np.testing.assert_array_equal(one.model_.layers[0][0], two.model_.layers[0][0])
+    assert (one.model_.layers[0][0] != other.model_.layers[0][0]).any()

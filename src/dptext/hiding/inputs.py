@@ -15,7 +15,6 @@ from dptext.io.documents import is_missing
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.bounds import Floats, check_vectors
 from dptext.representations.encoders import TextEncoder, check_texts
-from dptext.representations.networks import hold_out
 
 MISSING = -1
 _MOST_CLASSES = 1000
@@ -124,7 +123,9 @@ def split_rows(rows: int, users: Sequence[Any] | None, task: Target, fraction: f
     if fraction:
         order = shuffled(np.arange(rows), stream_of(start, b"held out"))
         if users is None:
-            held_out = hold_out(order, task.codes, fraction)
+            for label in np.unique(task.codes):
+                in_order = order[task.codes[order] == label]
+                held_out[in_order[: min(round(fraction * len(in_order)), len(in_order) - 1)]] = True
         else:
             ids: dict[Any, int] = {}
             codes = np.array([ids.setdefault(user, len(ids)) for user in users], dtype=np.int64)

@@ -6,7 +6,8 @@ Derivation: docs/mechanisms/hiding.md#hiding-training
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +21,6 @@ from dptext.representations.additive import L1NormalisedLaplace, L2Laplace
 from dptext.representations.bounds import TRAINED_INTO, Domain, Floats
 from dptext.representations.encoders import Provenance
 from dptext.representations.layers import HidingLayers
-from dptext.representations.networks import TrainingOptions, one_torch_thread, perceptron
 from dptext.representations.published import DPText
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.threads import one_blas_thread
@@ -190,6 +190,17 @@ def train_layers(
         return Trained(body.layers(), best, tuple(history), noise.share)
 
 
+@contextmanager
+def one_torch_thread(torch: Any) -> Iterator[None]:
+    """Use one thread: small batches gain nothing from more, and sums come out the same everywhere."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class _Layers:
     """Layers from (n, D) vectors to d dimensions, on standardised inputs."""
 
@@ -229,8 +240,14 @@ class Game:
         self, torch: Any, encoder: Any, noise: NoiseInTheLoop, targets: Sequence[Target], options: HidingOptions
     ) -> None:
         self._torch, self._encoder, self._noise, self._options = torch, encoder, noise, options
-        shape = TrainingOptions(hidden=_HEAD_UNITS, dropout=0.0)
-        heads = [perceptron(torch, options.dimension, len(target.classes), shape) for target in targets]
+        heads = [
+            torch.nn.Sequential(
+                torch.nn.Linear(options.dimension, _HEAD_UNITS),
+                torch.nn.ReLU(),
+                torch.nn.Linear(_HEAD_UNITS, len(target.classes)),
+            )
+            for target in targets
+        ]
         self._task, self._adversaries = heads[0], torch.nn.ModuleList(heads[1:])
         self._labels, self._weights = [], []
         for target in targets:

@@ -5,22 +5,22 @@ Derivation: docs/mechanisms/private-vectors.md#representations-linear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
+from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
 from dptext.representations.bounds import Floats, check_vectors
 from dptext.representations.layers import DeviceModel
-from dptext.representations.networks import Epoch, Labels, TrainingOptions, fresh_noise, train_mlp
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import RANDOMIZERS, is_randomizer, randomizer_from_parameters
-from dptext.validation import check_choice
+
+Labels = npt.NDArray[np.intp]
 
 _BLOCKS = 16
 _TINY = 1e-300
@@ -97,14 +97,14 @@ class LinearFit(NamedTuple):
     strength: float
 
 
-def linear_prior(vectors: Floats, labels: npt.NDArray[np.intp], classes: int) -> LinearPrior:
+def linear_prior(vectors: Floats, labels: Labels, classes: int) -> LinearPrior:
     """The prior from (n, d) *public* clean vectors and their labels (0 to classes - 1)."""
     return fit_linear(vectors, labels, classes).prior
 
 
 def fit_linear(
     vectors: Floats,
-    labels: npt.NDArray[np.intp],
+    labels: Labels,
     classes: int,
     *,
     channel: Channel | None = None,
@@ -183,36 +183,28 @@ def _solve(covariance: Floats, moments: Floats) -> Floats:
 class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Classifier trained on private vectors and their labels; it predicts for noisy vectors or for clean ones.
 
-    One fit gives two models: ``predict`` and ``score`` are for *noisy* vectors like those of the training,
-    `device_model` is for *clean* ones, so that a device can classify without sending anything. They differ, because
-    noise that is missing at use would otherwise be mistaken for variation of the text.
+    A linear model that knows the noise in closed form. One fit gives two models: ``predict`` and ``score`` are for
+    *noisy* vectors like those of the training, `device_model` is for *clean* ones, so that a device can classify
+    without sending anything. They differ, because noise that is missing at use would otherwise be mistaken for
+    variation of the text.
 
     **Guarantee**: post-processing of private vectors: the guarantee of their statement, however often one fits. *Labels
     are taken as public*: the statement of a vector says nothing of its label.
 
     Args:
-        model: ``"linear"`` (numpy; it knows the noise in closed form) or ``"mlp"`` (a perceptron; extra ``train``).
         channel: the public noise: a `Channel`, a `Randomizer`, or the `PrivacyStatement` that came with the vectors;
             None: unknown, and the vectors are taken as they are.
-        public: (vectors, labels) of *public* examples, (m, d) before the noise, or None. The linear model shrinks
-            towards theirs; the perceptron also trains on them. With public examples alone: `fit_public`.
-        training: of the perceptron on public vectors: ``"robust"`` draws the noise of the channel on them, anew in each
-            epoch; ``"plain"`` draws none.
-        progress: called with an `dptext.representations.networks.Epoch` after each epoch.
-        seed: of the perceptron's initial weights, batches, dropout and training noise. Privacy does not depend on it.
-
-    ``hidden``, ``dropout``, ``learning_rate``, ``momentum``, ``weight_decay``, ``batch_size``, ``epochs``,
-    ``validation_fraction`` and ``patience`` are options of the perceptron, as in
-    `dptext.representations.networks.TrainingOptions`.
+        public: (vectors, labels) of *public* examples, (m, d) before the noise, or None: the weights are shrunk towards
+            theirs. With public examples alone: `fit_public`.
+        seed: of the noise that `fit_public` draws on public vectors. Privacy does not depend on it.
 
     Attributes:
         classes_: the labels, sorted.
         n_features_in_: k, the width of the vectors.
         channel_: the channel of the noise, or None.
-        epochs_, best_epoch_: of the perceptron: every `Epoch`, and the number of the one whose weights were kept.
 
     Raises:
-        MissingExtraError: scikit-learn is not installed (when the name is imported), or torch (from ``fit``).
+        MissingExtraError: scikit-learn is not installed (when the name is imported).
         ParameterError: from ``fit``: an argument out of range, public labels that the private ones do not have.
 
     >>> from dptext.representations.privunit import PrivUnit
@@ -230,29 +222,12 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def __init__(
         self,
-        model: str = "linear",
         *,
         channel: Channel | Randomizer | PrivacyStatement | None = None,
         public: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        training: str = "robust",
-        hidden: int | Sequence[int] = 128,
-        dropout: float = 0.5,
-        learning_rate: float = 0.01,
-        momentum: float = 0.9,
-        weight_decay: float = 1e-6,
-        batch_size: int = 32,
-        epochs: int = 50,
-        validation_fraction: float = 0.1,
-        patience: int = 10,
-        progress: Callable[[Epoch], object] | None = None,
         seed: int | None = None,
     ) -> None:
-        self.model, self.channel, self.public, self.training = model, channel, public, training
-        self.hidden, self.dropout = hidden, dropout
-        self.learning_rate, self.momentum, self.weight_decay = learning_rate, momentum, weight_decay
-        self.batch_size, self.epochs = batch_size, epochs
-        self.validation_fraction, self.patience = validation_fraction, patience
-        self.progress, self.seed = progress, seed
+        self.channel, self.public, self.seed = channel, public, seed
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:  # noqa: N803  the names that scikit-learn asks for
         """Fit on (n, k) noisy vectors as they arrived, and their (n,) labels.
@@ -263,7 +238,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             DataError: labels of one class only; a number that no private vector has.
             ParameterError: an argument out of range; the channel does not put out vectors of this width.
         """
-        options = self._options()
+        if self.public is not None and not (isinstance(self.public, tuple | list) and len(self.public) == 2):
+            raise ParameterError("public must be a pair (vectors, labels), got something else")
         values, targets = self._validated(X, y)
         self.classes_, codes = coded(targets)
         self.channel_ = channel = _channel_of(
@@ -274,20 +250,20 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
                 f"the channel turns vectors of {channel.dimension} numbers into {channel.width}, and "
                 f"{values.shape[1]} arrived: pass the statement that came with them"
             )
-        public = None if self.public is None else self._check_public(*self.public)
-        if self.model == "linear":
-            if public is not None and channel is not None:
-                public = (channel.noiseless(public[0]), public[1])
-            return self._fit_linear(values, codes, public)
-        if public is None:
-            return self._fit_mlp(values, codes, options)
-        send = self._public_noise()
-        return self._fit_mlp(values, codes, options, fresh=lambda epoch: (send(epoch, public[0]), public[1]))
+        if self.public is None:
+            return self._fit(values, codes, None)
+        dimension = values.shape[1] if channel is None else channel.dimension
+        known, labels = check_X_y(check_vectors(self.public[0], dimension), self.public[1], dtype=np.float64)
+        if not np.array_equal(np.unique(labels), self.classes_):
+            raise ParameterError("public labels must be of the same classes as the private ones: they are not")
+        if channel is not None:
+            known = channel.noiseless(known)
+        return self._fit(values, codes, (known, np.searchsorted(self.classes_, labels)))
 
     def fit_public(self, vectors: npt.ArrayLike, labels: npt.ArrayLike) -> Self:
         """Fit on vectors without noise. This call *declares them public*: the people behind them are not protected.
 
-        Later vectors are predicted with the noise of the training.
+        Later vectors are predicted with the noise of the channel.
 
         Args:
             vectors: (m, d), without noise; they are mapped into the channel's domain.
@@ -297,20 +273,21 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             DataError: labels of one class only.
             ParameterError: an argument out of range; ``public`` was given to the constructor as well.
         """
-        options = self._options()
         if self.public is not None:
             raise ParameterError("public vectors were given twice: to the constructor and to fit_public")
         clean, targets = check_X_y(check_vectors(vectors), labels, dtype=np.float64)
         self.classes_, codes = coded(targets)
         self.channel_ = channel = _channel_of(self.channel, clean.shape[1])
-        if channel is not None and channel.dimension != clean.shape[1]:
-            raise ParameterError(f"the channel takes vectors of {channel.dimension} numbers, got {clean.shape[1]}")
         self.n_features_in_ = clean.shape[1] if channel is None else channel.width
-        if self.model == "mlp":
-            return self._fit_mlp(clean, codes, options, seen=self._public_noise())
         if channel is None:
-            return self._fit_linear(clean, codes, None)
-        return self._fit_linear(self._public_noise()(0, clean), codes, (channel.noiseless(clean), codes))
+            return self._fit(clean, codes, None)
+        if channel.dimension != clean.shape[1]:
+            raise ParameterError(f"the channel takes vectors of {channel.dimension} numbers, got {clean.shape[1]}")
+        bits = RandomBits()
+        if self.seed is not None:
+            [bits] = RandomBits.keyed(seed_bytes(b"noise of a training", self.seed)).spawn(1)
+        noisy = channel.sample(clean, bits).astype(np.float64)
+        return self._fit(noisy, codes, (channel.noiseless(clean), codes))
 
     def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803
         """Scores of *noisy* vectors: (n, classes), or (n,) of two classes, above 0 for the second."""
@@ -340,25 +317,6 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             )
         return self._clean
 
-    def _options(self) -> TrainingOptions:
-        check_choice("model", self.model, ("linear", "mlp"))
-        if check_choice("training", self.training, ("plain", "robust")) != "robust" and self.model == "linear":
-            raise ParameterError("training='plain' is for model='mlp': the linear model knows the noise in closed form")
-        if self.public is not None and not (isinstance(self.public, tuple | list) and len(self.public) == 2):
-            raise ParameterError("public must be a pair (vectors, labels), got something else")
-        return TrainingOptions(**{field.name: getattr(self, field.name) for field in fields(TrainingOptions)})
-
-    def _public_noise(self) -> Callable[[int, Floats], Floats]:
-        """The form of *public* vectors in an epoch."""
-        channel = self.channel_
-        if self.training == "plain":
-            return lambda _, vectors: vectors if channel is None else channel.noiseless(vectors)
-        if channel is None:
-            raise ParameterError(
-                "robust training draws the users' noise on public vectors: pass the channel, or training='plain'"
-            )
-        return fresh_noise([channel] * (self.epochs + 1), self.seed)
-
     def _validated(self, *arrays: npt.ArrayLike, reset: bool = True) -> Any:
         checked = validated(self, *arrays, reset=reset)
         vectors = checked[0] if isinstance(checked, tuple) else checked
@@ -366,28 +324,14 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             raise DataError(f"row {row + 1}: no private vector has numbers beyond {_LARGEST:.3g}; leave the row out")
         return checked
 
-    def _check_public(self, vectors: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Labels]:
-        dimension = self.n_features_in_ if self.channel_ is None else self.channel_.dimension
-        values, targets = check_X_y(check_vectors(vectors, dimension), labels, dtype=np.float64)
-        if not np.array_equal(np.unique(targets), self.classes_):
-            raise ParameterError("public labels must be of the same classes as the private ones: they are not")
-        return values, np.searchsorted(self.classes_, targets)
-
-    def _fit_linear(self, inputs: Floats, codes: Labels, public: tuple[Floats, Labels] | None) -> Self:
+    def _fit(self, vectors: Floats, codes: Labels, public: tuple[Floats, Labels] | None) -> Self:
         classes = len(self.classes_)
         prior = None if public is None else linear_prior(*public, classes)
-        linear = fit_linear(inputs, codes, classes, channel=self.channel_, prior=prior)
-        return self._store((linear.noisy,), (linear.clean,))
-
-    def _fit_mlp(self, inputs: Floats, codes: Labels, options: TrainingOptions, **rows: Any) -> Self:
-        trained = train_mlp(inputs, codes, len(self.classes_), options, **rows, progress=self.progress, seed=self.seed)
-        self.epochs_, self.best_epoch_ = trained.epochs, trained.best
-        return self._store(trained.layers, trained.layers)
-
-    def _store(self, noisy: tuple[Any, ...], clean: tuple[Any, ...]) -> Self:
-        names = tuple(self.classes_.tolist())
-        self._noisy = DeviceModel(names, noisy)
-        self._clean = DeviceModel(names, clean, None if self.channel_ is None else self.channel_.domain)
+        linear = fit_linear(vectors, codes, classes, channel=self.channel_, prior=prior)
+        noisy: Any = (linear.noisy,)
+        clean: Any = (linear.clean,)
+        names, domain = tuple(self.classes_.tolist()), None if self.channel_ is None else self.channel_.domain
+        self._noisy, self._clean = DeviceModel(names, noisy), DeviceModel(names, clean, domain)
         return self
 
 
