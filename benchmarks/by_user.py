@@ -1,6 +1,6 @@
 """Documents grouped by user: the blogs, and up to a million synthetic users: see benchmarks/README.md.
 
-Command: ``python benchmarks/by_user.py [--data ../shared/data] [--processes 1 2] [--users 1e5 3e5 1e6]``.
+Command: ``python benchmarks/by_user.py [--data ../shared/data] [--users 1e5 3e5 1e6]``.
 """
 
 from __future__ import annotations
@@ -37,27 +37,23 @@ LENGTH, EACH = 10, 3
 def main() -> None:
     parser = argparse.ArgumentParser(description="Documents grouped by user.")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--processes", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--users", type=float, nargs="*", default=[1e5, 3e5, 1e6])
-    parser.add_argument("--run", nargs=4, help=argparse.SUPPRESS)  # in a process of its own
+    parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)  # in a process of its own
     options = parser.parse_args()
     if options.run:
         print(json.dumps(measure(*options.run)))
         return
-    print(
-        "| documents | processes | users | words | seconds | CPU s | users/s | words/s | peak memory, all processes |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    print("| documents | users | words | seconds | CPU s | users/s | words/s | peak memory |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "blogs.jsonl"
         words = Path(folder) / "words"  # so that nothing but the measured work is in the measured process
         words.write_text("\n".join(load_vectors(SOURCE, limit=LIMIT).words), encoding="utf-8")
         if (options.data / ARCHIVE).exists():
             write_blogs(options.data / ARCHIVE, path)
-            for processes in options.processes:
-                report("blogs, in random order, JSONL", "read", str(path), str(processes), str(words))
+            report("blogs, in random order, JSONL", "read", str(path), str(words))
         for users in options.users:
-            report(f"synthetic, {EACH} of {LENGTH} words each", "make", str(round(users)), "1", str(words))
+            report(f"synthetic, {EACH} of {LENGTH} words each", "make", str(round(users)), str(words))
 
 
 def report(name: str, *run: str) -> None:
@@ -66,13 +62,13 @@ def report(name: str, *run: str) -> None:
     used = json.loads(done.stdout)
     users, words, seconds = used["users"], used["words"], used["seconds"]
     print(
-        f"| {name} | {run[2]} | {users:,} | {words:,} | {seconds:.1f} | {used['cpu']:.1f} | {users / seconds:,.0f} | "
+        f"| {name} | {users:,} | {words:,} | {seconds:.1f} | {used['cpu']:.1f} | {users / seconds:,.0f} | "
         f"{words / seconds:,.0f} | {used['peak'] / 2**20:,.0f} MiB |",
         flush=True,
     )
 
 
-def measure(kind: str, source: str, processes: str, words_file: str) -> dict[str, float]:
+def measure(kind: str, source: str, words_file: str) -> dict[str, float]:
     """Read all documents of all users once."""
     vocabulary = Vocabulary(Path(words_file).read_text(encoding="utf-8").split("\n"))
     documents = read_documents(source, user="user") if kind == "read" else synthetic_documents(int(source), vocabulary)
@@ -83,7 +79,7 @@ def measure(kind: str, source: str, processes: str, words_file: str) -> dict[str
     users = words = 0
     before = sum(os.times()[:4])
     start = time.perf_counter()
-    with users_of(documents, vocabulary, processes=int(processes)) as people:
+    with users_of(documents, vocabulary) as people:
         grouped = time.perf_counter() - start
         for person in people:
             users += 1

@@ -201,7 +201,7 @@ def on_spark(mode: str) -> Callable[[Path, Path], Callable[[], object]]:
 def plain_users(source: Path, work: Path) -> Callable[[], object]:  # noqa: ARG001  the shape of a run
     from dptext.io.documents import read_documents
 
-    model = dptext.Cooccurrence(dptext.load_vectors(SOURCE, limit=20_000), epsilon=8.0, processes=CORES)
+    model = dptext.Cooccurrence(dptext.load_vectors(SOURCE, limit=20_000), epsilon=8.0)
     return lambda: model.fit(read_documents(sorted(source.glob("*.parquet")), user="user"))
 
 

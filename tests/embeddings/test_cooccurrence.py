@@ -23,12 +23,11 @@ def fitted(documents, vectors, **options):
     return dptext.Cooccurrence(vectors, **{"epsilon": 8.0, "seed": 1} | options).fit(documents)
 
 
-def test_the_release_does_not_depend_on_order_or_processes(vectors):
+def test_the_release_does_not_depend_on_order(vectors):
     documents = people(40)
     first = fitted(documents, vectors)
     shuffled = [documents[place] for place in np.random.default_rng(2).permutation(len(documents))]
     assert (fitted(shuffled, vectors).release_ == first.release_).all()
-    assert (fitted(documents, vectors, processes=2).release_ == first.release_).all()
 
 
 def test_every_release_has_fresh_noise(vectors):

@@ -21,8 +21,8 @@ from dptext.ledger.ledger import Ledger
 from dptext.privacy.guarantee import PureDP, Relation, Unit, canonical_id
 from dptext.release.release import TextsOfPeople
 from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
-from dptext.users import grouping, partition
-from dptext.users.grouping import MAX_CLASSES, OUTSIDE, TokenRows, texts_of, users_of
+from dptext.users import grouping
+from dptext.users.grouping import OUTSIDE, TokenRows, texts_of, users_of
 from secrecy import MARKER, assert_error
 
 WORDS = Vocabulary(["cat", "dog", "tax", "<unk>"])
@@ -188,9 +188,8 @@ def test_wrong_levels_are_refused(tmp_path):
 
 def shrink(patch):
     """Sizes so small that a few documents need several parts, runs, partitions and chunks."""
-    for name, size in {"BUFFER_BYTES": 20, "BUFFER_DOCUMENTS": 3, "LARGE_BUCKET": 60}.items():
-        patch.setattr(partition, name, size)
-    patch.setattr(grouping, "CHUNK_SIZE", 4)
+    for name, size in {"BUFFER_BYTES": 80, "LARGE_BUCKET": 60, "CHUNK_SIZE": 4}.items():
+        patch.setattr(grouping, name, size)
     patch.setattr(batches, "BATCH_ROWS", 2)
 
 
@@ -220,50 +219,26 @@ def test_one_user_with_a_million_words_is_bounded_and_others_do_not_notice():
 # -- processes, arguments, traces -----------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_the_number_of_processes_changes_nothing(tmp_path):
-    generator = np.random.default_rng(5)
-    words = np.array(["cat", "dog", "tax", "zebra", "é", "don't"], dtype=object)
-    rows = [{"text": " ".join(generator.choice(words, 2000)), "who": place % 50} for place in range(400)]
-    path = write(tmp_path / "a.jsonl", rows)  # several blocks
-    result = []
-    for processes in (1, 2):
-        with users_of(read_documents(path, user="who"), WORDS, processes=processes, seed=1) as users:
-            result.append([words_of(person) for person in users])
-    assert result[0] == result[1]
-    assert len(result[0]) == 50
-
-
-def test_wrong_arguments_and_entries_are_refused():
-    some = [Document("cat", user="a")]
-    for options in [{"unit": "word"}, {"most_words": 0}, {"most_words": 1.5}, {"processes": 0}, {"seed": "x"}]:
-        assert_error(ParameterError, lambda o=options: collected(some, **o), *[next(iter(options))])
-    for options in ({"unit": "word"}, {"most_documents": 0}, {"seed": "x"}, {"columns": ["topic"]}):
-        assert_error(ParameterError, lambda o=options: collected_texts(some, **o), *[next(iter(options))])
-    for documents in ["cat", {"a": 1}, 7, None]:
-        for group in (collected, collected_texts):
-            assert_error(ParameterError, lambda g=group, d=documents: g(d), "documents must be")
-    assert_error(ParameterError, lambda: collected(some, ["cat"]), "must be a Vocabulary")
-    assert_error(DataError, lambda: collected([*some, "cat"]), "row 2 must be a Document, got str")
-    for group in (collected, lambda documents: collected_texts(documents, unit="document")):
-        number = [Document(7, user="a")]
-        assert_error(DataError, lambda g=group, d=number: g(d), "row 1: expected a string as text, got int")
+def test_entries_other_than_documents_are_refused():
+    text, number = [Document("cat", user="a"), "cat"], [Document(7, user="a")]
+    for group in (collected, collected_texts):
+        assert_error(DataError, lambda g=group: g(text), "row 2 must be a Document, got str")
+        assert_error(DataError, lambda g=group: g(number, unit="document"), "row 1: expected a string as text, got int")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there the file has a name, and goes with its last handle")
-@pytest.mark.parametrize("processes", [1, 2])
-def test_nothing_stays_on_the_disk_whatever_happens(tmp_path, monkeypatch, processes):
+def test_nothing_stays_on_the_disk_whatever_happens(tmp_path, monkeypatch):
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     documents = [Document("cat", user="a"), Document("cat", user="b")]
-    with users_of(documents, WORDS, processes=processes) as users:
+    with users_of(documents, WORDS) as users:
         assert os.listdir(folder) == []
         assert len(list(users)) == 2
     with pytest.raises(KeyboardInterrupt), texts_of(documents) as users:
         for _ in users:
             raise KeyboardInterrupt
-    with pytest.raises(DataError), users_of([*documents, Document("cat")], WORDS, processes=processes):
+    with pytest.raises(DataError), users_of([*documents, Document("cat")], WORDS):
         pass
 
     def interrupted():
@@ -277,9 +252,10 @@ def test_nothing_stays_on_the_disk_whatever_happens(tmp_path, monkeypatch, proce
 
 @pytest.mark.skipif(not os.path.exists("/proc"), reason="needs /proc")
 @pytest.mark.parametrize("group", [users_of, lambda documents, _, **options: texts_of(documents, **options)])
-def test_neither_a_name_nor_a_word_reaches_the_disk(tmp_path, group):
+def test_neither_a_name_nor_a_word_reaches_the_disk(tmp_path, monkeypatch, group):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     documents = [Document(f"caterpillar {MARKER}", user=f"{MARKER} {place}", label=MARKER) for place in range(100)]
-    with group(documents, Vocabulary(["caterpillar", "<unk>"]), folder=tmp_path) as users:
+    with group(documents, Vocabulary(["caterpillar", "<unk>"])) as users:
         links = [Path(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
         (content,) = (link.read_bytes() for link in links if os.path.realpath(link).startswith(f"{tmp_path}/"))
         assert len(content) > 24 * 100
@@ -296,9 +272,9 @@ def test_memory_does_not_grow_with_the_documents(user):
     code = f"""
         import resource, sys
         from dptext.io.documents import Document
-        from dptext.users import partition
+        from dptext.users import grouping
         from dptext.users.grouping import texts_of
-        partition.BUFFER_DOCUMENTS, partition.LARGE_BUCKET = 1 << 12, 1 << 18
+        grouping.BUFFER_BYTES, grouping.LARGE_BUCKET = 1 << 16, 1 << 18
         documents = (Document("cat dog", user={user}, label=f"label {{row}}" * 3) for row in range(int(sys.argv[1])))
         with texts_of(documents, columns=["label"], code=lambda _: -1, most_documents=100) as users:
             sum(len(texts) for user in users for texts, _ in user.chunks())
@@ -323,8 +299,7 @@ def collected_texts(documents, **options):
     """A sorted list of [(text, class), ...], one entry for each user."""
     with texts_of(documents, **options) as users:
         results = [texts_and_classes(user) for user in users]
-        if options.get("unit") != "document":
-            assert results == [texts_and_classes(user) for user in users]
+        assert results == [texts_and_classes(user) for user in users]
     return sorted(results)
 
 
@@ -360,20 +335,6 @@ def test_texts_and_classes_come_as_from_a_dictionary(documents, limit, is_small)
             shrink(patch)
         options = {"columns": ["topic"], "code": topic, "most_documents": limit}
         assert collected_texts(documents, **options) == sorted(texts[:limit] for texts in groups.values())
-
-
-def test_single_texts_need_no_file_and_come_once_or_in_a_file_and_again(monkeypatch):
-    documents = [Document(f"text {row}", label="news") for row in range(5)]
-    options = {"columns": ["topic"], "code": topic, "unit": "document"}
-    expected = [[(f"text {row}", 0)] for row in range(5)]
-    with texts_of(documents, reread=True, **options) as users:
-        for _ in range(2):
-            assert sorted(texts_and_classes(user) for user in users) == expected
-    monkeypatch.setattr(partition, "nameless_file", None)
-    with texts_of(iter(documents), **options) as users:
-        assert [texts_and_classes(user) for user in users] == expected
-        with pytest.raises(ParameterError, match="again=True"):
-            list(users)
 
 
 def test_classes_come_from_kept_columns_or_the_label(tmp_path):
@@ -415,14 +376,11 @@ def test_a_missing_or_unusual_value_is_a_value():
     assert set(seen) == {(None, "2"), ("true", "2"), ("1", "2"), ("4.5", "2"), (None, None), ("1", None)}
 
 
-def test_classes_without_columns_and_their_range():
+def test_classes_without_columns():
     documents = [Document("x", user="a", label="news"), Document("y", user="b")]
     assert collected_texts(documents) == [[("x", 0)], [("y", 0)]]
-    for code in (3, OUTSIDE, MAX_CLASSES - 1):
+    for code in (3, OUTSIDE):
         assert collected_texts(documents, code=lambda _, code=code: code) == [[("x", code)], [("y", code)]]
-    for wrong in (-2, MAX_CLASSES, None):
-        with pytest.raises(ParameterError, match="the code of a class"):
-            collected_texts(documents, code=lambda _, wrong=wrong: wrong)
 
 
 def test_cached_words_are_freed_with_their_cache():

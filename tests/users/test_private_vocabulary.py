@@ -78,8 +78,6 @@ def test_known_words_are_not_looked_at_however_they_are_written(spy):
     assert spy(documents, known=["ZORP", "do"]) == {"café": 1, "n't": 1, "unk": 1}
     with pytest.raises(ParameterError, match="known must"):
         spy(documents, known="zorp")
-    with pytest.raises(ParameterError, match="known must"):
-        spy(documents, known=[7])
 
 
 def test_candidates_are_words_that_a_vocabulary_can_hold(spy):
@@ -242,7 +240,7 @@ def test_the_statement_depends_on_public_numbers_alone_and_composes():
 
 def test_wrong_budgets_and_arguments_are_refused_and_a_large_delta_is_warned_of():
     budget = {"epsilon": 1.0, "delta": 1e-6}
-    words = ({"epsilon": 0.0}, {"delta": 0.0}, {"words_per_user": 0}, {"seed": 7})
+    words = ({"epsilon": 0.0}, {"delta": 0.0}, {"words_per_user": 0})
     labels = ({"epsilon": 0.0}, {"delta": 0.0}, {"labels_per_user": 0}, {"unit": "word"}, {"column": ""})
     for learn, cases in ((private_vocabulary, words), (private_labels, labels)):
         for wrong in cases:

@@ -8,15 +8,12 @@ import pytest
 from dptext import Document
 from dptext.errors import StorageError
 from dptext.text.tokens import Vocabulary
-from dptext.users import grouping
-from dptext.users.grouping import DOCUMENT_END, stored_users, users_of
+from dptext.users.grouping import DOCUMENT_END, UserWords, stored_users, users_of
 
 WORDS = Vocabulary(["cat", "sat", "mat", "<unk>"])
 
 
-@pytest.mark.parametrize("buffered", [1, 3, 1 << 20])
-def test_each_user_is_one_run_of_rows_with_marks_after_documents(monkeypatch, buffered):
-    monkeypatch.setattr(grouping, "BUFFER_WORDS", buffered)
+def test_each_user_is_one_run_of_rows_with_marks_after_documents():
     users = {"a": ["cat sat", "", "dog mat"], "b": [""], "c": [None], "d": ["mat"] * 4}
     documents = [Document(text, user=user) for user, texts in users.items() for text in texts]
     with users_of(documents, WORDS) as grouped, stored_users(grouped) as store:
@@ -27,7 +24,7 @@ def test_each_user_is_one_run_of_rows_with_marks_after_documents(monkeypatch, bu
     assert result == sorted([[0, 1, end, end, -1, 2, end], [end], [end], [2, end] * 4])
 
 
-def test_levels_become_small_numbers_and_a_user_takes_ten_bytes():
+def test_levels_become_small_numbers_and_a_user_takes_ten_bytes(monkeypatch):
     documents = [Document("cat", user=str(n), attributes={"wish": "ab"[n % 2]}) for n in range(6)]
     documents += [Document("cat", user="6", attributes={"wish": wish}) for wish in "ab"]
 
@@ -37,18 +34,14 @@ def test_levels_become_small_numbers_and_a_user_takes_ten_bytes():
     with users_of(documents, WORDS, level="wish") as users, stored_users(users, code) as store:
         assert sorted(store.levels.tolist()) == [7, 97, 97, 97, 98, 98, 98]
 
-    class User:
-        levels = (None,)
-
-        def chunks(self):
-            yield np.zeros(1, dtype=np.int32), np.ones(1, dtype=np.int64)
-
-    with stored_users(User() for _ in range(100_000)) as store:
+    user = UserWords(np.array([0, DOCUMENT_END], dtype=np.int32), (None,))
+    with stored_users(user for _ in range(100_000)) as store:
         assert store.offsets.nbytes + store.levels.nbytes == 10 * len(store) + 8
         assert sys.getsizeof(store.offsets.base) < 9.5 * len(store)  # the array behind it grows by an eighth
     with stored_users([]) as store:
         assert (len(store), store.rows.size, store.offsets.tolist()) == (0, 0, [0])
-    with pytest.raises(StorageError, match="temporary file"), stored_users([], folder="/nowhere/at/all"):
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere/at/all")
+    with pytest.raises(StorageError, match="temporary file"), stored_users([]):
         pass
 
 

@@ -62,7 +62,6 @@ class EmbedOptions:
     plan: bool = options.PLAN
     people: int | None = options.PEOPLE
     public: tuple[Path, ...] = input_option((), "Public texts to simulate users with, for --plan (repeatable).", "FILE")
-    processes: int = options.PROCESSES
     ledger: Path | None = options.LEDGER
 
     @property
@@ -138,9 +137,7 @@ def embed(
                 words_per_user=_WORDS_PER_USER,
                 known=public.vocabulary,
             )
-        model = build(
-            vocabulary=vocabulary, public_users=settings.public_users, processes=settings.processes, seed=run.seed
-        )
+        model = build(vocabulary=vocabulary, public_users=settings.public_users, seed=run.seed)
         _fit(model, charges.track(reader), settings.checkpoint, resume=run.resume, release_id=release_id)
         charges.check(release_id)
         model.save(place, word2vec=word2vec, replace=run.force)

@@ -79,7 +79,7 @@ class Plan(ReleasePlan):
             raise DataError("there are no documents: expected at least one")
         return total.cells
 
-    def total_of(self, documents: DocumentReader | Iterable[Document], *, processes: int = 1) -> npt.NDArray[np.int64]:
+    def total_of(self, documents: DocumentReader | Iterable[Document]) -> npt.NDArray[np.int64]:
         """Return the `total` of the authors of these documents, in any order."""
         with users_of(
             documents,
@@ -87,7 +87,6 @@ class Plan(ReleasePlan):
             unit=self.unit,
             level=self.levels.attribute,
             most_words=self.most_words,
-            processes=processes,
         ) as users:
             return self.total(users)
 
@@ -176,7 +175,6 @@ class Cooccurrence(Shareable, ReprMixin):
         most_words: maximum number of words used per user; later ones are ignored.
         public_users: public upper bound on the number of users, used to check the total delta
             (`dptext.privacy.budgets.DeltaWarning`).
-        processes: number of processes that tokenize; the release does not depend on it.
         seed: for tests and papers; it voids the guarantee for anyone who knows it. None: cryptographic randomness.
 
     Attributes:
@@ -216,14 +214,13 @@ class Cooccurrence(Shareable, ReprMixin):
         dimension: int = 50,
         most_words: int = MOST_WORDS,
         public_users: int | None = None,
-        processes: int = 1,
         seed: int | None = None,
     ) -> None:
         self.vectors, self.epsilon, self.delta = vectors, epsilon, delta
         self.unit, self.level, self.default_level = unit, level, default_level
         self.vocabulary, self.window, self.dimension = vocabulary, window, dimension
         self.most_words, self.public_users = most_words, public_users
-        self.processes, self.seed = processes, seed
+        self.seed = seed
 
     def fit(
         self,
@@ -240,7 +237,7 @@ class Cooccurrence(Shareable, ReprMixin):
         """
         plan, bits = self.plan(), RandomBits(self.seed)
         warn_of_delta(plan.total_delta, public_users=self.public_users)
-        total = plan.total_of(documents, processes=self.processes)
+        total = plan.total_of(documents)
         return self.released(plan, total, bits, release_id=release_id)
 
     def released(

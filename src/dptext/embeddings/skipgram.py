@@ -344,7 +344,6 @@ class SkipGram(Shareable, ReprMixin):
         distance: distance that the tables may move in all steps together
             (`dptext.embeddings.participation.Recipe`). None: 400 from public vectors, 1000 from a random start.
         most_words: maximum number of words used per user; later ones are ignored.
-        processes: number of processes that tokenize.
         seed: for tests and papers; it voids the guarantee for anyone who knows it. None: cryptographic randomness.
 
     Attributes:
@@ -393,7 +392,6 @@ class SkipGram(Shareable, ReprMixin):
         clip: float = 1.0,
         distance: float | None = None,
         most_words: int = 1_000_000,
-        processes: int = 1,
         seed: int | None = None,
     ) -> None:
         self.vectors, self.dimension, self.epsilon, self.delta = vectors, dimension, epsilon, delta
@@ -401,7 +399,7 @@ class SkipGram(Shareable, ReprMixin):
         self.trained_words, self.steps, self.sampling_rate = trained_words, steps, sampling_rate
         self.public_users, self.pairs, self.window, self.negatives = public_users, pairs, window, negatives
         self.subsample, self.clip, self.distance = subsample, clip, distance
-        self.most_words, self.processes, self.seed = most_words, processes, seed
+        self.most_words, self.seed = most_words, seed
 
     def fit(
         self,
@@ -456,7 +454,6 @@ class SkipGram(Shareable, ReprMixin):
                 unit=unit,
                 level=plan.levels.attribute,
                 most_words=plan.recipe.most_words,
-                processes=self.processes,
                 seed=self.seed,
             ) as users,
             stored_users(users, participation.code) as store,

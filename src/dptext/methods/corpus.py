@@ -280,13 +280,13 @@ class CorpusExamination(Examination):
             return
         self.say("Comparing the noise with the original texts ...")
         total = MomentSum(distribution.features, len(distribution.labels))
-        with self._people(original, reread=False, on_error="skip") as people:  # as the release skipped them
+        with self._people(original, on_error="skip") as people:  # as the release skipped them
             total.add(people)
         exact = np.asarray(total.cells * CELL, dtype=np.float64)
         self.checks.append(check_noise(distribution.matrix, exact, distribution.sigma))
 
     @contextmanager
-    def _people(self, path: Path, *, reread: bool, on_error: OnError = "fail") -> Iterator[Iterable[UserTexts]]:
+    def _people(self, path: Path, *, on_error: OnError = "fail") -> Iterator[Iterable[UserTexts]]:
         """Group the texts of a file by user (or document), as the release did."""
         labels, limit = self._distribution.labels, self.statement.parameters.get("most_documents")
         is_user = self.statement.unit is Unit.USER
@@ -299,7 +299,6 @@ class CorpusExamination(Examination):
                 code=labels.code,
                 unit="user" if is_user else "document",
                 most_documents=limit if isinstance(limit, int) else None,
-                reread=reread,
             ) as people,
         ):
             yield people
@@ -307,7 +306,7 @@ class CorpusExamination(Examination):
     def _contributions(self, path: Path, maximum: int) -> list[Floats]:
         """Return the contributions of a random sample of users to the sum; users without a class contribute nothing."""
         distribution = self._distribution
-        with self._people(path, reread=True) as people:
+        with self._people(path) as people:
             count = sum(1 for _ in people)
             chosen = set(chosen_rows(count, maximum, self._bits).tolist())
             draws = [list(person.chunks()) for number, person in enumerate(people) if number in chosen]

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -81,8 +80,6 @@ def private_vocabulary(
     words_per_user: int = 100,
     known: Vocabulary | Iterable[str] | None = None,
     public_users: int | None = None,
-    seed: int | None = None,
-    folder: str | Path | None = None,
 ) -> PrivateVocabulary:
     """Learn words from users' own texts.
 
@@ -97,8 +94,6 @@ def private_vocabulary(
         known: public words, or words that were released under a statement of their own.
         public_users: public upper bound on the number of users, used to check delta: a
             `dptext.privacy.budgets.DeltaWarning` is issued unless delta is below its inverse.
-        seed: must be None: OpenDP takes its noise from the operating system and accepts no seed.
-        folder: folder of the temporary file; None: the system's.
 
     **Guarantee** (unit user, add/remove, central): (epsilon, delta)-DP, as in the statement. A word that only one user
     wrote is released with a probability of at most delta / words_per_user.
@@ -107,21 +102,23 @@ def private_vocabulary(
 
     Raises:
         MissingExtraError: OpenDP is not installed.
-        ParameterError: an argument is out of range, or a seed is given.
+        ParameterError: an argument is out of range.
         DataError, StorageError: as in `dptext.users.grouping.users_of`.
     """
-    if seed is not None:
-        raise ParameterError("a private vocabulary takes no seed: OpenDP takes its noise from the operating system")
     warn_of_delta(delta, public_users=public_users)
     mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=words_per_user)
-    known_words, numbers = _folded(known), _Numbers()
+    if isinstance(known, str):
+        raise ParameterError("known must be a Vocabulary or a list of words, got one string")
+    known_words = frozenset(map(fold, known.words if isinstance(known, Vocabulary) else known or ()))
+    numbers: dict[str, int] = {}
 
     def row_of(token: str) -> int:
-        word = _candidate(token, known_words)
-        return NO_WORD if word is None else numbers.of(word)
+        word = fold(token)
+        is_candidate = kind_of(token) is Kind.WORD and word not in known_words and _may_enter(word)
+        return numbers.setdefault(word, len(numbers)) if is_candidate else NO_WORD
 
     rows_of = TokenRows(row_of)
-    with texts_of(documents, folder=folder) as users:
+    with texts_of(documents) as users:
         contributions = ((rows_of(texts)[0] for texts, _ in user.chunks()) for user in users)
         words = _released(contributions, numbers, mechanism, words_per_user)
     return PrivateVocabulary(
@@ -170,7 +167,6 @@ def private_labels(
     labels_per_user: int = 3,
     unit: UserUnit = "user",
     public_users: int | None = None,
-    folder: str | Path | None = None,
 ) -> PrivateLabels:
     """Learn which labels occur, if there is no public list of them.
 
@@ -188,7 +184,6 @@ def private_labels(
             threshold grows as the square root of L. With ``unit="document"`` it is 1.
         unit: privacy unit: a user with all their documents, or a single document.
         public_users: as in `private_vocabulary`.
-        folder: folder of the temporary file; None: the system's.
 
     **Guarantee** (that unit, add/remove, central): (epsilon, delta)-DP, as in the statement. A label that only one user
     has is released with a probability of at most delta / labels_per_user.
@@ -204,13 +199,14 @@ def private_labels(
     validation.check_text("column", column)
     warn_of_delta(delta, public_users=public_users)
     limit = validation.check_int("labels_per_user", labels_per_user, minimum=1) if unit == "user" else 1
-    mechanism, numbers = thresholded_counts(epsilon=epsilon, delta=delta, keys=limit), _Numbers()
+    mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=limit)
+    numbers: dict[str, int] = {}
 
     def code(values: tuple[str | None, ...]) -> int:
         (label,) = values
-        return OUTSIDE if label is None or not _may_be_label(label) else numbers.of(label)
+        return OUTSIDE if label is None or not _may_be_label(label) else numbers.setdefault(label, len(numbers))
 
-    with texts_of(documents, columns=(column,), code=code, unit=unit, folder=folder) as users:
+    with texts_of(documents, columns=(column,), code=code, unit=unit) as users:
         contributions = ((codes[codes != OUTSIDE] for _, codes in user.chunks()) for user in users)
         names = _released(contributions, numbers, mechanism, limit)
     return PrivateLabels(
@@ -222,23 +218,17 @@ def private_labels(
     )
 
 
-class _Numbers(dict[str, int]):
-    """Numbers of names in the order in which they come."""
-
-    def of(self, name: str) -> int:
-        return self.setdefault(name, len(self))
-
-
 def _released(
-    users: Iterable[Iterable[npt.NDArray[np.int32]]], numbers: _Numbers, mechanism: ThresholdedCounts, limit: int
+    users: Iterable[Iterable[npt.NDArray[np.int32]]], names: Iterable[str], mechanism: ThresholdedCounts, limit: int
 ) -> tuple[str, ...]:
     """Return the names that enough users contribute, at most ``limit`` each, by descending noisy count."""
     bits, counts = RandomBits(), Counter[int]()
     for parts in users:
         counts.update(_sample(np.unique(np.concatenate(list(parts))), limit, bits).tolist())
-    noisy, names = mechanism.release(counts), list(numbers)
+    words = list(names)
     # post-processing: ordered by noisy count, then alphabetically
-    return tuple(name for _, name in sorted((-count, names[number]) for number, count in noisy.items()))
+    noisy = sorted((-count, words[number]) for number, count in mechanism.release(counts).items())
+    return tuple(name for _, name in noisy)
 
 
 def _statement(
@@ -274,26 +264,11 @@ def _statement(
     )
 
 
-def _folded(known: Vocabulary | Iterable[str] | None) -> frozenset[str]:
-    words: Any = known.words if isinstance(known, Vocabulary) else () if known is None else known
-    if isinstance(words, str) or not isinstance(words, Iterable):
-        raise ParameterError(f"known must be a Vocabulary or a list of words, got {type(known).__name__}")
-    words = tuple(words)
-    if not all(isinstance(word, str) for word in words):
-        raise ParameterError("known must contain strings only")
-    return frozenset(map(fold, words))
-
-
 def _sample(numbers: npt.NDArray[np.int32], limit: int, bits: RandomBits) -> npt.NDArray[np.int32]:
     """Choose at most ``limit`` numbers uniformly (up to n^2 / 2^64, the chance that two draws are equal)."""
     if numbers.size <= limit:
         return numbers
     return numbers[np.argpartition(bits.integers(numbers.size), limit - 1)[:limit]]
-
-
-def _candidate(token: str, known: frozenset[str]) -> str | None:
-    word = fold(token) if kind_of(token) is Kind.WORD else None
-    return None if word is None or word in known or not _may_enter(word) else word
 
 
 def _may_be_label(label: str) -> bool:
