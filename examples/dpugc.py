@@ -3,8 +3,10 @@
 Run it with: python examples/dpugc.py   (pip install "dptext[accounting,glove]")
 """
 
+import math
+
 import dptext
-from dptext.embeddings.participation import PublishedAccount
+from dptext.privacy.gaussian import gaussian_epsilon
 
 TEXTS = {
     "strict": "The doctor lied about the test.",
@@ -15,8 +17,10 @@ TEXTS = {
 
 def main() -> None:
     """Compare the accounting of the paper with the true epsilon; then make one noisy release with personal budgets."""
-    paper = PublishedAccount(noise_multiplier=5.0, lot=128, taken_part=1000, samples=1, delta=1e-5)
-    print(f"the paper, 1,000 steps: printed epsilon {paper.claimed:.1f}, true epsilon {paper.true:.1f}")
+    steps, lot, noise, delta = 1000, 128, 5.0, 1e-5
+    printed = steps * gaussian_epsilon(sigma=noise, delta=delta, sensitivity=1.0) / lot
+    true = gaussian_epsilon(sigma=noise, delta=delta, sensitivity=math.sqrt(steps))
+    print(f"the paper, 1,000 steps: printed epsilon {printed:.1f}, true epsilon {true:.1f}")
 
     levels = {"strict": 1.0, "standard": 3.0, "open": 8.0}
     people = [

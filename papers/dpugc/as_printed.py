@@ -38,7 +38,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.participation import CELLS, IEEE, PublishedAccount, check_clip, public_frequencies
+from dptext.embeddings.participation import CELLS, IEEE, check_clip, public_frequencies
 from dptext.embeddings.plan import check_source
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.io.documents import Document, DocumentReader
@@ -241,6 +241,31 @@ class DPUGC:
             level: int((spent & (store.levels == code)).sum()) for code, level in enumerate(self.budgets.levels)
         }
         return tables.matrix
+
+
+@dataclass(frozen=True)
+class PublishedAccount:
+    """Epsilon that algorithm 1-b of the paper charges a user for a training, and the true one."""
+
+    noise_multiplier: float
+    lot: int
+    taken_part: int
+    samples: float
+    delta: float
+
+    @property
+    def claimed(self) -> float:
+        """The sum of epsilon_t / L over steps, with epsilon_t of one step at delta."""
+        return self.taken_part * self._epsilon(steps=1, samples=1) / self.lot
+
+    @property
+    def true(self) -> float:
+        """Epsilon if it is known who takes part in which step, as the account assumes (no amplification)."""
+        return self._epsilon(steps=self.taken_part, samples=self.samples)
+
+    def _epsilon(self, *, steps: int, samples: float) -> float:
+        sensitivity = samples * math.sqrt(steps)  # of all steps together, whose noise is one normal vector
+        return gaussian_epsilon(sigma=self.noise_multiplier, delta=self.delta, sensitivity=sensitivity)
 
 
 class _Lots:

@@ -167,7 +167,7 @@ def test_secrets_are_found_in_vectors_that_tell_them_and_not_in_private_ones(run
     with same_draws():
         rows = [Document(f"{name} {secret}", user=name) for name, secret in pairs]
         model = dptext.Cooccurrence(public, epsilon=8.0, delta=1e-6, window=2).fit(rows)
-    model.save("private", word2vec=None)
+    model.save("private")
     planted = nearest_secrets_known(
         public.matrix, *([words.index(word) for word in group] for group in (people, secrets))
     )

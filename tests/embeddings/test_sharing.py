@@ -75,13 +75,8 @@ def test_a_folder_has_vectors_statement_and_a_copy_for_gensim(model, folder):
     loaded = dptext.load_vectors(folder)
     assert loaded.statement == model.statement_
     assert loaded.fingerprint == model.vectors_.fingerprint
-    for form, name in (("binary", "vectors.bin"), ("text", "vectors.txt")):
-        model.save(folder, word2vec=form, replace=True)
-        assert dptext.load_vectors(folder / name).fingerprint == model.vectors_.fingerprint
-        assert f'"{name}", binary={form == "binary"}' in (folder / "README.md").read_text()
-    model.save(folder, word2vec=None, replace=True)
-    assert sorted(os.listdir(folder)) == [file for file in FILES if file != "vectors.bin"]
-    assert "gensim" not in (folder / "README.md").read_text()
+    assert dptext.load_vectors(folder / "vectors.bin").fingerprint == model.vectors_.fingerprint
+    assert '"vectors.bin", binary=True' in (folder / "README.md").read_text()
 
 
 def test_each_level_has_a_statement_in_a_safe_file(levelled, folder):
@@ -155,7 +150,7 @@ def test_a_failed_save_leaves_the_earlier_folder(model, folder, tmp_path, monkey
             raise error
 
         with monkeypatch.context() as patch:
-            patch.setitem(sharing._WORD2VEC, "binary", ("vectors.bin", fail))
+            patch.setattr(sharing, "write_binary", fail)
             with pytest.raises((StorageError, KeyboardInterrupt)):
                 model.save(folder, replace=replace)
         assert os.listdir(tmp_path) == (["shared"] if replace else [])
@@ -178,7 +173,6 @@ def test_invalid_saves_are_refused(model, vectors, folder, tmp_path):
     for act, error, part in [
         (lambda: dptext.Cooccurrence(vectors, epsilon=8.0).save(folder), ParameterError, "call fit first"),
         (lambda: model.save(tmp_path / "no" / "shared"), StorageError, "its folder does not exist"),
-        (lambda: model.save(folder, word2vec="glove"), ParameterError, "word2vec must be"),
         (lambda: model.save("a\0b"), ParameterError, "the folder must be a (valid )?path"),
     ]:
         with pytest.raises(error, match=part):

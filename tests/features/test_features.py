@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dptext.features.features as module
 from dptext.errors import DataError, MissingExtraError, ParameterError, RefusedError
-from dptext.features.features import UNIT, Block, PublicFeatures, encoded_pool, fit_and_encode, fit_features
+from dptext.features.features import UNIT, Block, PublicFeatures, encoded_pool, fit_features
 from dptext.features.latent_words import LatentWords, PublicWords, fit_latent_words
 from dptext.io.documents import Document
 from dptext.privacy.neighbours import EncoderStays
@@ -150,26 +150,6 @@ def test_a_sentence_model_gets_single_texts_and_may_be_given_again(tmp_path):
     config, tensors = features.to_parts()
     for encoder in (None, SentenceEncoder(batch_size=8)):
         assert PublicFeatures.from_parts(config, tensors, "x", encoder=encoder) == features
-
-
-@pytest.mark.parametrize("cached", [False, True])
-def test_fit_and_encode_encodes_a_pool_once_unless_it_fits_on_a_sample(monkeypatch, tmp_path, small_words, cached):
-    monkeypatch.setattr(module, "_AT_ONCE", 8)
-    read = []
-    encoder = CallableEncoder(lambda texts: read.extend(texts) or [lengths(text) for text in texts], name="counted")
-    _ = encoder.dimension
-    texts = [f"{text} {number}" for number, text in enumerate(POOL[:100])]
-    for limit in (3, 99, 100, 1000):
-        read.clear()
-        cache = tmp_path / str(limit) if cached else False
-        features, parts = fit_and_encode([encoder, small_words], texts, limit=limit, cache=cache)
-        units = np.concatenate(list(parts))
-        sample = texts[:: -(-100 // limit)]
-        assert sorted(read) == sorted(texts if limit >= 100 else [*sample, *texts])
-        np.testing.assert_array_equal(units, features.units(texts))
-        assert features == fit_features([encoder, small_words], sample, cache=False)
-    with pytest.raises(DataError, match="holds one text"):
-        fit_and_encode(encoder, texts, limit=1, cache=False)
 
 
 # -- provenance, folders, statements ----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from papers.dpugc.as_printed import DPUGC, _Lots
+from papers.dpugc.as_printed import DPUGC, PublishedAccount, _Lots
 
 from dptext import ApproxDP, Document
 from dptext.errors import DataError, ParameterError, RefusedError
@@ -114,3 +114,12 @@ def test_texts_without_documents_or_pairs_and_levels_without_a_name():
     with pytest.raises(DataError, match="at least one"):
         model().fit([])
     assert model().fit([Document("nothing", user="A")]).accounts_ == {"everyone": ()}
+
+
+def test_the_published_accountant_claims_an_eighth_of_the_true_epsilon():
+    account = PublishedAccount(noise_multiplier=5.0, lot=128, taken_part=1000, samples=1, delta=1e-5)
+    assert account.claimed == pytest.approx(5.7, abs=0.05)
+    assert account.true == pytest.approx(46.2, abs=0.05)
+    several = PublishedAccount(noise_multiplier=5.0, lot=128, taken_part=1000, samples=4, delta=1e-5)
+    assert several.claimed == account.claimed  # for any number of samples
+    assert several.true > 4 * account.true

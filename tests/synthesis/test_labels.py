@@ -87,8 +87,8 @@ def test_descriptions_belong_to_labels_and_not_to_their_digest():
 def test_invalid_labels_are_refused():
     assert len(Labels.of({"one": range(100), "other": range(100)})) == MOST_CLASSES
     for wrong, part in [
-        ("news", "got one text"),
-        (7, "got 7"),
+        ("news", "'label' must be a list, got one text"),
+        (7, "'label' must be a list, got 7"),
         ([], "at least one"),
         ({}, "at least one column"),
         ({"topic": 7}, "'topic' must be a list, got 7"),
@@ -105,9 +105,11 @@ def test_invalid_labels_are_refused():
         with pytest.raises(ParameterError, match=part):
             Labels.of(wrong)
     for build, part in [
-        (lambda: Labels(("topic",)), "got 0 for 1"),
         (lambda: Labels.of(["a"], column=""), "column must be text"),
-        (lambda: Labels(("topic",), (("news", "sports"),), descriptions=(("politics",),)), "one text for each label"),
+        (
+            lambda: Labels(("topic",), (("news", "sports"),), descriptions=(("politics",),)),
+            "one non-empty UTF-8 text for each label",
+        ),
     ]:
         with pytest.raises(ParameterError, match=part):
             build()

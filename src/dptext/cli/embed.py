@@ -21,9 +21,9 @@ from dptext.display import progress_bar
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.participation import Unit, personal_participation
 from dptext.embeddings.plan import ReleasePlan, expected_vectors
-from dptext.embeddings.sharing import Word2VecFormat, check_copy, check_place
+from dptext.embeddings.sharing import check_place
 from dptext.embeddings.skipgram import SkipGram
-from dptext.errors import DataError, ParameterError
+from dptext.errors import ParameterError
 from dptext.io.atomic import check_target
 from dptext.io.batches import is_pipe
 from dptext.io.documents import DocumentReader, find_files, read_documents
@@ -103,13 +103,6 @@ def embed(
 
     reader = read()  # raises for a missing file or column
     public = load_vectors(settings.vectors, limit=settings.limit)
-    word2vec: Word2VecFormat | None = "binary"
-    try:
-        check_copy(public.words, word2vec)
-    except DataError as error:
-        word2vec = None
-        reason = str(error).partition(", or make no copy")[0]
-        output.say(f"Note: no copy for gensim (vectors.bin) is written: {reason}.")
     plan, build = _plan(settings, public)
     new_words = None if settings.new_words is None else ApproxDP(settings.new_words, settings.delta)
     levels = {level: _total(plan, level, new_words, seeded=run.seed is not None) for level in plan.levels.shares}
@@ -140,7 +133,7 @@ def embed(
         model = build(vocabulary=vocabulary, public_users=settings.public_users, seed=run.seed)
         _fit(model, charges.track(reader), settings.checkpoint, resume=run.resume, release_id=release_id)
         charges.check(release_id)
-        model.save(place, word2vec=word2vec, replace=run.force)
+        model.save(place, replace=run.force)
     # neither users nor texts are counted: the message may be shared
     added = model.statement_.parameters.get("new_words")
     output.say(

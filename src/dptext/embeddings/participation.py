@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.noise.discrete import SCALE
 from dptext.privacy.budgets import PersonalBudgets
-from dptext.privacy.gaussian import SampledGaussian, gaussian_epsilon, greatest_sampling_rate, least_noise_multiplier
+from dptext.privacy.gaussian import SampledGaussian, greatest_sampling_rate, least_noise_multiplier
 from dptext.privacy.guarantee import ApproxDP, Relation
 from dptext.privacy.randomness import RandomBits
 from dptext.validation import check_choice, check_float, check_int, display_value, format_names
@@ -193,31 +193,6 @@ def personal_participation(
     return Participation(
         noise_multiplier=noise_multiplier, steps=steps, delta=delta, rates=rates, default=budgets.default
     )
-
-
-@dataclass(frozen=True)
-class PublishedAccount:
-    """Epsilon that algorithm 1-b of the paper charges a user for a training, and the true one."""
-
-    noise_multiplier: float
-    lot: int
-    taken_part: int
-    samples: float
-    delta: float
-
-    @property
-    def claimed(self) -> float:
-        """The sum of epsilon_t / L over steps, with epsilon_t of one step at delta."""
-        return self.taken_part * self._epsilon(steps=1, samples=1) / self.lot
-
-    @property
-    def true(self) -> float:
-        """Epsilon if it is known who takes part in which step, as the account assumes (no amplification)."""
-        return self._epsilon(steps=self.taken_part, samples=self.samples)
-
-    def _epsilon(self, *, steps: int, samples: float) -> float:
-        sensitivity = samples * math.sqrt(steps)  # of all steps together, whose noise is one normal vector
-        return gaussian_epsilon(sigma=self.noise_multiplier, delta=self.delta, sensitivity=sensitivity)
 
 
 def threshold(rate: float) -> int:

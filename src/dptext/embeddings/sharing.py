@@ -10,28 +10,25 @@ import io
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
 
-from dptext.errors import DataError, ParameterError
-from dptext.io.artifacts import Content, file_digest
+from dptext.errors import ParameterError
+from dptext.io.artifacts import file_digest
 from dptext.io.atomic import HashedFile, check_new_folder
 from dptext.privacy.guarantee import NoGuarantee, at_most
 from dptext.privacy.statement import OF_SUBSTITUTION, PrivacyStatement
 from dptext.privacy.wording import filled
-from dptext.validation import check_choice, check_path
-from dptext.vectors.formats import FOLDER, KNOWN_VECTORS, check_words, write_binary, write_folder, write_text
+from dptext.validation import check_path
+from dptext.vectors.formats import FOLDER, KNOWN_VECTORS, write_binary, write_folder
 from dptext.vectors.word_vectors import WordVectors
 
-Word2VecFormat: TypeAlias = Literal["binary", "text"]
-
 _CARD = "README.md"
-_WORD2VEC = {"binary": ("vectors.bin", write_binary), "text": ("vectors.txt", write_text)}
+GENSIM_COPY = "vectors.bin"
 _REQUIRED_FILES = {"vectors.safetensors", "words.txt", "config.json", "privacy.json", _CARD}
 _RELEASE_FILE = re.compile(
-    r"vectors\.(safetensors|bin|txt)|words\.txt|config\.json|README\.md|privacy(-[a-z0-9_-]+)?\.json"
+    r"vectors\.(safetensors|bin)|words\.txt|config\.json|README\.md|privacy(-[a-z0-9_-]+)?\.json"
 )
 _SAFE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _DIGEST_SUFFIX = re.compile(r"(^|-)[0-9a-f]{16}$")  # reserved for names that are made safe
@@ -44,23 +41,19 @@ class Shareable:
     statement_: PrivacyStatement
     statements_: dict[str, PrivacyStatement]
 
-    def save(
-        self, folder: str | os.PathLike[str], *, word2vec: Word2VecFormat | None = "binary", replace: bool = False
-    ) -> None:
+    def save(self, folder: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write vectors, statements and a card into a folder, completely or not at all.
 
-        `dptext.load_vectors` loads the vectors with their statement. The file system records times and owners;
+        `dptext.load_vectors` loads the vectors with their statement, and gensim its copy ``vectors.bin``. The file system records times and owners;
         ``tar --owner=0 --group=0 --mtime=@0`` leaves them out of an archive. Add the licence of the public vectors
         that the training started from.
 
         Args:
             folder: path of the new folder (`dptext.embeddings.sharing` lists its files).
-            word2vec: format of a copy for gensim: "binary" (``vectors.bin``), "text" (``vectors.txt``), or None.
             replace: overwrite a folder that was written by this method; never another one.
 
         Raises:
             ParameterError: the model is not fitted, or has no guarantee; the folder exists.
-            DataError: the copy cannot hold a word.
             StorageError: the folder cannot be written.
         """
         if not hasattr(self, "vectors_"):
@@ -70,12 +63,6 @@ class Shareable:
             raise ParameterError(
                 "these vectors have no privacy guarantee and must not be shared: keep them with dptext.save_vectors"
             )
-        extra_files: dict[str, Content] = {}
-        if word2vec is not None:
-            check_choice("word2vec", word2vec, get_args(Word2VecFormat), also=" or None")
-            copy, write = _WORD2VEC[word2vec]
-            extra_files[copy] = partial(write, vectors)
-        check_copy(vectors.words, word2vec)
         target = check_place(folder, replace=replace)
         files = statement_files(statements) if len(statements) > 1 else {}
         delta = _delta(statement)
@@ -85,7 +72,6 @@ class Shareable:
             statement=statement,
             statements=statements,
             files=files,
-            word2vec=next(iter(extra_files), None),
             trained="noise_multiplier" in statement.parameters,
             chance=f"at most 1 in {math.floor(1 / delta * (1 + 1e-12)):,}" if delta > 0 else "0",
             delta_of=_delta,
@@ -94,7 +80,13 @@ class Shareable:
             known_vectors=KNOWN_VECTORS,
         )
         levels = {file: statements[level] for level, file in files.items()}
-        write_folder(vectors, target, levels=levels, extra_files={_CARD: card.encode(), **extra_files}, replace=replace)
+        write_folder(
+            vectors,
+            target,
+            levels=levels,
+            extra_files={_CARD: card.encode(), GENSIM_COPY: partial(write_binary, vectors)},
+            replace=replace,
+        )
 
 
 def _delta(statement: PrivacyStatement) -> float:
@@ -108,22 +100,11 @@ def _substitution(statement: PrivacyStatement) -> str | None:
     return f"epsilon {at_most(epsilon, 4)}, delta {at_most(delta, 3)}"
 
 
-def check_copies(folder: Path, vectors: WordVectors) -> Iterator[tuple[str, bool]]:
-    """Yield the word2vec files of a folder, and True for a file that holds these vectors."""
-    for name, write in _WORD2VEC.values():
-        if (folder / name).exists():
-            file = HashedFile(io.BytesIO())
-            write(vectors, file)
-            yield name, file.digest() == file_digest(folder / name)
-
-
-def check_copy(words: Sequence[str], word2vec: Word2VecFormat | None) -> None:
-    """Raise a `DataError` that names the row if the copy for gensim cannot hold a word."""
-    try:
-        if word2vec is not None:
-            check_words(words)
-    except DataError as error:
-        raise DataError(f"{error}, or make no copy for gensim (word2vec=None)") from None
+def is_copy(file: Path, vectors: WordVectors) -> bool:
+    """Return True if the copy for gensim holds these vectors."""
+    copy = HashedFile(io.BytesIO())
+    write_binary(vectors, copy)
+    return copy.digest() == file_digest(file)
 
 
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:

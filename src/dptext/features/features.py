@@ -366,33 +366,18 @@ def _rebuilt(
 
 
 def fit_features(
-    spec: Spec, public_texts: Iterable[str | None], *, cache: Cache = None, progress: Progress | None = None
-) -> PublicFeatures:
-    """Fit features on public texts; ``spec`` is what `dptext.Synthesizer` takes as ``features``."""
-    return _fitted_on(spec, check_texts(public_texts), False, cache, progress)[0]
-
-
-def fit_and_encode(
     spec: Spec,
-    public_texts: Sequence[str],
+    public_texts: Iterable[str | None],
     *,
-    limit: int,
     together: bool = False,
     cache: Cache = None,
     progress: Progress | None = None,
-) -> tuple[PublicFeatures, Iterator[Units]]:
-    """Fit features on at most ``limit`` evenly spread texts; return them and the units of all texts in parts."""
-    every = -(-len(public_texts) // limit)
-    features, pools = _fitted_on(spec, list(public_texts[::every]), together, cache, progress)
-    if every == 1:
-        return features, _units_of_pools(features, pools)
-    return features, encoded_parts(features, public_texts, together=together, cache=cache, progress=progress)
+) -> PublicFeatures:
+    """Fit features on public texts; ``spec`` is what `dptext.Synthesizer` takes as ``features``.
 
-
-def _fitted_on(
-    spec: Spec, texts: list[str], together: bool, cache: Cache, progress: Progress | None
-) -> tuple[PublicFeatures, list[_EncodedPool]]:
-    """Return the features and the encoded texts."""
+    With ``together``, texts are encoded in batches, so last bits may differ.
+    """
+    texts = check_texts(public_texts)
     names = [] if spec is None else _named(spec)
     if not any(text and not text.isspace() for text in texts):
         raise DataError(
@@ -412,7 +397,7 @@ def _fitted_on(
         features = PublicFeatures(blocks, empty[0], empty, (), len(texts))
         mean, covariance = _moments(features, pools, len(texts))
     words = public.informative_words(limit=MOST_HINTS, min_texts=HINT_TEXTS, max_share=HINT_SHARE)
-    return PublicFeatures(blocks, mean, covariance, words, len(texts)), pools
+    return PublicFeatures(blocks, mean, covariance, words, len(texts))
 
 
 def _named(spec: Spec) -> list[str | TextEncoder]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dptext.display import Fields, ProgressOption, ReprMixin, progress_bar
 from dptext.errors import DataError, ParameterError, RefusedError, StorageError
-from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_parts, fit_and_encode
+from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_parts, fit_features
 from dptext.features.pool import Cache, Pool
 from dptext.io.artifacts import SavedFolder, file_digest, read_tensors, tensor_bytes
 from dptext.io.atomic import HashedFile
@@ -184,11 +184,11 @@ class TextBank(ReprMixin):
         with progress_bar(progress, "public texts", len(lines)) as done:
             fields: dict[str, Any] = {"together": True, "cache": cache, "progress": done}
             if isinstance(encoder, PublicFeatures):
-                features, parts = encoder, encoded_parts(encoder, lines, **fields)
+                features = encoder
             else:
-                features, parts = fit_and_encode(encoder, lines, limit=_FITTED_ON, **fields)
+                features = fit_features(encoder, lines[:: -(-len(lines) // _FITTED_ON)], **fields)
             vectors, start = np.empty((len(lines), features.dimension), dtype=np.float32), 0
-            for units in parts:
+            for units in encoded_parts(features, lines, **fields):
                 np.multiply(units, UNIT, out=vectors[start : start + len(units)], casting="same_kind")
                 start += len(units)
         self._hold(lines, vectors, features, name, licence, files)

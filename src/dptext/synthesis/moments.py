@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, islice, product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from dptext.features.features import UNIT, PublicFeatures
 from dptext.io.documents import canonical_label
 from dptext.noise.gaussian_sums import clipped_matrices
 from dptext.privacy.statement import PrivacyStatement
-from dptext.users.grouping import Chunk, UserTexts
+from dptext.users.grouping import UserTexts
 from dptext.users.private_vocabulary import PrivateLabels
 from dptext.validation import check_int, check_names, display_value, is_encodable
 from dptext.validation import check_text as as_text
@@ -45,28 +45,19 @@ class Labels:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", check_names("the columns of labels", self.columns))
-        if len(self.values) != len(self.columns):
-            raise ParameterError(
-                f"values must be one list of labels for each column, got {len(self.values)} for {len(self.columns)} "
-                "columns"
-            )
-        values = tuple(map(_check_labels, self.columns, self.values))
+        values = tuple(_check_labels(*pair) for pair in zip(self.columns, self.values, strict=True))
         object.__setattr__(self, "values", values)
-        descriptions = tuple(map(tuple, self.descriptions)) or ((),) * len(values)
-        object.__setattr__(self, "descriptions", descriptions)
-        if len(descriptions) != len(values) or any(
-            texts and len(texts) != len(labels) for texts, labels in zip(descriptions, values, strict=True)
-        ):
-            raise ParameterError("descriptions must be one text for each label of a column, or none for the column")
-        for column, texts in zip(self.columns, descriptions, strict=True):
-            if not all(isinstance(text, str) and text.strip() and is_encodable(text) for text in texts):
+        object.__setattr__(self, "descriptions", tuple(map(tuple, self.descriptions)) or ((),) * len(values))
+        for column, labels, texts in zip(self.columns, values, self.descriptions, strict=True):
+            is_text = all(isinstance(text, str) and text.strip() and is_encodable(text) for text in texts)
+            if not is_text or len(texts) not in (0, len(labels)):
                 raise ParameterError(
-                    f"the descriptions of the labels of {column!r} must be non-empty texts that UTF-8 can hold"
+                    f"the descriptions of the labels of {column!r} must be one non-empty UTF-8 text for each label"
                 )
         if len(self) > MOST_CLASSES:
             raise ParameterError(
-                f"labels make at most {MOST_CLASSES:,} classes, got {len(self):,} combinations of {len(values)} "
-                "columns: name fewer labels, or fewer columns"
+                f"labels make at most {MOST_CLASSES:,} classes, got {len(self):,} combinations: name fewer labels, or "
+                "fewer columns"
             )
 
     @classmethod
@@ -78,21 +69,17 @@ class Labels:
             return labels
         if isinstance(labels, PrivateLabels):
             return cls((labels.column,), (_names_of(labels),), (("labels", labels.statement),))
-        if isinstance(labels, Mapping):
-            if not labels:
-                raise ParameterError("labels must name at least one column, got none: leave labels out for no labels")
-            if all(isinstance(text, str) for text in labels.values()):  # one column, each label with its description
-                return cls.of({as_text("column", column): labels})
-            result = {name: entry.statement for name, entry in labels.items() if isinstance(entry, PrivateLabels)}
-            learned = tuple((f"labels of {name}", entry) for name, entry in result.items())
-            texts = tuple(tuple(entry.values()) if isinstance(entry, Mapping) else () for entry in labels.values())
-            return cls(tuple(labels), tuple(map(_names_of, labels.values())), learned, texts)
-        if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
-            raise ParameterError(
-                "labels must be a list of labels, or a mapping from columns to lists of labels, got "
-                f"{'one text' if isinstance(labels, str | bytes) else display_value(labels)}"
-            )
-        return cls((as_text("column", column),), (labels,))  # type: ignore[arg-type]  # made a tuple at birth
+        if not isinstance(labels, Mapping):
+            return cls((as_text("column", column),), (labels,))  # type: ignore[arg-type]  # made a tuple at birth
+        if not labels:
+            raise ParameterError("labels must name at least one column, got none: leave labels out for no labels")
+        if all(isinstance(text, str) for text in labels.values()):  # one column, each label with its description
+            return cls.of({as_text("column", column): labels})
+        learned = tuple(
+            (f"labels of {name}", entry.statement) for name, entry in labels.items() if isinstance(entry, PrivateLabels)
+        )
+        texts = tuple(tuple(entry.values()) if isinstance(entry, Mapping) else () for entry in labels.values())
+        return cls(tuple(labels), tuple(map(_names_of, labels.values())), learned, texts)
 
     def __len__(self) -> int:
         return math.prod(map(len, self.values))
@@ -191,42 +178,17 @@ class MomentSum:
         count = waiting = 0
         for person in people:
             count += 1
-            chunks = person.chunks()
-            first = next(chunks, None)
-            if first is None:
-                continue
-            second = next(chunks, None)
-            if second is not None or len(first[0]) >= TEXTS_AT_ONCE:
-                self._add_prolific(chain((first,), () if second is None else (second,), chunks))
-                continue
-            selected, codes = _known_class_rows(first)
-            texts += selected
-            keys.append(codes + waiting * self.classes)
+            for chunk, codes in person.chunks():
+                inside = np.flatnonzero(codes >= 0)  # documents of a known class
+                texts += [chunk[place] for place in inside.tolist()]
+                keys.append(codes[inside].astype(np.int64) + waiting * self.classes)
             waiting += 1
             if len(texts) >= TEXTS_AT_ONCE:
-                self._add_batch(texts, keys)
+                self._add_matrices(*self._summed(texts, np.concatenate(keys)))
                 texts, keys, waiting = [], [], 0
-        self._add_batch(texts, keys)
-        return count
-
-    def _add_batch(self, texts: Sequence[str], keys: Sequence[Integers]) -> None:
-        """Add users with few documents, in batches."""
         if texts:
             self._add_matrices(*self._summed(texts, np.concatenate(keys)))
-
-    def _add_prolific(self, chunks: Iterable[Chunk]) -> None:
-        """Add a user with many documents, in the memory of one matrix."""
-        counts = np.zeros(self.classes, dtype=np.int64)
-        sums = np.zeros((self.classes, self.space.dimension), dtype=np.int64)
-        for chunk in chunks:
-            texts, codes = _known_class_rows(chunk)
-            for start in range(0, len(texts), TEXTS_AT_ONCE):
-                part = slice(start, start + TEXTS_AT_ONCE)
-                rows, result, added = self._summed(texts[part], codes[part])
-                counts[rows] += result
-                sums[rows] += added
-        present = np.flatnonzero(counts)
-        self._add_matrices(present, counts[present], sums[present])
+        return count
 
     def _summed(self, texts: Sequence[str], keys: Integers) -> tuple[Integers, Integers, Integers]:
         """Distinct keys (person * K + class), ascending; how many documents each has; the sum of their features."""
@@ -237,8 +199,6 @@ class MomentSum:
 
     def _add_matrices(self, keys: Integers, counts: Integers, sums: Integers) -> None:
         """Rows of whole people, by ascending person: clip, add."""
-        if len(keys) == 0:
-            return
         person, label = np.divmod(keys, self.classes)
         features = sums * (UNIT * math.sqrt(1 - COUNT_WEIGHT**2))
         rows = np.concatenate([COUNT_WEIGHT * counts[:, None], features], axis=1)  # (document)
@@ -247,11 +207,3 @@ class MomentSum:
         order = np.argsort(label, kind="stable")
         present, first = np.unique(label[order], return_index=True)
         self.cells[present] += np.add.reduceat(cells[order], first, axis=0)
-
-
-def _known_class_rows(chunk: Chunk) -> tuple[list[str], Integers]:
-    texts, codes = chunk
-    inside = np.flatnonzero(codes >= 0)
-    if len(inside) == len(texts):
-        return list(texts), codes.astype(np.int64)
-    return [texts[place] for place in inside.tolist()], codes[inside].astype(np.int64)

@@ -10,7 +10,6 @@ from scipy import stats
 
 from dptext import Document, SkipGram, load_vectors
 from dptext.embeddings.participation import (
-    PublishedAccount,
     personal_participation,
     sampled_slots,
     sampled_users,
@@ -70,15 +69,6 @@ def test_each_level_of_a_training_has_a_statement():
     assert model.statement_ == other
     assert "level 'strict'" in strict.neighbours
     assert "level" not in other.neighbours
-
-
-def test_the_published_accountant_claims_an_eighth_of_the_true_epsilon():
-    account = PublishedAccount(noise_multiplier=5.0, lot=128, taken_part=1000, samples=1, delta=1e-5)
-    assert account.claimed == pytest.approx(5.7, abs=0.05)
-    assert account.true == pytest.approx(46.2, abs=0.05)
-    several = PublishedAccount(noise_multiplier=5.0, lot=128, taken_part=1000, samples=4, delta=1e-5)
-    assert several.claimed == account.claimed  # for any number of samples
-    assert several.true > 4 * account.true
 
 
 # -- sampling -------------------------------------------------------------------------------------------------
