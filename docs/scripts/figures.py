@@ -18,10 +18,10 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 import dptext
-from dptext.plotting import grey, label_axes, legend_below, next_style
 
 Numbers = dict[str, Any]
 
@@ -46,6 +46,13 @@ _STYLE = {
     "legend.frameon": False,
     "hatch.linewidth": 0.6,
 }
+_FORMS = (
+    {"linestyle": "-", "marker": "o"},
+    {"linestyle": "--", "marker": "s"},
+    {"linestyle": ":", "marker": "^"},
+    {"linestyle": "-.", "marker": "D"},
+)
+_SHARES = (1.0, 0.55, 0.75, 0.4)
 _BARS = ({"fc": "1.0", "hatch": "....."}, {"fc": "0.6"}, {"fc": "0.1"})
 
 
@@ -69,6 +76,46 @@ def sample_texts() -> tuple[str, ...]:
     """Utterances of SNIPS that come with the package: public texts for the pictures of texts."""
     bundled = files("dptext.cli") / "sample" / "snips-train.jsonl.gz"
     return tuple(document.text for document in dptext.read_documents(str(bundled)))[1::16]
+
+
+# -- axes -----------------------------------------------------------------------------------------------------------
+
+
+def grey(axes: Any, share: float = 1.0) -> tuple[float, float, float]:
+    """Mix the text colour (``share``) with the background colour: black and greys in the default style."""
+    text = axes.xaxis.label.get_color()
+    red, green, blue = (
+        share * ink + (1 - share) * paper
+        for ink, paper in zip(to_rgb(text), to_rgb(axes.get_facecolor()[:3]), strict=True)
+    )
+    return red, green, blue
+
+
+def next_style(axes: Any, place: int | None = None) -> dict[str, Any]:
+    """Return the style of a line; ``place`` None: the next one after the labelled lines."""
+    if place is None:
+        place = len({label for label in axes.get_legend_handles_labels()[1] if label})
+    return {"color": grey(axes, _SHARES[place % len(_SHARES)]), **_FORMS[place % len(_FORMS)]}
+
+
+def label_axes(axes: Any, x: str, y: str, title: str = "") -> None:
+    """Label the axes, draw a grid in the background, and add a legend."""
+    axes.set(xlabel=x, ylabel=y, title=title)
+    axes.grid(visible=True, color=grey(axes, 0.1), linewidth=0.6)
+    axes.set_axisbelow(True)
+    _legend(axes)
+
+
+def legend_below(axes: Any) -> None:
+    """Add a legend below, with each name once."""
+    _legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3, frameon=False)
+
+
+def _legend(axes: Any, **where: Any) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    if once:
+        axes.legend(once.values(), once.keys(), fontsize=8, **where)
 
 
 # -- word mechanisms -----------------------------------------------------------------------------------------------

@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.dptext.cells import Fold, Setting, folds_of
+from papers.membership import loss_membership
 from papers.reports import estimate_numbers
 
-from dptext.attacks import Membership, bag_inversion, loss_membership, score_membership
+from dptext.attacks import Membership, bag_inversion, score_membership
 from dptext.attacks.base import Learner
 from dptext.evaluation.utility import words_of
 from dptext.intervals import mean_over_runs

@@ -22,10 +22,10 @@ from papers.blogs import Blogger, bloggers, documents_of
 from papers.data_sets import WIKITEXT
 from papers.dpugc.mechanism import DELTA, Cells, plan_of, released, total_of
 from papers.dpugc.models import INSTALL, has_word2vec
+from papers.leakage.recovery import cross_corpus_recovery
 from papers.reports import join_sections, parse_options, table, write_between
 
 from dptext import WordVectors, load_vectors
-from dptext.attacks import cross_corpus_recovery
 from dptext.privacy.randomness import RandomBits
 
 HERE = Path(__file__).resolve().parent

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import imdb_reviews
+from papers.membership import likelihood_ratio_membership, loss_membership, random_halves, shadow_membership
 from papers.reports import parse_options
 from papers.tem.corpus import (
     EPOCHS,
@@ -36,13 +37,7 @@ from papers.tem.fasttext import FastTextClassifier
 from papers.tem.report import write_report
 
 from dptext import TEM, Madlib, WordVectors, calibrate, deniability
-from dptext.attacks.membership import (
-    Membership,
-    likelihood_ratio_membership,
-    loss_membership,
-    random_halves,
-    shadow_membership,
-)
+from dptext.attacks.membership import Membership
 from dptext.errors import ParameterError
 from dptext.privacy.randomness import RandomBits
 

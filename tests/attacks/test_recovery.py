@@ -1,4 +1,4 @@
-"""Word recovery: the best attacker is the one of `dptext.words`, to the last bit; spaces are laid on each other.
+"""Word recovery: the best attacker is the one of `dptext.words`, to the last bit.
 
 Statistical lines are exact binomial quantiles at 1e-6.
 """
@@ -9,7 +9,7 @@ from papers.guessing import guess_rate
 from scipy import stats
 
 from dptext import TEM, Madlib, SanText, deniability, load_vectors
-from dptext.attacks import bayes_recovery, cross_corpus_recovery, expected_recovery, nearest_recovery
+from dptext.attacks import bayes_recovery, expected_recovery, nearest_recovery
 from dptext.calibration.deniability import zipf_weights
 from dptext.privacy.randomness import RandomBits
 from laws import most_by_luck
@@ -113,48 +113,6 @@ def test_the_nearest_vector_is_an_attack_on_points(small):
     assert trusting == pytest.approx((out == true).mean(), abs=0.02)  # two words share a point
 
 
-# -- across corpora --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def spaces():
-    """A victim's space; the attacker's is another sample of the same, turned."""
-    generator = np.random.default_rng(6)
-    words = [f"w{n}" for n in range(500)]
-    points = generator.normal(size=(500, 20))
-    turn = np.linalg.qr(generator.normal(size=(20, 20)))[0]
-    turned_points = (points + 0.3 * generator.normal(size=points.shape)) @ turn
-    return words, points, turned_points, turn
-
-
-def test_equal_axes_give_words_away_and_turned_ones_hide_them_until_pairs_are_known(spaces):
-    words, points, turned_points, turn = spaces
-    straight = cross_corpus_recovery((words, points), (words, turned_points @ turn.T))
-    assert straight.score.value > 0.95
-    assert straight.succeeded
-    turned = cross_corpus_recovery((words, points), (words, turned_points))
-    assert turned.score.value <= most_by_luck(500, 5 / 500)
-    aligned = cross_corpus_recovery((words, points), (words, turned_points), anchors=60)
-    assert aligned.score.value > 0.9
-    assert aligned.score.count == 440
-    assert aligned.attack == "cross-corpus recovery (aligned)"
-    noise = np.random.default_rng(7).normal(size=turned_points.shape)
-    nothing = cross_corpus_recovery((words, points), (words, noise), anchors=60)
-    assert nothing.score.value <= most_by_luck(440, 5 / 500)
-    assert not nothing.succeeded
-
-
-@pytest.mark.parametrize("anchors", [10, 20])
-def test_a_few_known_pairs_are_enough(spaces, anchors):
-    """Ten pairs span ten of twenty directions; the words that they bring together span the others."""
-    words, points, turned_points, _ = spaces
-    result = cross_corpus_recovery((words, points), (words, turned_points), anchors=anchors)
-    assert result.score.value > 0.95
-    noise = np.random.default_rng(9).normal(size=turned_points.shape)
-    nothing = cross_corpus_recovery((words, points), (words, noise), anchors=anchors)
-    assert nothing.score.value <= most_by_luck(500 - anchors, 5 / 500)
-
-
 def test_a_point_far_from_the_origin_is_recovered():
     generator = np.random.default_rng(10)
     words = generator.normal(size=(300, 10))
@@ -164,16 +122,3 @@ def test_a_point_far_from_the_origin_is_recovered():
     assert nearest_recovery(points, words, true, seed=1).score.value == 1.0
     noise = words.mean(axis=0) + 500 * generator.normal(size=(500, 10))
     assert nearest_recovery(noise, words, true, seed=1).score.value <= most_by_luck(500, 1 / 20)
-
-
-def test_words_the_attacker_does_not_know_are_not_recovered(spaces):
-    words, points, _, _ = spaces
-    half = cross_corpus_recovery((words, points), (words[::2], points[::2]))
-    assert half.score.value == 0.5
-    assert half.baseline == 0.5 * 5 / 250
-    assert "500 words of the victim, 250 of them known to the attacker, 250 of these recovered" in half.detail
-    none = cross_corpus_recovery((words, points), ([f"x{n}" for n in range(500)], points))
-    assert (none.score.value, none.baseline, none.succeeded) == (0.0, 0.0, False)
-
-
-# -- what cannot be judged -------------------------------------------------------------------------------------

@@ -10,25 +10,18 @@ from dptext.attacks import (
     author_reidentification,
     bag_inversion,
     bayes_recovery,
-    cross_corpus_recovery,
     expected_recovery,
-    likelihood_ratio_membership,
     linkage,
     linkage_of_scores,
-    loss_membership,
     nearest_recovery,
     nearest_secrets,
-    random_halves,
     score_membership,
-    shadow_membership,
     sum_membership,
 )
 from dptext.errors import ParameterError
 
 NAN = float("nan")
-PROBABILITIES, LABELS, MEMBERS = np.full((6, 2), 0.5), np.array([0, 1] * 3), np.array([1, 1, 1, 0, 0, 0])
-SHADOWS, HALVES = np.full((4, 6, 2), 0.5), random_halves(6, 4, seed=1)
-SPACE = (["a", "b", "c"], np.eye(3))
+MEMBERS = np.array([1, 1, 1, 0, 0, 0])
 VECTORS = np.random.default_rng(1).normal(size=(200, 8))
 infer = partial(attribute_inference, np.arange(8.0)[:, None], folds=2, attackers="linear")
 invert = partial(bag_inversion, [[1.0]] * 12, [["a", "b", "c"]] * 12, [[1.0]] * 3)
@@ -49,15 +42,8 @@ REFUSED = [
     (lambda: linkage([[1.0], [2.0]], [[1.0]], truth=[2]), "truth must lie between 0 and 1"),
     (lambda: linkage_of_scores([[1.0, NAN]] * 2), "scores must be numbers or minus infinity, got NaN"),
     (lambda: author_reidentification(["a", "b"], "xy", ["a"], "z"), "the author of row 0 has no known row"),
-    (lambda: loss_membership(PROBABILITIES * 3, LABELS, MEMBERS), "outputs must be probabilities"),
-    (lambda: loss_membership(PROBABILITIES, LABELS[:3], MEMBERS), "labels must have a class from 0 to"),
     (lambda: score_membership([1.0, NAN, 1, 1, 1, 1], MEMBERS), "scores must be a one-dimensional array of"),
     (lambda: score_membership(np.arange(6.0), MEMBERS * 0), "members must have at least two members and"),
-    (lambda: shadow_membership(PROBABILITIES, MEMBERS, PROBABILITIES, MEMBERS, labels=LABELS), "passed together"),
-    (
-        lambda: likelihood_ratio_membership(SHADOWS, HALVES * 0, PROBABILITIES, LABELS, MEMBERS),
-        "two shadow models that were trained on it",
-    ),
     (lambda: sum_membership([NAN] * 3, np.eye(3), MEMBERS[2:5]), "released must be finite"),
     (lambda: sum_membership([1.0] * 3, np.eye(2), MEMBERS[2:5]), "targets must be finite numbers of the shape"),
     (lambda: nearest_secrets(VECTORS, [0, 500], [5, 6]), "names must lie between -1 and 199, entry 1 does not"),
@@ -69,7 +55,6 @@ REFUSED = [
     (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 2], [0, 0]), "true must lie between 0 and 1, entry 1"),
     (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 1], [0, 1], people=["a"]), "people must have one entry for each of"),
     (lambda: nearest_recovery([[1.0, 2.0]], [[1.0], [2.0]], [0]), "points must have 1 columns like candidates, got"),
-    (lambda: cross_corpus_recovery(SPACE, (["a"], np.eye(3))), "attacker must have one vector per word, got"),
 ]
 
 

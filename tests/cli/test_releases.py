@@ -370,7 +370,6 @@ def test_private_files_of_a_folder_are_audited_and_explained_one_by_one(run):
 
 @pytest.fixture
 def private(run, work, vectors):
-    pytest.importorskip("matplotlib")
     write_rows("in.jsonl", 60)
     shutil.copy(vectors, "small.txt")
     usual = ("--vectors", "small.txt", "--epsilon", 4, "--keep", "label", "-q")
@@ -423,7 +422,6 @@ def test_a_page_names_no_folder_replaces_no_file_and_shows_a_refutation(run, wor
 @pytest.mark.slow
 @pytest.mark.usefixtures("corpus", "same_draws")
 def test_a_page_and_a_card_of_a_corpus(run):
-    pytest.importorskip("matplotlib")
     usual = ("report", "made.jsonl", "-o", "page.html", "--public", "pool.txt", "--original", "in.jsonl")
     code, out, err = run(*usual, "--held-out", "held.jsonl", "--user", "who", "--card", "card.md", "--json")
     assert code == 0, err

@@ -1,7 +1,6 @@
 """What everything that a console or a notebook shows must keep: short, well formed, and without anybody's text."""
 
 import re
-import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 import dptext
 from contracts.displayed import TAG, everything
 from dptext.display import ReprMixin
-from dptext.errors import MissingExtraError
 from secrecy import MARKER
 
 VOID = {"br", "hr", "img", "input", "link", "meta"}
@@ -106,40 +104,3 @@ def test_a_table_that_does_not_escape_is_rejected():
         is_harmless("<table><tr><td>1</tr></table>")
     with pytest.raises(AssertionError):
         is_harmless('<table style="background: url(x)"></table>')
-
-
-# -- figures -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def pyplot():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    yield pyplot
-    pyplot.close("all")
-
-
-DRAWN = {"AttackScore", "Deniability", "TextDistribution"}
-
-
-@pytest.mark.slow
-def test_what_can_be_drawn_takes_axes_and_gives_them_back(instance, pyplot):
-    """Drawn twice on the same axes, which is how things are compared; in light and in dark."""
-    result = {type(entry).__name__: entry for entry in instance if hasattr(entry, "plot")}
-    assert result.keys() == DRAWN | {"Verdict"}
-    for style in ("default", "dark_background"):
-        with pyplot.style.context(style):
-            for entry in result.values():
-                axes = entry.plot() if style == "default" else entry.plot(axes=None)
-                assert entry.plot(axes=axes) is axes
-                assert axes.get_legend().get_texts()
-                axes.figure.canvas.draw()  # warnings of what cannot be laid out are errors here
-                names = [yticklabel.get_text() for yticklabel in axes.get_yticklabels() + axes.get_legend().get_texts()]
-                assert not any(MARKER in name for name in names)
-
-
-def test_a_missing_matplotlib_is_answered_with_its_install_line(instance, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    for entry in instance:
-        if hasattr(entry, "plot"):
-            with pytest.raises(MissingExtraError, match=r'pip install "dptext\[report\]"'):
-                entry.plot()

@@ -16,17 +16,12 @@ from dptext.attacks.linkage import (
 from dptext.attacks.membership import (
     Membership,
     gaussian_ceiling,
-    likelihood_ratio_membership,
-    loss_membership,
-    random_halves,
     score_membership,
-    shadow_membership,
     sum_membership,
 )
 from dptext.attacks.recovery import (
     bag_inversion,
     bayes_recovery,
-    cross_corpus_recovery,
     expected_recovery,
     nearest_recovery,
 )
@@ -38,19 +33,14 @@ __all__ = [
     "author_reidentification",
     "bag_inversion",
     "bayes_recovery",
-    "cross_corpus_recovery",
     "expected_recovery",
     "gaussian_ceiling",
-    "likelihood_ratio_membership",
     "linkage",
     "linkage_of_scores",
-    "loss_membership",
     "nearest_recovery",
     "nearest_secrets",
     "nearest_secrets_known",
-    "random_halves",
     "score_membership",
     "secret_ranks",
-    "shadow_membership",
     "sum_membership",
 ]

@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_limits
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extra
 from dptext.intervals import Estimate, mean_of_people, share
-from dptext.plotting import add_score_row, get_axes, legend_below
 from dptext.threads import available_cores
 
 
@@ -65,15 +64,6 @@ class AttackScore(ReprMixin):
         yield "95% interval", f"{self.score.low:.3f} to {self.score.high:.3f} ({self.score.count:,} {self.score.of})"
         yield "baseline is", self.baseline_name
         yield "detail", self.detail or None
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw the score with its interval and the baseline, as one more row of the axes (extra ``report``)."""
-        axes, score = get_axes(axes, height=2.2), self.score
-        name = self.attack.replace(" (", "\n(")
-        add_score_row(axes, name, value=score.value, low=score.low, high=score.high, baseline=self.baseline)
-        axes.set_xlabel(self.measure)
-        legend_below(axes)
-        return axes
 
 
 def share_of_rows(hits: npt.NDArray[np.bool_], people: Iterable[Hashable] | None) -> Estimate:

@@ -17,7 +17,6 @@ from dptext.audits.goodness import DrawTest, Sampler, compare_draws
 from dptext.audits.losses import CanaryBound, LossBound, exact_delta, exact_loss, strongest_bound
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
-from dptext.plotting import add_guarantee_row, get_axes, legend_below
 from dptext.privacy.gaussian import SampledGaussian, gaussian_delta, gaussian_epsilon
 from dptext.privacy.guarantee import (
     ApproxDP,
@@ -159,18 +158,6 @@ class Verdict(ReprMixin):
     def _html_fields(self) -> Fields:
         yield "verdict", self._headline()
         yield from ((label.lower(), text) for label, text in self._details())
-
-    def plot(self, axes: Any = None, *, name: str | None = None) -> Any:
-        """Draw the allowed and the measured loss as one more row of the axes (extra ``report``)."""
-        axes = get_axes(axes, height=2.2)
-        self.draw_row(axes, name or f"worst pair,\n{self.method.partition(',')[0]}")
-        legend_below(axes)
-        return axes
-
-    def draw_row(self, axes: Any, name: str) -> None:
-        """Draw the row without a legend."""
-        losses = {"allowed": self.allowed, "loss": self.loss, "strongest": self.strongest}
-        add_guarantee_row(axes, name, refuted=self.refuted, **losses)
 
 
 def _json_value(value: object) -> object:

@@ -22,7 +22,6 @@ from dptext.calibration.deniability import (
     distributions_of,
     kept_and_support,
     sample_words,
-    weighted_quantile,
 )
 from dptext.calibration.reidentification import (
     DIGITS,
@@ -47,7 +46,6 @@ from dptext.words.registry import MECHANISMS
 
 EXACT_TOLERANCE = 1e-4  # log-odds: a keep rate is off by a quarter of it at most
 SAMPLED_TOLERANCE = 1e-2
-_SUPPORT_TOLERANCE = 0.02  # of ln S: 51 words instead of 50
 _PROBE = 64  # words whose nearest neighbours give the first epsilon
 
 
@@ -85,14 +83,12 @@ class Family:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(ReprMixin):
-    """Result of `calibrate`: an epsilon (four digits, rounded towards more privacy), its target and the reached value.
+    """Result of `calibrate`: an epsilon (four digits, rounded towards more privacy), and its keep rate.
 
-    ``error`` is half the width of a 95% interval around ``reached`` for a keep rate; NaN for a support, whose intervals
-    are in ``deniability``, with all other measures.
+    ``error`` is half the width of a 95% interval around ``reached``.
     """
 
     epsilon: float
-    target: str
     goal: float
     reached: float
     error: float
@@ -100,8 +96,7 @@ class Calibration(ReprMixin):
     mechanism: WordMechanism
 
     def _repr_fields(self) -> Fields:
-        yield from ((name, getattr(self, name)) for name in ("epsilon", "target", "goal", "reached"))
-        yield "error", None if math.isnan(self.error) else self.error
+        return [(name, getattr(self, name)) for name in ("epsilon", "goal", "reached", "error")]
 
     def _html_fields(self) -> Fields:
         yield "mechanism", self.deniability.mechanism
@@ -120,7 +115,6 @@ def calibrate(
     mechanism: str | Callable[..., WordMechanism] = "tem",
     *,
     keep_rate: float | None = None,
-    support: float | None = None,
     weights: npt.ArrayLike | None = None,
     rows: int = 400,
     draws: int = 200,
@@ -130,10 +124,10 @@ def calibrate(
     seed: int | None = None,
     **options: Any,
 ) -> Calibration | BankCalibration:
-    """Find the epsilon for a keep rate or support of words, or for a re-identification rate of texts.
+    """Find the epsilon for a keep rate of words, or for a re-identification rate of texts.
 
     **Words.** Exact on the sampled words for mechanisms with ``distributions``; sampled, with the same random bits for
-    every epsilon, for the others (draws underestimate the support, so such a target is met cautiously).
+    every epsilon, for the others.
 
     **Texts of a bank.** The target is how often an adversary names the right one of several people, whose texts they
     know and find equally likely beforehand (`dptext.calibration.reidentification`). The bound is proved for any texts;
@@ -144,7 +138,6 @@ def calibrate(
         vectors: word vectors, their name or path; or a `TextBank`.
         mechanism: of words, its name or class.
         keep_rate: the mean of N_w over running text, between 0 and 1.
-        support: the median of S_w over running text; at ``epsilon`` it is at least this.
         weights, rows, draws, seed: see `dptext.calibration.deniability.deniability`.
         relinking: of a bank, how often they may be right, between 1 / people and 1.
         people: of a bank, how many.
@@ -153,7 +146,7 @@ def calibrate(
             the attacker sees all sentences of a document.
 
     Raises:
-        ParameterError: not exactly one target; a target out of range, or out of this mechanism's reach.
+        ParameterError: no target; a target out of range, or out of this mechanism's reach.
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -162,55 +155,42 @@ def calibrate(
     """
     seed = fresh_seed() if seed is None else seed  # the same draws for every epsilon
     if isinstance(vectors, TextBank):
-        if relinking is None or keep_rate is not None or support is not None or mechanism != "tem":
+        if relinking is None or keep_rate is not None or mechanism != "tem":
             raise ParameterError("a bank has the target relinking= (a probability) with people=: omit other targets")
         return calibrate_bank(vectors, relinking=relinking, people=people, texts=texts, seed=seed, **options)
     if relinking is not None or texts is not None:
         raise ParameterError("relinking= is a target for a bank: pass a TextBank instead of vectors")
-    if (keep_rate is None) == (support is None):
-        raise ParameterError("give one target: keep_rate or support")
+    if keep_rate is None:
+        raise ParameterError("keep_rate is required: the share of words that stay")
     if isinstance(vectors, str | os.PathLike):
         vectors = word_vectors(vectors)
     if not isinstance(vectors, WordVectors):
         raise ParameterError(f"vectors must be WordVectors or a TextBank, got {type(vectors).__name__}")
     family = Family(vectors, mechanism, **options)
-    name, goal = ("support", support) if keep_rate is None else ("keep_rate", keep_rate)
-    return _calibrate_words(family, name, goal, weights=weights, rows=rows, draws=draws, seed=seed)
+    return _calibrate_words(family, keep_rate, weights=weights, rows=rows, draws=draws, seed=seed)
 
 
 def _calibrate_words(
-    family: Family, name: str, goal: Any, *, weights: npt.ArrayLike | None, rows: int, draws: int, seed: int
+    family: Family, keep_rate: float, *, weights: npt.ArrayLike | None, rows: int, draws: int, seed: int
 ) -> Calibration:
-    start, size, is_support = family.start(), len(family.vectors), name == "support"
+    goal = check_float("keep_rate", keep_rate, above=0, below=1)
+    sample = sample_words(check_weights(weights, len(family.vectors)), rows)
+    start = family.start()
     is_sampled = distributions_of(family(start)) is None
-    if is_support:
-        goal = check_float(name, goal, minimum=2, maximum=size)
-        if is_sampled and goal > 0.95 * draws / 2:
-            raise ParameterError(f"a support of {goal:g} words requires at least {math.ceil(2 * goal / 0.95):,} draws")
-    else:
-        goal = check_float(name, goal, above=0, below=1)
-    sample = sample_words(check_weights(weights, size), rows)
 
-    def reach(mechanism: WordMechanism) -> float:
-        kept, supports = kept_and_support(mechanism, sample.rows, draws=draws, seed=seed, support=is_support)
-        return weighted_quantile(supports, sample.weights, 0.5) if is_support else float(sample.weights @ kept)
+    def reach(epsilon: float) -> float:
+        kept, _ = kept_and_support(family(epsilon), sample.rows, draws=draws, seed=seed, support=False)
+        return float(sample.weights @ kept)
 
-    def excess(epsilon: float) -> float:
-        """Below 0 where epsilon may grow, above 0 where it is too large."""
-        reached = reach(family(epsilon))
-        return math.log(goal) - math.log(reached) if is_support else log_odds(reached) - log_odds(goal)
-
-    tolerance = _SUPPORT_TOLERANCE if is_support else SAMPLED_TOLERANCE if is_sampled else EXACT_TOLERANCE
+    tolerance = SAMPLED_TOLERANCE if is_sampled else EXACT_TOLERANCE
     try:
+        excess = lambda epsilon: log_odds(reach(epsilon)) - log_odds(goal)  # noqa: E731
         epsilon = rounded_down(crossing(excess, start=start, tolerance=tolerance), DIGITS)
     except UnreachableError as end:
-        extreme = "most" if end.upwards != is_support else "least"
         raise ParameterError(
-            f"a {name.replace('_', ' ')} of {goal:g} is out of reach of {family.name} here: the {extreme} is "
-            f"{reach(family(end.epsilon)):.4g} (at epsilon {end.epsilon:.3g})"
+            f"a keep rate of {goal:g} is out of reach of {family.name} here: the {'most' if end.upwards else 'least'} "
+            f"is {reach(end.epsilon):.4g} (at epsilon {end.epsilon:.3g})"
         ) from None
     mechanism = family(epsilon)
     result = deniability(mechanism, weights=weights, rows=rows, draws=draws, seed=seed)
-    reached = result.quantile("support", 0.5) if is_support else result.mean("keep")
-    error = math.nan if is_support else result.error("keep")
-    return Calibration(epsilon, name, goal, reached, error, result, mechanism)
+    return Calibration(epsilon, goal, result.mean("keep"), result.error("keep"), result, mechanism)

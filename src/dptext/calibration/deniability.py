@@ -17,7 +17,6 @@ import numpy.typing as npt
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
 from dptext.noise.selection import DistanceTable
-from dptext.plotting import get_axes, grey, label_axes, next_style
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import for_each_block
 from dptext.validation import check_int
@@ -28,9 +27,7 @@ Rows: TypeAlias = npt.NDArray[np.int64]
 
 ETA = 0.05
 """Largest probability of the outputs that a support leaves out."""
-NEIGHBOURS = 10
-"""Rank of the neighbour whose distance measures the density of a region."""
-MEASURES = ("keep", "support", "distance", "replacement_distance", "median_rank", "neighbourhood")
+MEASURES = ("keep", "support", "distance", "replacement_distance", "median_rank")
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _NORMAL_95 = 1.96
 _PUBLIC_SEED = 1949
@@ -39,8 +36,6 @@ _LEAST_BATCH = 32
 _TILE = 4096
 _SIDE = 0.025  # error of each side of an interval
 _ROUNDING = 1e-12  # shares are sums of float64
-_BINS = 8  # of a figure
-_DIAGONAL = "as far as that neighbour"
 
 
 # -- a public sample of words --------------------------------------------------------------------------------------
@@ -73,20 +68,10 @@ class WordSample:
     pairs: Rows = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
     strata: Floats = field(default_factory=lambda: np.empty(0))
 
-    @property
-    def is_everything(self) -> bool:
-        """True if the sample has all words, so that means have no sampling error."""
-        return self.strata.size == 0
-
     def variance(self, values: Floats) -> float:
         """Return the estimated sampling variance of the weighted mean of ``values``."""
         first, second = values[self.pairs[:, 0]], values[self.pairs[:, 1]]
         return float((((first - second) * self.strata / 2) ** 2).sum())
-
-    @property
-    def largest_variance(self) -> float:
-        """Upper bound on the variance of the estimated share of any set of words: W^2 / 8 per stratum."""
-        return float((self.strata**2).sum() / 8)
 
 
 def sample_words(weights: Floats, maximum: int) -> WordSample:
@@ -135,7 +120,6 @@ class Deniability(ReprMixin):
         distance: mean distance from the word to its output, 0 where it stays, in the metric that epsilon counts.
         distance_variance: sampling variance of ``distance``.
         median_rank: median rank of a replacement among the neighbours of the word (1: the nearest).
-        neighbourhood: distance to the tenth nearest other word: small where the region is dense.
         draws: how many draws of each word the numbers come from; None: exact, from the integers of the sampler.
         sample: the sampled rows of the vocabulary.
     """
@@ -149,7 +133,6 @@ class Deniability(ReprMixin):
     distance: Floats
     distance_variance: Floats
     median_rank: Floats
-    neighbourhood: Floats
     draws: int | None
     sample: WordSample
 
@@ -182,11 +165,6 @@ class Deniability(ReprMixin):
         """The smallest value that a word of running text does not exceed with probability at least ``share``."""
         return weighted_quantile(getattr(self, name), self.weights, share)
 
-    @property
-    def quantile_error(self) -> float:
-        """Half the width of a 95% interval for the share of a quantile: the median may be the .47-quantile."""
-        return _NORMAL_95 * math.sqrt(self.sample.largest_variance)
-
     def as_dict(self) -> dict[str, Any]:
         """Return the measures for JSON; NaN becomes null."""
 
@@ -202,7 +180,6 @@ class Deniability(ReprMixin):
             "error": {name: number(self.error(name)) for name in ("keep", "distance")},
             "shares": list(_QUANTILES),
             "quantiles": {name: [number(self.quantile(name, share)) for share in _QUANTILES] for name in MEASURES},
-            "quantile_error": self.quantile_error,
         }
 
     def _repr_fields(self) -> Fields:
@@ -219,24 +196,6 @@ class Deniability(ReprMixin):
         yield "a word stays", f"with probability {self.mean('keep'):.1%} (mean; 90% of text: {low:.1%} to {high:.1%})"
         yield "it could become", f"{middle:,.0f} words (median; with {1 - ETA:.0%} of the probability)"
         yield "computed", "exactly" if self.draws is None else f"from {self.draws:,} draws of each word"
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw how far replacements go where words lie close together and where they do not: a dot per word."""
-        axes = get_axes(axes)
-        style = next_style(axes)
-        is_replaced = np.isfinite(self.replacement_distance)
-        x, y = self.neighbourhood[is_replaced], self.replacement_distance[is_replaced]
-        axes.scatter(x, y, s=9, color=[style["color"]], marker=style["marker"], alpha=0.35, linewidths=0)
-        groups = np.array_split(np.argsort(x, kind="stable"), _BINS if x.size >= 2 * _BINS else 1)
-        means = [(x[group].mean(), y[group].mean()) for group in groups if group.size]
-        label = f"{self.mechanism}, epsilon {self.epsilon:.4g} (stays {self.mean('keep'):.0%})"
-        axes.plot(*np.array(means).reshape(-1, 2).T, label=label, markersize=6, linewidth=2, **style)
-        if x.size:
-            axes.axline((x.mean(), x.mean()), slope=1, color=grey(axes, 0.3), linewidth=0.8, zorder=0, label=_DIAGONAL)
-        axes.margins(y=0.2)  # space above the words for the legend
-        neighbour = f"distance to neighbour {NEIGHBOURS} (dense to sparse)"
-        label_axes(axes, neighbour, "mean distance of a replacement", "How far a replacement goes")
-        return axes
 
 
 def deniability(
@@ -311,21 +270,20 @@ def _measure(mechanism: WordMechanism, rows: Rows, bits: RandomBits, draws: int)
             outputs: Any = mechanism.sample_rows(np.repeat(batch, draws), bits).reshape(batch.size, draws)
         else:
             outputs = distributions([words[row] for row in batch])
-        results += _measure_batch(batch, outputs, distances_from(table, batch), exact=distributions is not None)
+        numbers = _measure_draws if distributions is None else _measure_distribution
+        results += _measure_batch(batch, outputs, distances_from(table, batch), numbers)
     return {name: np.array([result[name] for result in results]) for name in results[0]}
 
 
 def _measure_batch(
-    rows: Rows, outputs: Any, distances: npt.NDArray[np.float32], *, exact: bool
+    rows: Rows, outputs: Any, distances: npt.NDArray[np.float32], numbers: Callable[..., dict[str, float]]
 ) -> list[dict[str, float]]:
     results: list[dict[str, float]] = [{} for _ in rows]
 
     def measure(index: int) -> None:
         row, lengths = int(rows[index]), distances[index]
         order = np.argsort(np.where(np.arange(lengths.size) == row, -1.0, lengths), kind="stable")  # itself first
-        numbers = _measure_distribution if exact else _measure_draws
         results[index] = numbers(outputs[index], lengths, row, order)
-        results[index]["neighbourhood"] = float(lengths[order[min(NEIGHBOURS, order.size - 1)]])
 
     for_each_block(measure, range(rows.size))
     return results
@@ -355,34 +313,6 @@ def _batches(rows: Rows, size: int) -> Iterator[Rows]:
 def smallest_support(shares: Floats, eta: float = ETA) -> float:
     """The size of the smallest set of outputs that holds a probability of at least 1 - eta; shares sum to 1."""
     return float(np.searchsorted(np.cumsum(np.sort(shares)[::-1]), 1 - eta - _ROUNDING) + 1)
-
-
-def _reach_of_masses(draws: int) -> float:
-    """Return h: no mass of nested sets is further below its true one, with probability 97.5%."""
-    return math.sqrt(math.log(1 / _SIDE) / (2 * draws))
-
-
-def probability_interval(successes: npt.ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
-    """(low, high) around k / n: each side is wrong with probability at most error / 2 (Chernoff 1952)."""
-    share: Floats = np.asarray(successes, dtype=np.float64) / trials
-    maximum = math.log(2 / error) / trials
-    inner_low, inner_high = np.zeros_like(share), share.copy()
-    outer_low, outer_high = share.copy(), np.ones_like(share)
-    for _ in range(50):
-        low, high = (inner_low + inner_high) / 2, (outer_low + outer_high) / 2
-        too_far = _relative_entropy(share, low) > maximum
-        inner_low, inner_high = np.where(too_far, low, inner_low), np.where(too_far, inner_high, low)
-        too_far = _relative_entropy(share, high) > maximum
-        outer_low, outer_high = np.where(too_far, outer_low, high), np.where(too_far, high, outer_high)
-    return np.where(share > 0, inner_low, 0.0), np.where(share < 1, outer_high, 1.0)
-
-
-def _relative_entropy(share: Floats, other: Floats) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        one = np.where(share > 0, share * np.log(share / other), 0.0)
-        rest = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - other)), 0.0)
-    total: Floats = one + rest
-    return np.where(np.isnan(total), np.inf, total)
 
 
 def _measure_distribution(
@@ -443,9 +373,9 @@ def in_short(mechanism: WordMechanism) -> InShort:
 def kept_and_support(
     mechanism: WordMechanism, rows: Rows, *, draws: int, seed: int | None, support: bool = True
 ) -> tuple[Floats, Floats]:
-    """Return how often some words stay, and their supports (NaN without ``support``), without other measures."""
+    """Return how often some words stay, and their supports (0 without ``support``), without distances."""
     distributions, words = distributions_of(mechanism), mechanism.vectors.words
-    kept, supports = np.empty(rows.size), np.full(rows.size, math.nan)
+    kept, supports = np.empty(rows.size), np.zeros(rows.size)
     if distributions is None:
         sample = mechanism.sample_rows(np.repeat(rows, draws), RandomBits(seed)).reshape(rows.size, -1)
         kept[:] = (sample == rows[:, None]).mean(axis=1)
@@ -496,7 +426,8 @@ def replacements(
     else:
         rows = mechanism.sample_rows(np.full(draws, row, dtype=np.int64), RandomBits(seed))
         shares = np.bincount(rows, minlength=len(vocabulary)) / draws
-    reach = 0.0 if distributions is not None else _reach_of_masses(draws)
+    # no mass of nested sets is further below its true one, with probability 97.5%
+    reach = 0.0 if distributions is not None else math.sqrt(math.log(1 / _SIDE) / (2 * draws))
     support, support_low = (int(smallest_support(shares, eta)) for eta in (ETA, ETA + reach))
     keep, shares[row] = float(shares[row]), 0.0
     order = [int(position) for position in np.argsort(-shares, kind="stable")[:maximum] if shares[position] > 0]

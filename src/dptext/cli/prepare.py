@@ -158,7 +158,7 @@ def _calibrate_words(words: WordOptions, epsilons: Sequence[float], output: opti
     ]
 
     def as_dict() -> dict[str, Any]:
-        names = ("epsilon", "target", "goal", "reached", "error")
+        names = ("epsilon", "goal", "reached", "error")
         return {
             "vectors": {"source": vectors.source, "words": len(vectors), "sha256": vectors.fingerprint},
             "found": None if target is None else {name: getattr(target, name) for name in names},

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dptext.calibration.deniability import Floats, probability_interval
+from dptext.calibration.deniability import Floats
 from dptext.methods.data import utterances
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength, paragraphs, strength_in_brief, table_cells
@@ -93,8 +93,8 @@ class Share:
     def from_draws(cls, values: Floats) -> Share:
         """Return the mean of independent draws, each from 0 to 1."""
         mean = min(float(values.mean()), 1.0)
-        low, high = probability_interval(np.array([mean * values.size]), values.size, _INTERVAL_ERROR)
-        return cls(mean, float(low[0]), float(high[0]), values.size)
+        reach = math.sqrt(math.log(2 / _INTERVAL_ERROR) / (2 * values.size))  # Hoeffding 1963
+        return cls(mean, max(mean - reach, 0.0), min(mean + reach, 1.0), values.size)
 
 
 class Previewer(ABC):
