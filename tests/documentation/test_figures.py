@@ -166,8 +166,9 @@ def test_the_noise_of_skip_gram_is_what_its_plan_says():
         noise_multiplier=numbers("skip-gram")["noise_multiplier"], steps=1000, delta=1e-6, rates={EVERYONE: 0.05}
     )
     assert training.guarantee().epsilon == pytest.approx(8.0, abs=0.02)
-    text = dptext.SkipGram(module().vectors(), epsilon=training).plan().signal(1_000)
-    assert numbers("skip-gram")["5,000"][1] == pytest.approx(text.agreeing / 1_000, rel=0.01)
+    plan = dptext.SkipGram(module().vectors(), epsilon=training).plan()
+    noise = training.noise_multiplier * math.sqrt(len(plan.rows) * plan.dimension)
+    assert numbers("skip-gram")["5,000"][1] == pytest.approx(noise / 0.05 / math.sqrt(1000) / 1_000, rel=0.01)
 
 
 def test_a_picture_has_the_same_bytes_each_time_and_no_paper():

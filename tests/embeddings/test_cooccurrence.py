@@ -9,9 +9,8 @@ from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, PureDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
-from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import users_of
-from embeddings.conftest import TOPICS, WORDS, learned, people
+from embeddings.conftest import WORDS, learned, people
 
 
 @pytest.fixture
@@ -72,16 +71,6 @@ def test_users_with_the_same_id_break_the_sensitivity(vectors):
     assert 1.1 < np.linalg.norm(total([one, other]) - total([one])) <= 2
 
 
-def test_topics_are_learned_from_enough_users_without_public_vectors():
-    words = Vocabulary([*WORDS, "<unk>"])
-    model = fitted(people(4000), words, dimension=4, epsilon=8.0)
-    points = {word: model.vectors_[word] / np.linalg.norm(model.vectors_[word]) for topic in TOPICS for word in topic}
-    assert points["tea"] @ points["cup"] > 0.8
-    assert points["tax"] @ points["judge"] > 0.8
-    assert points["tea"] @ points["tax"] < 0
-    assert model.vectors_.dimension == 4
-
-
 def test_levels_have_separate_statements_and_the_strictest_counts(vectors):
     levels = {"strict": 1.0, "open": 8.0}
     documents = people(6, attributes={"wish": "strict"})
@@ -119,10 +108,6 @@ def test_learned_words_follow_public_ones_and_are_composed(vectors):
     assert model.statement_.guarantee.delta == pytest.approx(1.1e-6)
     assert "none was computed from the protected texts" not in str(model.statement_.assumptions)
     assert np.linalg.norm(model.vectors_["teabag"]) > 0
-    alone = fitted(people(2), Vocabulary(["<unk>"]), vocabulary=new)
-    assert alone.vectors_.words == ("<unk>", "teabag", "tea")
-    assert alone.statement_.guarantee.epsilon == pytest.approx(9.0)
-    assert alone.statement_.parameters["new_words"] == 2
     with pytest.raises(RefusedError, match="no proved sum"):
         fitted(documents, vectors, vocabulary=learned(("teabag",), unit=Unit.DOCUMENT))
     for words in (new, new.vocabulary, new.after(vectors.vocabulary)):  # their guarantee would get lost
@@ -136,8 +121,6 @@ def test_words_without_public_vectors_have_a_larger_weight(vectors):
     assert (plan.weights[len(vectors) :] == 4.0).all()
     assert plan.weights[: len(vectors)].max() == 1.0
     assert plan.weights[plan.words.unknown_row] == 0.0
-    without = dptext.Cooccurrence(vectors.vocabulary, epsilon=8.0, delta=1e-6, vocabulary=new).plan()
-    assert without.weights.max() == 1.0  # all words are new
 
 
 def released(vectors, guarantee, **changes):
@@ -194,8 +177,8 @@ def test_users_without_known_words_are_a_release_like_any_other(vectors):
 def test_invalid_arguments_are_refused(vectors):
     with pytest.raises(DataError, match="no documents"):
         fitted([], vectors)
-    with pytest.raises(ParameterError, match="hold a word besides"):
-        fitted(people(1), Vocabulary(["<unk>"]))
+    with pytest.raises(ParameterError, match="must be public word vectors"):
+        fitted(people(1), vectors.vocabulary)
     for options, part in (
         ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": 0.01}, "floor"),
@@ -206,7 +189,6 @@ def test_invalid_arguments_are_refused(vectors):
         ({"most_words": 0}, "most_words"),
         ({"unit": "word"}, "unit"),
         ({"vocabulary": ["tea"]}, "vocabulary"),
-        ({"dimension": True}, "dimension"),
         ({"epsilon": {"a": 1.0}, "default_level": "b"}, "default"),
         ({"seed": "x"}, "seed"),
     ):

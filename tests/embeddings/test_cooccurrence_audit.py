@@ -11,7 +11,13 @@ from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.noise.gaussian_sums import CELL, noisy_matrix
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.randomness import RandomBits
-from dptext.text.tokens import Vocabulary
+from dptext.vectors.word_vectors import WordVectors
+
+
+def vectors_of(words, dimension=100):
+    """Return random public vectors of words."""
+    return WordVectors([*words, "<unk>"], np.random.default_rng(1).normal(size=(len(words) + 1, dimension)))
+
 
 SIGMA = 0.6529354064
 DELTA = 1e-12
@@ -37,7 +43,7 @@ def test_the_noise_is_normal_with_the_stated_scale():
 
 def test_a_release_has_the_noise_of_its_statement():
     """Without users, 100,000 numbers are noise alone; noise that is too small by 5% is found."""
-    model = Cooccurrence(Vocabulary([f"w{n}" for n in range(999)] + ["<unk>"]), epsilon=1.0)
+    model = Cooccurrence(vectors_of([f"w{n}" for n in range(999)]), epsilon=1.0)
     plan = model.plan()
     total = np.zeros((len(plan.words), plan.features.dimension), dtype=np.int64)
     values = model.released(plan, total, RandomBits(4)).release_.ravel()
@@ -83,7 +89,7 @@ class Someone:
 
 def canary_run(epsilon, *, noiseless=False, canaries=400):
     """Audit users who each write a unique pair of words."""
-    words = Vocabulary([f"w{n}" for n in range(2 * canaries)] + ["<unk>"])
+    words = vectors_of([f"w{n}" for n in range(2 * canaries)])
     plan = Cooccurrence(words, epsilon=epsilon, delta=DELTA).plan()
     people = [Someone([2 * n, 2 * n + 1] * 5) for n in range(canaries)]
     contributions = [plan.total([person]) for person in people]
@@ -114,7 +120,7 @@ def test_canaries_are_found_without_noise():
 
 def test_the_worst_user_attains_the_guarantee():
     """Along the direction of the matrix, the release is one Gaussian number with an exact delta at epsilon."""
-    words = Vocabulary(["a", "b", "c", "<unk>"])
+    words = vectors_of(["a", "b", "c"], dimension=3)
     plan = Cooccurrence(words, epsilon=2.0, delta=1e-5).plan()
     moved = plan.total([Someone([0, 1, 2] * 30)])
     length = math.sqrt(sum(int(entry) ** 2 for entry in moved.ravel())) * CELL

@@ -85,16 +85,9 @@ def test_predictions_need_two_users(vectors):
 
 
 @pytest.mark.slow
-def test_the_noise_of_skip_gram_is_compared_with_the_largest_signal(vectors):
+def test_skip_gram_warns_if_the_noise_hides_everything(vectors):
     pytest.importorskip("dp_accounting")
     plan = dptext.SkipGram(vectors, epsilon=8.0, steps=200, sampling_rate=0.05).plan()
-    text = plan.signal(1000)
-    numbers = len(plan.rows) * plan.dimension
-    assert text.noise == pytest.approx(plan.participation.noise_multiplier * np.sqrt(numbers))
-    assert text.taking_part == 50
-    assert text.epoch_epsilon < text.epsilon <= 8.0
-    assert text.agreeing == pytest.approx(text.noise / 0.05 / np.sqrt(200), abs=1)
-    assert "Gradients agree only in part" in str(text)
     silent = np.zeros((2 * len(plan.rows), plan.dimension), dtype=np.float32)
     assert "noise hides the whole" in plan.doubts(silent)[0]
     loud = silent.copy()

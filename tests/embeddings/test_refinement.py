@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dptext.embeddings.refinement import bands, factorised, filtered, improved, news, public_base
+from dptext.embeddings.refinement import bands, filtered, improved, news, public_base
 
 WORDS, WIDTH = 2000, 8
 
@@ -48,7 +48,6 @@ def test_noise_alone_leaves_public_vectors_unchanged():
         base = public_base(generator.normal(size=(WORDS, 6)).astype(np.float32), WORDS - 1)
         noisy = 0.65 * generator.normal(size=(WORDS, WIDTH))
         assert np.abs(improved(noisy, 0.65, base, np.ones(WORDS, dtype=bool)) - base).max() == 0
-        assert np.abs(factorised(noisy, 0.65, np.ones(WORDS, dtype=bool), 4)).max() == 0
 
 
 def test_the_filter_is_the_best_linear_estimate():

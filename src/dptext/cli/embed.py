@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import typer
-
 from dptext.cli import options
 from dptext.cli.console import print_json, print_paragraphs, print_table
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
@@ -247,16 +245,10 @@ def _print_prediction(settings: EmbedOptions, texts: options.Inputs, output: opt
         "--plan reads no private text: leave out IN": texts.sources,
         options.PEOPLE_REQUIRED: settings.people is None,
         "--plan takes one --epsilon or compares several: leave out --levels": settings.levels,
+        "--plan is for --method co-occurrences": settings.method == "skip-gram",
     })  # fmt: skip
     people: Any = settings.people
     public = load_vectors(settings.vectors, limit=settings.limit)
-    if settings.method == "skip-gram":
-        if settings.epsilon is None or settings.unit == "pair":
-            raise ParameterError("--plan of skip-gram needs --epsilon, and users or documents as its unit")
-        plan: Any = _plan(settings, public)[0]
-        signal = plan.signal(people)
-        output.print_result(lambda: asdict(signal), lambda: typer.echo(str(signal)))
-        return
     if not settings.public:
         raise ParameterError("--plan needs public texts that stand for users: --public FILE")
     epsilon = settings.epsilon or 1.0  # the table has its own

@@ -19,9 +19,8 @@ from dptext.embeddings.plan import (
     check_source,
     features_of_vectors,
     hidden_by_noise,
-    random_features,
 )
-from dptext.embeddings.refinement import factorised, improved, public_base
+from dptext.embeddings.refinement import improved, public_base
 from dptext.embeddings.sharing import Shareable
 from dptext.errors import DataError, ParameterError
 from dptext.io.documents import Document, DocumentReader
@@ -32,7 +31,7 @@ from dptext.privacy.guarantee import ApproxDP, Relation
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
-from dptext.text.tokens import UNKNOWN, Vocabulary
+from dptext.text.tokens import Vocabulary
 from dptext.users.grouping import UserUnit, UserWords, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.validation import check_choice, check_int, require_epsilon
@@ -52,9 +51,8 @@ _FREQUENT = 4000  # a word beyond this rank counts less, because few users have 
 # epsilon 8, weights 1 / 2 / 4 gave .30 / .44 / .51 on MEN's pairs with such a word, and other words lost nothing; at
 # epsilon 32, .56 / .63 / .66, where the others' gain of .009 became .005.
 _NEW = 4.0
-_RANDOM_FEATURES = 100
 # with at most this many words per user and the longest window, sums of contexts stay below 2^63
-_MOST = {"window": 1000, "dimension": 1000, "most_words": 10_000_000}
+_MOST = {"window": 1000, "most_words": 10_000_000}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,11 +60,11 @@ class Plan(ReleasePlan):
     """Plan of a release of co-occurrences, and its steps: `total`, `noisy_matrix`, `vectors`."""
 
     unit: UserUnit
+    public: WordVectors
     features: ContextFeatures
     weights: Floats
     budgets: PersonalBudgets
     window: int
-    dimension: int
     most_words: int
 
     mechanism: ClassVar[str] = "co-occurrences"
@@ -97,22 +95,17 @@ class Plan(ReleasePlan):
 
     def vectors(self, matrix: Floats, sigma: float, statement: PrivacyStatement | None = None) -> WordVectors:
         """Compute word vectors from a matrix with noise of sigma on every number (post-processing)."""
-        measured = self.weights > 0
-        if self.public is None:
-            points, source = factorised(matrix, sigma, measured, self.dimension), "co-occurrences"
-        else:
-            base = public_base(self.public.matrix, self.public.vocabulary.unknown_row)
-            points = improved(matrix, sigma, base, measured)
-            source = f"{self.public.source} and co-occurrences"
+        base = public_base(self.public.matrix, self.public.vocabulary.unknown_row)
+        points = improved(matrix, sigma, base, self.weights > 0)
+        source = f"{self.public.source} and co-occurrences"
         return WordVectors(self.words.words, points.astype(np.float32), source=source, statement=statement)
 
     def doubts(self, vectors: WordVectors) -> tuple[str, ...]:
         """Warn, in sentences, if noise hides the signal."""
         text: npt.NDArray[np.bool_] = np.any(vectors.matrix != 0, axis=1)
-        if self.public is not None:
-            base = public_base(self.public.matrix, self.public.vocabulary.unknown_row).astype(np.float32)
-            text[: len(base)] = (vectors.matrix[: len(base)] != base).any(axis=1)
-        return hidden_by_noise(text[self.weights > 0], public=self.public is not None)
+        base = public_base(self.public.matrix, self.public.vocabulary.unknown_row).astype(np.float32)
+        text[: len(base)] = (vectors.matrix[: len(base)] != base).any(axis=1)
+        return hidden_by_noise(text[self.weights > 0])
 
     def guarantee(self, level: str, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
         """Return the guarantee of the release alone for a user of a level."""
@@ -159,8 +152,7 @@ class Cooccurrence(Shareable, ReprMixin):
     exactly one user id; the corpus is not empty, and that is public; at most 2^28 users.
 
     Args:
-        vectors: public word vectors for `dptext.load_vectors`, most frequent word first; or a `Vocabulary`: contexts
-            are then a public random projection, and vectors come from the release alone, which needs far more users.
+        vectors: public word vectors for `dptext.load_vectors`, most frequent word first.
         epsilon: one number for all users, or public levels such as ``{"strict": 1.0, "open": 8.0}``. Required.
         delta: the delta of every user.
         unit: "user"; or "document", a much weaker guarantee: none for a person with several documents.
@@ -171,7 +163,6 @@ class Cooccurrence(Shareable, ReprMixin):
         vocabulary: words that `dptext.private_vocabulary` learned from the same users. They follow the words of
             ``vectors``, and their guarantee is included.
         window: number of context words on either side.
-        dimension: dimension of the vectors, without public ones.
         most_words: maximum number of words used per user; later ones are ignored.
         public_users: public upper bound on the number of users, used to check the total delta
             (`dptext.privacy.budgets.DeltaWarning`).
@@ -202,7 +193,7 @@ class Cooccurrence(Shareable, ReprMixin):
 
     def __init__(
         self,
-        vectors: Source | Vocabulary = "glove-6b-50d",
+        vectors: Source = "glove-6b-50d",
         *,
         epsilon: float | Mapping[str, float] | None = None,
         delta: float = 1e-6,
@@ -211,14 +202,13 @@ class Cooccurrence(Shareable, ReprMixin):
         default_level: str | None = None,
         vocabulary: PrivateVocabulary | None = None,
         window: int = WINDOW,
-        dimension: int = 50,
         most_words: int = MOST_WORDS,
         public_users: int | None = None,
         seed: int | None = None,
     ) -> None:
         self.vectors, self.epsilon, self.delta = vectors, epsilon, delta
         self.unit, self.level, self.default_level = unit, level, default_level
-        self.vocabulary, self.window, self.dimension = vocabulary, window, dimension
+        self.vocabulary, self.window = vocabulary, window
         self.most_words, self.public_users = most_words, public_users
         self.seed = seed
 
@@ -262,7 +252,7 @@ class Cooccurrence(Shareable, ReprMixin):
     def plan(self) -> Plan:
         """Validate the arguments and return the public plan, before a text is read."""
         unit = check_choice("unit", self.unit, get_args(UserUnit))
-        window, dimension, most_words = (
+        window, most_words = (
             check_int(name, getattr(self, name), minimum=1, maximum=maximum) for name, maximum in _MOST.items()
         )
         values: Any = self.epsilon
@@ -272,36 +262,29 @@ class Cooccurrence(Shareable, ReprMixin):
             default = self.level.default if self.level.default in epsilon else None
         budgets = PersonalBudgets(epsilon, delta=self.delta, default=default)
         levels = Levels.of(self.level, budgets.levels, budgets.default, unit)
-        source, known = check_source(self.vectors, self.vocabulary)
-        public = source if isinstance(source, WordVectors) else None
+        public, known = check_source(self.vectors, self.vocabulary)
+        if not isinstance(public, WordVectors):
+            raise ParameterError("vectors must be public word vectors, got words alone")
         words = known if self.vocabulary is None else self.vocabulary.after(known)
-        if len(words) < 2:
-            raise ParameterError(f"a vocabulary must hold a word besides {UNKNOWN!r}, got none: give other vectors")
-        if public is None:
-            features = random_features(words, _RANDOM_FEATURES)
-        else:
-            features, dimension = features_of_vectors(public.matrix, words), public.dimension
         return Plan(
             unit="user" if unit == "user" else "document",
             words=words,
             public=public,
             vocabulary=self.vocabulary,
             levels=levels,
-            features=features,
-            weights=_weights(words, public=None if public is None else len(public)),
+            features=features_of_vectors(public.matrix, words),
+            weights=_weights(words, public=len(public)),
             budgets=budgets,
             window=window,
-            dimension=dimension,
             most_words=most_words,
         )
 
 
-def _weights(words: Vocabulary, *, public: int | None) -> Floats:
+def _weights(words: Vocabulary, *, public: int) -> Floats:
     """Return omega of equation (rows) by rank; the first ``public`` words have public vectors."""
     ranks = np.arange(1, len(words) + 1)
     weights: Floats = np.minimum(1.0, _FREQUENT / ranks)
-    if public is not None:
-        weights[: min(_SKIPPED, len(words) // 20)] = 0.0
-        weights[public:] = _NEW
+    weights[: min(_SKIPPED, len(words) // 20)] = 0.0
+    weights[public:] = _NEW
     weights[words.unknown_row] = 0.0
     return weights

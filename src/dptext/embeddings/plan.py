@@ -22,7 +22,6 @@ from dptext.noise.gaussian_sums import CELL, MOST_USERS, Floats, Integers, clipp
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import ApproxDP, Guarantee, Relation, Trust, Unit, as_approx, rounded_up
 from dptext.privacy.neighbours import Condition
-from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.privacy.restating import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.text.tokens import UNKNOWN, Vocabulary
@@ -88,17 +87,6 @@ def features_of_vectors(matrix: npt.NDArray[np.float32], vocabulary: Vocabulary)
     rows = np.zeros((len(vocabulary), max(1, int(kept.sum()))))
     rows[:known, : white.shape[1]] = white * weights[:, None]
     return ContextFeatures.of(rows, vocabulary.unknown_row)
-
-
-def random_features(vocabulary: Vocabulary, dimension: int) -> ContextFeatures:
-    """Return a weighted random direction per word; it depends on the word only and is therefore public."""
-    weights = _FREQUENT / (_FREQUENT + public_frequencies(len(vocabulary)))  # (weights)
-    rows = np.empty((len(vocabulary), dimension))
-    for row, word in enumerate(vocabulary.words):
-        digest = hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()
-        seed = int.from_bytes(digest[:8], "big")
-        rows[row] = RandomBits.keyed(seed_bytes(b"dptext context features", seed)).normal(dimension)
-    return ContextFeatures.of(rows * weights[:, None] / np.sqrt(dimension), vocabulary.unknown_row)
 
 
 Chunk = tuple[npt.NDArray[np.int32], Integers]
@@ -232,15 +220,19 @@ def check_source(
     return loaded, loaded.vocabulary
 
 
-def hidden_by_noise(signal: npt.NDArray[np.bool_], *, public: bool) -> tuple[str, ...]:
+def hidden_by_noise(signal: npt.NDArray[np.bool_]) -> tuple[str, ...]:
     """Warn, in sentences, about words whose signal the noise hides."""
     share = float(signal.mean()) if signal.size else 0.0
     if not signal.any():
-        left = "the vectors equal the prepared public vectors" if public else "the vectors contain no information"
-        return (f"noise hides the whole contribution of these texts (too few people for this epsilon): {left}",)
+        return (
+            "noise hides the whole contribution of these texts (too few people for this epsilon): the vectors equal "
+            "the prepared public vectors",
+        )
     if share < 0.5:
-        left = "keep their public vectors" if public else "have no vector"
-        return (f"noise hides the contribution of these texts for {1 - share:.0%} of the words, which {left}",)
+        return (
+            f"noise hides the contribution of these texts for {1 - share:.0%} of the words, which keep their public "
+            "vectors",
+        )
     return ()
 
 
@@ -409,10 +401,8 @@ def expected_vectors(
     values = EPSILONS if epsilon is None else (check_float("epsilon", epsilon, above=0),)
     one, other = _halves(plan, public, unit)
     width = plan.features.dimension
-    base = np.zeros((len(plan.words), 1))
-    if plan.public is not None:
-        base = np.zeros((len(plan.words), plan.public.dimension))
-        base[: len(plan.public)] = public_base(plan.public.matrix, plan.public.vocabulary.unknown_row)
+    base = np.zeros((len(plan.words), plan.public.dimension))
+    base[: len(plan.public)] = public_base(plan.public.matrix, plan.public.vocabulary.unknown_row)
     result = strengths(one, other, base, plan.weights > 0)
     expected = []
     for entry in values:

@@ -1,4 +1,4 @@
-"""Word vectors from noisy sums: public vectors improved by the corpus, or new vectors.
+"""Word vectors from noisy sums: public vectors improved by the corpus.
 
 Derivation: docs/mechanisms/cooccurrence.md#embeddings-refinement
 """
@@ -56,23 +56,6 @@ def improved(noisy: Floats, sigma: float, base: Floats, measured: Rows) -> Float
     new = np.flatnonzero(measured & ~has_public)
     if len(new):
         vectors[new] = _unit(_new_words(noisy[new], sigma, result, base))
-    return vectors
-
-
-def factorised(noisy: Floats, sigma: float, measured: Rows, dimension: int) -> Floats:
-    """(V, dimension) float64 vectors from the release alone: where nothing public is known of the words."""
-    rows = _without(noisy, noisy[measured].sum(axis=0))
-    guess = np.zeros_like(rows)
-    for band in bands(len(rows)):
-        places = np.flatnonzero(measured[band]) + band.start
-        if len(places):
-            signal, covariance = filtered(rows[places], sigma)
-            strength = float(np.sqrt(np.trace(covariance)))
-            guess[places] = signal / strength if strength > 0 else 0.0
-    _, _, directions = np.linalg.svd(guess, full_matrices=False)
-    vectors = np.zeros((len(noisy), dimension))
-    reduced = guess @ directions[:dimension].T
-    vectors[:, : reduced.shape[1]] = reduced
     return vectors
 
 

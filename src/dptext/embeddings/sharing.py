@@ -44,9 +44,9 @@ class Shareable:
     def save(self, folder: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write vectors, statements and a card into a folder, completely or not at all.
 
-        `dptext.load_vectors` loads the vectors with their statement, and gensim its copy ``vectors.bin``. The file system records times and owners;
-        ``tar --owner=0 --group=0 --mtime=@0`` leaves them out of an archive. Add the licence of the public vectors
-        that the training started from.
+        `dptext.load_vectors` loads the vectors with their statement, and gensim its copy ``vectors.bin``. The file
+        system records times and owners; ``tar --owner=0 --group=0 --mtime=@0`` leaves them out of an archive. Add the
+        licence of the public vectors that the training started from.
 
         Args:
             folder: path of the new folder (`dptext.embeddings.sharing` lists its files).

@@ -133,7 +133,7 @@ class SkipGramPlan(ReleasePlan):
         if self.public is None or self.mode != "private":
             return ()
         trained = np.nan_to_num(tables[len(self.rows) :].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-        return hidden_by_noise(learned_bands(trained, self.noise_of_tables), public=True)
+        return hidden_by_noise(learned_bands(trained, self.noise_of_tables))
 
     def training(self, store: UserStore, tables: Singles, key: NoiseKey) -> Training:
         """Return the training on these users, which changes ``tables`` in place."""
@@ -189,26 +189,6 @@ class SkipGramPlan(ReleasePlan):
         rates = self.recipe.rates(self.participation.steps) / self.denominator
         return self.participation.noise_multiplier * math.sqrt(float((rates**2).sum()))
 
-    def signal(self, people: int) -> SkipGramSignal:
-        """Compare noise and signal for a number of people, from public numbers only."""
-        people, spent = check_int("people", people, minimum=1), self.participation
-        rate = spent.rates[spent.most]
-        noise = spent.noise_multiplier * math.sqrt(len(self.rows) * self.dimension * (2 if self.both else 1))
-        epoch = min(spent.steps, max(1, round(1 / rate)))
-        return SkipGramSignal(
-            unit=self.unit,
-            people=people,
-            steps=spent.steps,
-            sampling_rate=rate,
-            noise_multiplier=spent.noise_multiplier,
-            epsilon=spent.guarantee(spent.most).epsilon,
-            delta=spent.delta,
-            epoch_epsilon=spent.account(spent.most, steps=epoch).epsilon(delta=spent.delta),
-            taking_part=people * rate,
-            noise=noise,
-            agreeing=math.ceil(noise / rate / math.sqrt(spent.steps)),
-        )
-
     def guarantee(self, level: str, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
         """Return the guarantee of the training alone for a user of a level."""
         return self.participation.guarantee(level, relation=relation)
@@ -259,35 +239,6 @@ class SkipGramPlan(ReleasePlan):
             "an adversary may know that the corpus has at least one document",
             IEEE,
             *([rounded] if self.unit == "pair" else []),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SkipGramSignal:
-    """Noise of a training compared with the largest possible signal of a number of people."""
-
-    unit: str
-    people: int
-    steps: int
-    sampling_rate: float
-    noise_multiplier: float
-    epsilon: float
-    delta: float
-    epoch_epsilon: float
-    taking_part: float
-    noise: float
-    agreeing: int
-
-    def __str__(self) -> str:
-        who = f"{self.unit}s"
-        return (
-            f"With {self.people:,} {who} (a public number; nothing private was read):\n"
-            f"  noise     {self.noise_multiplier:.3g} x bound on each number, {self.steps:,} steps\n"
-            f"  a step    about {self.taking_part:,.3g} {who} take part; the noise is as long as\n"
-            f"            {self.noise:,.0f} gradients that all agree\n"
-            f"  an epoch  {who} take part once on average: epsilon {self.epoch_epsilon:.3g} of {self.epsilon:.3g}\n"
-            f"Below about {self.agreeing:,} {who} the noise of all steps is longer than all\n"
-            "gradients together could be. Gradients agree only in part: take many more."
         )
 
 

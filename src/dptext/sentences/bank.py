@@ -9,7 +9,7 @@ import hashlib
 import io
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from dptext.noise.subset_selection import Profile
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, software
 from dptext.privacy.wording import filled
-from dptext.representations.encoders import TextEncoder, check_texts
+from dptext.representations.encoders import TextEncoder
 from dptext.threads import for_each_block
 from dptext.validation import check_float, check_int, check_path
 from dptext.vectors.nearest_sets import NearestSets
@@ -245,17 +245,6 @@ class TextBank(ReprMixin):
         """Similarity per rank between a bank text and the others. It is public and determines the best k."""
         rows = _spread(len(self))
         return self._sets.profile(self.vectors[rows], leave_out=rows)
-
-    def profile_of(self, texts: Iterable[str | None]) -> Profile:
-        """Return the similarity per rank to other *public* texts, to check whether the bank suits texts of their kind.
-
-        Do not pass private texts: the result is not protected.
-
-        Raises:
-            ParameterError: no texts.
-        """
-        values = check_texts(texts)
-        return self._sets.profile(self.features.vectors([values[row] for row in _spread(len(values)).tolist()]))
 
     @cached_property
     def _sets(self) -> NearestSets:
