@@ -32,7 +32,7 @@ class Fake:
         self.requests, self.may_continue = [], threading.Event()
         self.may_continue.set()
 
-    def show(self, method, text, epsilon, choice=None, neighbour=None, draws=3):
+    def show(self, method, text, epsilon):
         self.requests.append(epsilon)
         self.may_continue.wait(10)
         if epsilon == 13:
@@ -88,7 +88,7 @@ def test_the_page_its_parts_and_a_preview_are_served(ask, model):
     offered = ask("GET", f"/{TOKEN}/methods").json()
     assert [entry["name"] for entry in offered["methods"]] == list(PREVIEWERS)
     assert offered["samples"] == [{"title": "A title", "text": "a text"}]
-    answer = ask("POST", f"/{TOKEN}/show", json={**REQUEST, "choice": "TEM", "neighbour": "b", "draws": 2})
+    answer = ask("POST", f"/{TOKEN}/show", json=REQUEST)
     assert answer.status_code == 200
     assert answer.json() == json.loads(json.dumps(dataclasses.asdict(model.show(**REQUEST))))
 

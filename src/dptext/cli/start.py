@@ -287,7 +287,7 @@ def playground(
         """Load vectors and models while the browser opens; an error is raised again when the page asks."""
         with suppress(DptextError):
             first = next(iter(PREVIEWERS))
-            model.show(first, model.samples[0][1], PREVIEWERS[first].epsilons[2], draws=1)
+            model.show(first, model.samples[0][1], PREVIEWERS[first].epsilons[2])
 
     threading.Thread(target=load, daemon=True).start()
     if opens:

@@ -25,7 +25,7 @@ from dptext.methods.checks import Audit, Check, ReleaseFiles
 from dptext.methods.data import LICENCE, PUBLIC, quote
 from dptext.methods.examination import RowExamination, sample_pairs
 from dptext.methods.files import Rows
-from dptext.methods.preview import OUTCOMES, REPLACEMENTS, Piece, Previewer, Samples, Share, TextPreview
+from dptext.methods.preview import DRAWS, OUTCOMES, REPLACEMENTS, Piece, Previewer, Samples, Share, TextPreview
 from dptext.methods.results import Measurement, Relinking
 from dptext.privacy.guarantee import Trust, best_guesses, rate_at_most
 from dptext.privacy.randomness import RandomBits
@@ -107,7 +107,6 @@ class BankPreviewer(Previewer):
     """Texts replaced by texts of a public bank: exact."""
 
     key, title = "sentences", "A text becomes a public text"
-    choices = ("BankRewriter",)
     epsilons = (0.5, 20.0, 8.0)
 
     def __init__(self, vectors: WordVectors, samples: Samples) -> None:
@@ -115,10 +114,9 @@ class BankPreviewer(Previewer):
         self._bank = TextBank(samples.public, encoder=MeanOfWords(vectors), cache=False, name=samples.name)
         self._rows = {text: row for row, text in enumerate(self._bank.texts)}
 
-    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> TextPreview:  # noqa: ARG002
+    def show(self, text: str, epsilon: float) -> TextPreview:
         rewriter = BankRewriter(self._bank, epsilon=epsilon, unit="document")
-        second = self._samples.neighbour(text) if neighbour is None else neighbour
-        candidates = self._samples.candidates(text)
+        second, candidates = self._samples.neighbour(text), self._samples.candidates(text)
         one, other, *others = rewriter.distributions([text, second, *candidates[1:]])
         guesses = best_guesses([np.array([one, *others])], np.full(len(candidates), 1 / len(candidates)))
         same = self._rows.get(" ".join(text.split()))
@@ -131,7 +129,7 @@ class BankPreviewer(Previewer):
             epsilon,
             rewriter.document_statement(1),
             pieces=[Piece(text, 0.0 if same is None else float(one[same]), replacements)],
-            draws=rewriter.sample([text] * draws),
+            draws=rewriter.sample([text] * DRAWS),
             success=Share(guesses.rate),
             chance=guesses.blind,
             candidates=len(candidates),

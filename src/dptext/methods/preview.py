@@ -15,15 +15,16 @@ from dptext.calibration.deniability import Floats
 from dptext.methods.data import utterances
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength, paragraphs, strength_in_brief, table_cells
-from dptext.representations.randomizer import Channel
 from dptext.vectors.word_vectors import WordVectors
 
+DELTA = 1e-6
+"""Delta of mechanisms that have one."""
+DRAWS, REPLACEMENTS, OUTCOMES = 3, 5, 6
+"""Numbers of draws, of replacements and of outputs in a preview."""
 _PUBLIC_TEXTS = 2000
 _PEOPLE = 2000
 _CANDIDATES = 100  # texts among which the adversary chooses
 _MIN_WORDS = 8  # of an example
-_INTERVAL_ERROR = 0.05
-_LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +56,6 @@ class Neighbours:
     outcomes: tuple[tuple[str, float, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """An output for the first (0) or the second (1) input, in the plane of both vectors."""
-
-    x: float
-    y: float
-    source: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPreview:
     """The page about one text."""
@@ -77,24 +69,16 @@ class TextPreview:
     draws: tuple[str, ...]
     attack: AttackPreview
     neighbours: Neighbours
-    points: tuple[Point, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A number from 0 to 1: exact, or a mean of draws with its interval."""
+    """A number from 0 to 1: exact, or the mean of this many draws with its 95% interval."""
 
     value: float
     low: float = math.nan
     high: float = math.nan
     draws: int | None = None
-
-    @classmethod
-    def from_draws(cls, values: Floats) -> Share:
-        """Return the mean of independent draws, each from 0 to 1."""
-        mean = min(float(values.mean()), 1.0)
-        reach = math.sqrt(math.log(2 / _INTERVAL_ERROR) / (2 * values.size))  # Hoeffding 1963
-        return cls(mean, max(mean - reach, 0.0), min(mean + reach, 1.0), values.size)
 
 
 class Previewer(ABC):
@@ -102,21 +86,19 @@ class Previewer(ABC):
 
     Attributes:
         key, title: the name of the method in requests, and for people.
-        choices: the mechanisms to choose from.
         epsilons: smallest, largest and initial value.
     """
 
     key: ClassVar[str]
     title: ClassVar[str]
-    choices: ClassVar[tuple[str, ...]]
     epsilons: ClassVar[tuple[float, float, float]]
 
     def __init__(self, vectors: WordVectors, samples: Samples) -> None:
         self._vectors, self._samples = vectors, samples
 
     @abstractmethod
-    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> TextPreview:
-        """Return the preview of a text; ``choice`` is a mechanism, ``neighbour`` the second input."""
+    def show(self, text: str, epsilon: float) -> TextPreview:
+        """Return the preview of a text."""
 
     def preview(
         self,
@@ -130,9 +112,7 @@ class Previewer(ABC):
         candidates: int,
         texts: tuple[str, str],
         overlap: Share,
-        outcomes: Sequence[tuple[str, float, float]] = (),
-        topic: str = "overlap",
-        points: tuple[Point, ...] | None = None,
+        outcomes: Sequence[tuple[str, float, float]],
     ) -> TextPreview:
         """Return a preview with its sentences; ``statement`` None: the text has no word that it could cover."""
 
@@ -157,9 +137,8 @@ class Previewer(ABC):
             draws=tuple(draws),
             attack=AttackPreview(" ".join(paragraphs_of("attack")), success.value, chance),
             neighbours=Neighbours(
-                *texts, overlap.value, " ".join(paragraphs_of(topic)), tuple(outcomes) if overlap.value < 1 else ()
+                *texts, overlap.value, " ".join(paragraphs_of("overlap")), tuple(outcomes) if overlap.value < 1 else ()
             ),
-            points=points,
         )
 
 
@@ -171,12 +150,6 @@ def outcome_table(
     return (*named, (rest, max(0.0, 1.0 - float(first.sum())), max(0.0, 1.0 - float(second.sum()))))
 
 
-DELTA = 1e-6
-"""Delta of mechanisms that have one."""
-REPLACEMENTS, OUTCOMES = 5, 6
-"""Numbers of replacements and of outputs in a preview."""
-
-
 def percent(share: float) -> str:
     """Return a share in per cent; rounding never makes it look certain or impossible."""
     if 0.999 < share < 1:
@@ -184,56 +157,14 @@ def percent(share: float) -> str:
     return "<0.1%" if 0 < share < 0.001 else f"{100 * share:.1f}".removesuffix(".0") + "%"
 
 
-# -- numbers ----------------------------------------------------------------------------------------------------------
-
-
 def overlap(first: Floats, second: Floats) -> Share:
     """Return the overlap of two distributions over the same outputs: one minus their total variation distance."""
     return Share(min(1.0, float(np.minimum(first, second).sum())))
 
 
-def sampled_overlap(log_ratios: Floats) -> Share:
-    """Return the overlap from log likelihood ratios of outputs, of which half were drawn for each input."""
-    return Share.from_draws(2.0 / (1.0 + np.exp(np.minimum(np.abs(log_ratios), _LARGEST_EXPONENT))))
-
-
-def sampled_success(log_likelihoods: Floats) -> Share:
-    """Return how often the best adversary names the right one of k equally likely inputs, from (n, k) numbers."""
-    relative = log_likelihoods - log_likelihoods.max(axis=1, keepdims=True)
-    return Share.from_draws(1.0 / np.exp(relative).sum(axis=1))
-
-
 def largest(values: Floats, count: int) -> list[int]:
     """Return the indices of the largest values, in descending order."""
-    count = min(count, values.size)
-    indices = np.argpartition(-values, count - 1)[:count]
-    return [int(index) for index in indices[np.lexsort((indices, -values[indices]))]]
-
-
-def log_densities(channel: Channel, outputs: Floats, vectors: Floats) -> Floats:
-    """Return (n, m) log densities of outputs for each input vector, up to a constant."""
-    constants = channel.parameters()
-    if "cap_mass" in constants:
-        height, mass, chance = (float(constants[name] or 0.0) for name in ("cap_height", "cap_mass", "cap_chance"))
-        directions = outputs / np.linalg.norm(outputs, axis=1, keepdims=True)
-        inside, outside = math.log(chance / mass), math.log1p(-chance) - math.log1p(-mass)
-        return np.asarray(np.where(directions @ vectors.T >= height, inside, outside))
-    if "scale" in constants:
-        return log_l2_laplace(outputs, vectors, float(constants["scale"] or 0.0))
-    return -_squared_distances(outputs, vectors) / (2 * float(constants["sigma"] or 0.0) ** 2)
-
-
-def log_l2_laplace(outputs: Floats, vectors: Floats, scale: float) -> Floats:
-    """Return log densities of noise whose density is proportional to exp(-||z|| / scale)."""
-    return np.asarray(-np.sqrt(_squared_distances(outputs, vectors)) / scale)
-
-
-def _squared_distances(outputs: Floats, vectors: Floats) -> Floats:
-    squares = np.square(outputs).sum(axis=1)[:, None] + np.square(vectors).sum(axis=1) - 2 * outputs @ vectors.T
-    return np.asarray(np.maximum(squares, 0.0))
-
-
-# -- public texts -----------------------------------------------------------------------------------------------------
+    return [int(index) for index in np.argsort(-values, kind="stable")[:count]]
 
 
 class Samples:

@@ -22,7 +22,7 @@ from dptext.methods.corpus import CorpusExamination
 from dptext.methods.data import LABELS, NEW, quote
 from dptext.methods.examination import ReportConfig
 from dptext.methods.files import DESCRIPTION, STATEMENT
-from dptext.methods.preview import DELTA, Piece, Previewer, Samples, Share, TextPreview
+from dptext.methods.preview import DELTA, DRAWS, Piece, Previewer, Samples, Share, TextPreview
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import Trust
@@ -56,7 +56,6 @@ class CorpusPreviewer(Previewer):
     """Synthetic texts for the data of many people and this text: exact."""
 
     key, title = "synthetic", "Synthetic texts for many people's texts"
-    choices = ("Synthesizer",)
     epsilons = (0.1, 10.0, 1.0)
 
     def __init__(self, vectors: WordVectors, samples: Samples) -> None:
@@ -66,18 +65,18 @@ class CorpusPreviewer(Previewer):
         self._others = self._sum(*samples.people)
         self._pool = self._plan.features.units(self._plan.pool.texts) * UNIT
 
-    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> TextPreview:  # noqa: ARG002
+    def show(self, text: str, epsilon: float) -> TextPreview:
         synthesizer, bits = self._synthesizer(epsilon), RandomBits()
         plan = SynthesisPlan(terms=synthesizer.terms, features=self._plan.features, pool=self._plan.pool)
-        first = self._sum(text)
-        second = np.zeros_like(first) if neighbour is None else self._sum(neighbour)
-        ratio = synthesizer.released(plan, self._others + first, bits).ratio
+        contribution = self._sum(text)
+        ratio = synthesizer.released(plan, self._others + contribution, bits).ratio
         rows, _ = choose(
-            ratio.scores(self._pool), ratio.nearness(self._pool), draws, shares=ratio.shares, bits=bits.spawn(1)[0]
+            ratio.scores(self._pool), ratio.nearness(self._pool), DRAWS, shares=ratio.shares, bits=bits.spawn(1)[0]
         )
         sigma, people = plan.terms.budget.sigma, len(self._samples.people)
-        distance = _norm(first - second)
-        replaced = "without it" if neighbour is None else f"and this text instead: {neighbour}"
+        distance = float(np.linalg.norm(contribution.astype(np.float64))) * CELL
+        # delta at epsilon 0 is the total variation distance of the two Gaussian distributions
+        overlap = 1.0 if distance == 0.0 else 1.0 - gaussian_delta(sigma, epsilon=0.0, sensitivity=distance)
         intervals = [f"{low:g} to {high:g}" for low, high in pairwise(_EDGES[1:-1])]
         names = [f"below {_EDGES[1]:g}", *intervals, f"above {_EDGES[-2]:g}"]
         one, other = (
@@ -89,11 +88,11 @@ class CorpusPreviewer(Previewer):
             plan.future_statement,
             pieces=[Piece(text)],
             draws=(plan.pool.texts[row] for row in rows.tolist()),
-            success=Share(1 - _gaussian_overlap(sigma, _norm(first)) / 2),
+            success=Share(1 - overlap / 2),
             chance=0.5,
             candidates=people,
-            texts=(f"{people:,} people and this text: {text}", f"{people:,} people {replaced}"),
-            overlap=Share(_gaussian_overlap(sigma, distance)),
+            texts=(f"{people:,} people and this text: {text}", f"{people:,} people without it"),
+            overlap=Share(overlap),
             outcomes=list(zip(names, one, other, strict=True)),
         )
 
@@ -103,15 +102,6 @@ class CorpusPreviewer(Previewer):
     def _sum(self, *texts: str) -> npt.NDArray[np.int64]:
         """Return the sum of the contributions of people with one text each."""
         return self._plan.total(UserTexts((([text], np.zeros(1, dtype=np.int32)),)) for text in texts)
-
-
-def _norm(cells: npt.NDArray[np.int64]) -> float:
-    return float(np.linalg.norm(cells.astype(np.float64))) * CELL
-
-
-def _gaussian_overlap(sigma: float, distance: float) -> float:
-    """Return the overlap of Gaussian noise around two points: delta at epsilon 0 is the total variation distance."""
-    return 1.0 if distance == 0.0 else 1.0 - gaussian_delta(sigma, epsilon=0.0, sensitivity=distance)
 
 
 class Synthesis(base.Method):

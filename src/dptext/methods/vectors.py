@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext.audits.mechanisms import audit
 from dptext.audits.verdict import Verdict
@@ -21,24 +22,22 @@ from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Caveat, Met
 from dptext.methods.checks import Audit, Check, ReleaseFiles
 from dptext.methods.examination import NO_ENCODER, RowExamination
 from dptext.methods.files import DEVICE, STATEMENT, Rows
-from dptext.methods.preview import DELTA, OUTCOMES, Piece, Point, Previewer, Samples, Share, TextPreview, outcome_table
+from dptext.methods.preview import DRAWS, OUTCOMES, Piece, Previewer, Samples, Share, TextPreview, outcome_table
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.representations.additive import Gaussian
-from dptext.representations.bounds import Bound, Domain, fit_bound
+from dptext.representations.bounds import fit_bound
 from dptext.representations.device import DeviceEncoder, check_device, encoder_of, vectors_in
 from dptext.representations.encoders import MeanOfWords
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published_protocols import PublishedChannel
-from dptext.representations.randomizer import Channel, Randomizer
+from dptext.representations.randomizer import Channel
 from dptext.representations.registry import (
     ON_NEWS,
     USUAL,
     best_dimension,
     is_randomizer,
     randomizer_from_parameters,
-    randomizer_of,
 )
 from dptext.vectors.word_vectors import WordVectors
 
@@ -51,7 +50,8 @@ _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 # of previews
 _CANDIDATE_DRAWS = 20  # of each candidate of the adversary
 _PAIR_DRAWS = 2000  # of each of two neighbours
-_POINTS = 150
+_DIMENSION = 16
+_INTERVAL_ERROR = 0.05
 
 
 class VectorExamination(RowExamination):
@@ -65,82 +65,70 @@ class VectorExamination(RowExamination):
 
 
 class VectorPreviewer(Previewer):
-    """Private vectors of texts: from a fixed number of draws."""
+    """Private vectors of texts by PrivUnit: from a fixed number of draws."""
 
     key, title = "vectors", "A text becomes a private vector"
-    choices = ("PrivUnit", "L2Laplace", "Gaussian")
     epsilons = (0.5, 50.0, 8.0)
 
     def __init__(self, vectors: WordVectors, samples: Samples) -> None:
         super().__init__(vectors, samples)
         self._encoder = MeanOfWords(vectors)
-        self._public = self._encoder.encode(samples.public)
-        self._bounds: dict[tuple[str, int], Bound] = {}
+        public = self._encoder.encode(samples.public)
+        self._bound = fit_bound(public, dimension=min(_DIMENSION, vectors.dimension), public_name=samples.name)
+        self._public = self._bound.apply(public)
 
-    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> TextPreview:
-        device, bits = self._device(choice, epsilon), RandomBits()
-        second = self._samples.neighbour(text) if neighbour is None else neighbour
-        candidates = self._samples.candidates(text)
-        clean = device.bound.apply(np.asarray(self._encoder.encode([*candidates, second]), dtype=np.float64))
+    def show(self, text: str, epsilon: float) -> TextPreview:
+        device, bits = DeviceEncoder(self._encoder, self._bound, PrivUnit(epsilon=epsilon)), RandomBits()
+        second, candidates = self._samples.neighbour(text), self._samples.candidates(text)
+        clean = self._bound.apply(np.asarray(self._encoder.encode([*candidates, second]), dtype=np.float64))
         clean = device.channel.domain.bound(clean)
         known, pair = clean[:-1], clean[[0, -1]]
-        public = device.bound.apply(self._public)
         private = _draw(device.channel, known, _CANDIDATE_DRAWS, bits)
+        relative = log_densities(device.channel, private, known)
+        relative -= relative.max(axis=1, keepdims=True)
         outputs = _draw(device.channel, pair, _PAIR_DRAWS, bits)
-        logs = numbers.log_densities(device.channel, outputs, pair)
-        is_same = bool(np.array_equal(pair[0], pair[1]))
-        nearest = np.argmax(outputs @ public.T, axis=1).reshape(2, _PAIR_DRAWS)
-        one, other = (np.bincount(rows, minlength=len(public)) / _PAIR_DRAWS for rows in nearest)
+        logs = log_densities(device.channel, outputs, pair)
+        nearest = self._nearest(outputs).reshape(2, _PAIR_DRAWS)
+        one, other = (np.bincount(rows, minlength=len(self._public)) / _PAIR_DRAWS for rows in nearest)
         top = numbers.largest(np.maximum(one, other), OUTCOMES)
         names = [self._samples.public[row] for row in top]
-        sample = np.asarray(device.encode([text] * draws), dtype=np.float64)
+        sample = np.asarray(device.encode([text] * DRAWS), dtype=np.float64)
         return self.preview(
             epsilon,
             device.statement,
             pieces=[Piece(text)],
-            draws=(self._samples.public[row] for row in np.argmax(sample @ public.T, axis=1).tolist()),
-            success=numbers.sampled_success(numbers.log_densities(device.channel, private, known)),
+            draws=(self._samples.public[row] for row in self._nearest(sample).tolist()),
+            success=mean_of_draws(1.0 / np.exp(relative).sum(axis=1)),
             chance=1 / len(known),
             candidates=len(known),
             texts=(text, second),
-            overlap=Share(1.0) if is_same else numbers.sampled_overlap(logs[:, 0] - logs[:, 1]),
+            overlap=mean_of_draws(2.0 / (1.0 + np.exp(np.abs(logs[:, 0] - logs[:, 1])))),
             outcomes=outcome_table(names, one[top], other[top], rest="nearest to another text"),
-            points=_points(pair, outputs.reshape(2, _PAIR_DRAWS, -1)[:, :_POINTS]),
         )
 
-    def _device(self, choice: str, epsilon: float) -> DeviceEncoder:
-        """Return the encoder with the best dimension for the next smaller power of two: finding it takes long."""
-        power = math.floor(math.log2(epsilon))
-        if (choice, power) not in self._bounds:
-            dimension = best_dimension(self._encoder.dimension, _randomizer(choice, 2.0**power))
-            self._bounds[choice, power] = fit_bound(self._public, dimension=dimension, public_name=self._samples.name)
-        return DeviceEncoder(self._encoder, self._bounds[choice, power], _randomizer(choice, epsilon))
-
-
-def _randomizer(choice: str, epsilon: float) -> Randomizer:
-    if choice == "Gaussian":
-        return Gaussian(epsilon=epsilon, delta=DELTA, domain=Domain.SPHERE)
-    return randomizer_of(choice, epsilon=epsilon)
+    def _nearest(self, vectors: Floats) -> npt.NDArray[np.intp]:
+        """Return the public text nearest to each vector."""
+        return np.asarray(np.argmax(vectors @ self._public.T, axis=1))
 
 
 def _draw(channel: Channel, vectors: Floats, draws: int, bits: RandomBits) -> Floats:
     return np.asarray(channel.sample(np.repeat(vectors, draws, axis=0), bits), dtype=np.float64)
 
 
-def _points(pair: Floats, outputs: Floats) -> tuple[Point, ...]:
-    """Return outputs in the plane of both vectors; the line between the two is horizontal."""
-    across = _unit(pair[1] - pair[0])
-    up = _unit(pair.sum(axis=0) - (pair.sum(axis=0) @ across) * across)
-    return tuple(
-        Point(float(vector @ across), float(vector @ up), source)
-        for source, vectors in enumerate(outputs)
-        for vector in vectors
-    )
+def log_densities(channel: Channel, outputs: Floats, vectors: Floats) -> Floats:
+    """Return (n, m) log densities of outputs of PrivUnit for each input vector, up to a constant."""
+    constants = channel.parameters()
+    height, mass, chance = (float(constants[name] or 0.0) for name in ("cap_height", "cap_mass", "cap_chance"))
+    directions = outputs / np.linalg.norm(outputs, axis=1, keepdims=True)
+    inside, outside = math.log(chance / mass), math.log1p(-chance) - math.log1p(-mass)
+    return np.asarray(np.where(directions @ vectors.T >= height, inside, outside))
 
 
-def _unit(vector: Floats) -> Floats:
-    length = float(np.linalg.norm(vector))
-    return vector / length if length > 1e-12 else np.eye(vector.size)[0]
+def mean_of_draws(values: Floats) -> Share:
+    """Return the mean of independent draws, each from 0 to 1."""
+    mean = min(float(values.mean()), 1.0)
+    reach = math.sqrt(math.log(2 / _INTERVAL_ERROR) / (2 * values.size))  # Hoeffding 1963
+    return Share(mean, max(mean - reach, 0.0), min(mean + reach, 1.0), values.size)
 
 
 class Vectors(Method):
@@ -162,18 +150,19 @@ class Vectors(Method):
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
         vectors = case.vectors if figures else None
-        randomizer = PrivUnit(epsilon=PROTECTING)
+        randomizer, retained = PrivUnit(epsilon=PROTECTING), None
         statement = randomizer.statement(USUAL).replace(parameters={})
         if vectors is not None:
             encoder = encoder_of(vectors)
             public = encoder.encode(list(case.public.pool.texts[:_FITTED]))
-            bound = fit_bound(public, dimension=best_dimension(encoder.dimension, randomizer), **_FIT)
+            retained = best_dimension(public, randomizer, **_FIT)
+            bound = fit_bound(public, dimension=USUAL if retained is None else retained.dimension, **_FIT)
             statement = DeviceEncoder(encoder, bound, randomizer).statement
         saved = ["--save for-devices"] if case.requirements.purpose == "devices" else []
         options = (f"--epsilon {PROTECTING:g}", *case.keep_options(), case.public_options(), *saved)
         return Assessment(
             statement=statement,
-            good_for=describe("vectors", on_news=ON_NEWS),
+            good_for=describe("vectors", on_news=ON_NEWS, retained=retained),
             caveats=tuple(_caveats(case)),
             commands=(case.command(self, ".encoded.parquet", *options),),
             preview=Preview(missing="there are no texts: a list of numbers per text"),

@@ -28,15 +28,14 @@ from dptext.methods.base import NO_PREVIEW, PROTECTING, AdviceInput, Assessment,
 from dptext.methods.checks import Audit, Check, ReleaseFiles, audit_file, check_document_guarantee
 from dptext.methods.examination import NO_ENCODER, RowExamination, sample_pairs
 from dptext.methods.files import Rows
-from dptext.methods.preview import OUTCOMES, REPLACEMENTS, Piece, Previewer, Share, TextPreview, outcome_table
+from dptext.methods.preview import DRAWS, OUTCOMES, REPLACEMENTS, Piece, Previewer, Share, TextPreview, outcome_table
 from dptext.privacy.guarantee import Trust, best_guesses
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.redaction import placeholders_of, public_form
 from dptext.text.tokens import Kind, Token, split
-from dptext.vectors.word_vectors import WordVectors
-from dptext.words.mechanism import ShownMechanism, WordMechanism
-from dptext.words.registry import is_word_mechanism, mechanism_from_statement, word_mechanism
+from dptext.words.mechanism import WordMechanism
+from dptext.words.registry import is_word_mechanism, mechanism_from_statement
 from dptext.words.replacing import (
     PLACEHOLDERS,
     Aligner,
@@ -50,11 +49,7 @@ from dptext.words.tem import TEM
 _ROWS = 100  # words
 _PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays
 _ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes at this size
-
-# of previews
-_CANDIDATE_WORDS = 50  # words among which the adversary chooses, at least
-_PAIR_DRAWS = 2000  # of each of two neighbours
-_NEIGHBOUR_WORDS, _NEIGHBOUR_CHOICES = 20, 16  # tried to find a neighbour
+_CANDIDATE_WORDS = 50  # words among which the adversary chooses in a preview, at least
 
 
 class WordExamination(RowExamination):
@@ -87,72 +82,49 @@ class WordExamination(RowExamination):
         self.notes += [note] if note else []
 
 
-@dataclass(frozen=True)
-class _WordText:
-    """A text, its tokens, and the vocabulary row of each token (-1: no word)."""
-
-    text: str
-    tokens: list[Token]
-    token_rows: list[int]
-
-    @classmethod
-    def split(cls, text: str, vectors: WordVectors) -> _WordText:
-        tokens, row = split(text), vectors.vocabulary.row
-        return cls(text, tokens, [row(token.text) if token.kind is Kind.WORD else -1 for token in tokens])
-
-    @property
-    def rows(self) -> list[int]:
-        return [row for row in self.token_rows if row >= 0]
-
-    @property
-    def layout(self) -> list[str | None]:
-        """The visible part of any output, with None for words; a space separates replaced tokens that touch."""
-        result: list[str | None] = []
-        touching = False
-        for token in self.tokens:
-            replaced = token.kind is Kind.WORD or token.kind in PLACEHOLDERS
-            result += [" "] if replaced and touching else []
-            result.append(None if token.kind is Kind.WORD else PLACEHOLDERS.get(token.kind, token.text))
-            touching = replaced
-        return result
-
-
 class WordPreviewer(Previewer):
-    """Word mechanisms, from their exact distributions."""
+    """The truncated exponential mechanism (TEM), from its exact distributions."""
 
     key, title = "words", "Words become other words"
-    choices = ("TEM", "SubsetSelection")
     epsilons = (0.5, 20.0, 4.0)
 
-    def show(self, text: str, epsilon: float, *, choice: str, neighbour: str | None, draws: int) -> TextPreview:
-        first = _WordText.split(text, self._vectors)
-        second = self._neighbour(first) if neighbour is None else _WordText.split(neighbour, self._vectors)
-        mechanism = word_mechanism(choice, vectors=self._vectors, epsilon=epsilon)
-        assert isinstance(mechanism, ShownMechanism)
-        frequent = range(min(_CANDIDATE_WORDS, len(self._vectors)))
-        candidates = list(dict.fromkeys([*first.rows, *frequent]))[: max(_CANDIDATE_WORDS, len(set(first.rows)))]
-        rows = sorted({*first.rows, *second.rows, *candidates})
-        shares = mechanism.distributions([self._vectors.words[row] for row in rows])
-        distributions = dict(zip(rows, shares, strict=True))
+    def show(self, text: str, epsilon: float) -> TextPreview:
+        words, vocabulary = self._vectors.words, self._vectors.vocabulary
+        mechanism = TEM(self._vectors, epsilon=epsilon)
+        tokens = split(text)
+        token_rows = [vocabulary.row(token.text) if token.kind is Kind.WORD else None for token in tokens]
+        present = [row for row in token_rows if row is not None]
+        candidates = list(dict.fromkeys([*present, *range(min(_CANDIDATE_WORDS, len(words)))]))
+        candidates = candidates[: max(_CANDIDATE_WORDS, len(set(present)))]
+        place, other = self._neighbour(token_rows) if present else (None, None)
+        rows = sorted({*present, *candidates} | (set() if other is None else {other}))
+        distributions = dict(zip(rows, mechanism.distributions([words[row] for row in rows]), strict=True))
+        parts = [token.text for token in tokens]
+        overlap = Share(1.0)
+        outcomes: tuple[tuple[str, float, float], ...] = ()
+        if place is not None and other is not None:
+            parts[place] = words[other]
+            pair = distributions[token_rows[place]], distributions[other]
+            top = numbers.largest(np.maximum(*pair), OUTCOMES)
+            overlap = numbers.overlap(*pair)
+            outcomes = outcome_table([words[row] for row in top], pair[0][top], pair[1][top], rest="any other word")
         table = np.array([distributions[row] for row in candidates])
         return self.preview(
             epsilon,
-            mechanism.document_statement(len(first.rows)) if first.rows else None,
-            pieces=(
-                self._piece(token, row, distributions)
-                for token, row in zip(first.tokens, first.token_rows, strict=True)
-            ),
-            draws=mechanism.replacing()([text] * draws, RandomBits())[0],
+            mechanism.document_statement(len(present)) if present else None,
+            pieces=(self._piece(token, row, distributions) for token, row in zip(tokens, token_rows, strict=True)),
+            draws=mechanism.replacing()([text] * DRAWS, RandomBits())[0],
             success=Share(best_guesses([table], np.full(len(candidates), 1 / len(candidates))).rate),
             chance=1 / len(candidates),
             candidates=len(candidates),
-            texts=(first.text, second.text),
-            **self._compare(first, second, distributions, suggested=neighbour is None),
+            texts=(text, "".join(parts)),
+            overlap=overlap,
+            outcomes=outcomes,
         )
 
-    def _piece(self, token: Token, row: int, distributions: dict[int, Floats]) -> Piece:
+    def _piece(self, token: Token, row: int | None, distributions: dict[int, Floats]) -> Piece:
         """Return how likely a word stays, and its most likely replacements; other tokens become placeholders."""
-        if row < 0:
+        if row is None:
             placeholder = PLACEHOLDERS.get(token.kind)
             return Piece(token.text, None, () if placeholder is None else ((placeholder, 1.0),))
         distribution = distributions[row]
@@ -162,51 +134,14 @@ class WordPreviewer(Previewer):
         stays = 0.0 if is_unknown else float(distribution[row])
         return Piece(token.text, stays, tuple(pair for pair in words if pair[1] > 0))
 
-    def _neighbour(self, text: _WordText) -> _WordText:
-        """Return the text with its rarest known word replaced by a similar word; the text itself if none is known."""
+    def _neighbour(self, rows: list[int | None]) -> tuple[int, int]:
+        """Return the place of the rarest known word, and the row of the word most similar to it."""
         matrix, unknown = self._vectors.matrix, self._vectors.vocabulary.unknown_row
-        places = sorted((-row, place) for place, row in enumerate(text.token_rows) if row not in (-1, unknown))
-        for negative_row, place in places[:_NEIGHBOUR_WORDS]:
-            distances = np.linalg.norm(matrix - matrix[-negative_row], axis=1).astype(np.float64)
-            for other in numbers.largest(-distances, _NEIGHBOUR_CHOICES):
-                parts = [token.text for token in text.tokens]
-                parts[place] = self._vectors.words[other]
-                result = _WordText.split("".join(parts), self._vectors)
-                if other not in (-negative_row, unknown) and result.layout == text.layout:
-                    return result
-        return text
-
-    def _compare(
-        self, first: _WordText, second: _WordText, distributions: dict[int, Floats], *, suggested: bool
-    ) -> dict[str, Any]:
-        """Return the overlap of the outputs of two texts, the topic of its sentence, and some outputs."""
-        if first.layout != second.layout:
-            return {"overlap": Share(0.0), "topic": "other layout"}
-        pairs = [(one, other) for one, other in zip(first.rows, second.rows, strict=True) if one != other]
-        if not pairs:
-            is_same = suggested and first.text == second.text
-            return {"overlap": Share(1.0), "topic": "no neighbour" if is_same else "overlap"}
-        one, other = (distributions[row] for row in pairs[0])
-        if len(pairs) == 1:
-            result = numbers.overlap(one, other)
-        else:
-            bits = RandomBits()
-            ratios = [_log_ratios(distributions[row], distributions[other_row], bits) for row, other_row in pairs]
-            result = numbers.sampled_overlap(np.sum(ratios, axis=0))
-        top = numbers.largest(np.maximum(one, other), OUTCOMES)
-        words = [self._vectors.words[row] for row in top]
-        return {"overlap": result, "outcomes": outcome_table(words, one[top], other[top], rest="any other word")}
-
-
-def _log_ratios(one: Floats, other: Floats, bits: RandomBits) -> Floats:
-    """Return log likelihood ratios of outputs, of which half were drawn from each of two distributions."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        losses = np.log(one) - np.log(other)
-    outputs = [
-        np.minimum(np.searchsorted(np.cumsum(shares), bits.uniform(_PAIR_DRAWS), side="right"), shares.size - 1)
-        for shares in (one, other)
-    ]
-    return np.asarray(losses[np.concatenate(outputs)])
+        ranks = [-1 if row is None else 0 if row == unknown else 1 + row for row in rows]
+        place = int(np.argmax(ranks))
+        distances = np.linalg.norm(matrix - matrix[rows[place]], axis=1)
+        distances[[rows[place], unknown]] = np.inf
+        return place, int(np.argmin(distances))
 
 
 class Words(Method):

@@ -19,7 +19,7 @@ from dptext.errors import DptextError, ParameterError, StorageError, extras
 from dptext.methods.preview import Previewer, Samples, TextPreview
 from dptext.methods.registry import METHODS
 from dptext.privacy.randomness import RandomBits
-from dptext.validation import check_choice, check_float, check_int, is_encodable
+from dptext.validation import check_choice, check_float, is_encodable
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
@@ -31,12 +31,11 @@ PREVIEWERS: Mapping[str, type[Previewer]] = MappingProxyType(
 )
 """The previews of each release method that can be tried on a single text."""
 MAX_CHARACTERS = 2000
-MAX_DRAWS = 20
 _VOCABULARY = 20_000
 
 HOST = "127.0.0.1"
 MAX_BYTES = 64 * 1024
-"""Size limit of a request: two texts of `MAX_CHARACTERS`, each character escaped."""
+"""Size limit of a request: a text of `MAX_CHARACTERS`, each character escaped, fits twice."""
 _TOKEN_BYTES = 24
 
 HEADERS = {
@@ -57,8 +56,7 @@ HEADERS = {
 """Headers of every response."""
 
 _STATIC = {"index.html": "text/html", "style.css": "text/css", "playground.js": "text/javascript"}
-_REQUIRED = {"method", "text", "epsilon"}
-_FIELDS = _REQUIRED | {"choice", "neighbour", "draws"}
+_FIELDS = {"method", "text", "epsilon"}
 
 
 class Playground:
@@ -69,28 +67,16 @@ class Playground:
         self._lock = threading.Lock()
         self._samples = Samples()
 
-    def show(
-        self,
-        method: str,
-        text: str,
-        epsilon: float,
-        choice: str | None = None,
-        neighbour: str | None = None,
-        draws: int = 3,
-    ) -> TextPreview:
+    def show(self, method: str, text: str, epsilon: float) -> TextPreview:
         """Return outputs of a text, their probabilities, the success of an adversary, and the guarantee."""
         previewer = PREVIEWERS[check_choice("method", method, tuple(PREVIEWERS))]
-        choice = previewer.choices[0] if choice is None else check_choice("choice", choice, previewer.choices)
         minimum, maximum, _ = previewer.epsilons
         epsilon = check_float("epsilon", epsilon, minimum=minimum, maximum=maximum)
-        draws = check_int("draws", draws, minimum=1, maximum=MAX_DRAWS)
-        for name, value in (("text", text), ("neighbour", neighbour)):
-            if name == "text" or value is not None:
-                _check_typed(name, value)
+        _check_typed(text)
         with self._lock:
             if method not in self._previewers:
                 self._previewers[method] = previewer(self._vectors, self._samples)
-            return self._previewers[method].show(text, epsilon, choice=choice, neighbour=neighbour, draws=draws)
+            return self._previewers[method].show(text, epsilon)
 
     @property
     def samples(self) -> tuple[tuple[str, str], ...]:
@@ -102,14 +88,14 @@ class Playground:
         return load_vectors("glove-6b-50d", limit=_VOCABULARY)
 
 
-def _check_typed(name: str, text: object) -> None:
+def _check_typed(text: object) -> None:
     """Raise if this is not a text to preview; no message contains it."""
     if not isinstance(text, str) or not is_encodable(text):
-        raise ParameterError(f"{name} must be a string that UTF-8 can encode")
+        raise ParameterError("text must be a string that UTF-8 can encode")
     if not text.strip():
-        raise ParameterError(f"{name} is empty: enter some words")
+        raise ParameterError("text is empty: enter some words")
     if len(text) > MAX_CHARACTERS:
-        raise ParameterError(f"{name} must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}")
+        raise ParameterError(f"text must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}")
 
 
 def app(playground: Playground, token: str) -> Callable[..., Any]:
@@ -132,8 +118,7 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
 
     async def methods(_: Request) -> Response:
         """Send the methods, samples and limits that the page needs before it shows a preview."""
-        names = ("title", "choices", "epsilons")
-        offered = [{"name": key} | {name: getattr(entry, name) for name in names} for key, entry in PREVIEWERS.items()]
+        offered = [{"name": key, "title": entry.title, "epsilons": entry.epsilons} for key, entry in PREVIEWERS.items()]
         samples = [{"title": title, "text": text} for title, text in playground.samples]
         return JSONResponse({"methods": offered, "samples": samples, "characters": MAX_CHARACTERS})
 
@@ -274,8 +259,8 @@ def _arguments(body: bytes) -> dict[str, Any]:
         data = json.loads(body)
     except (ValueError, RecursionError):
         raise ParameterError("expected JSON") from None
-    if not isinstance(data, dict) or not _REQUIRED <= data.keys() <= _FIELDS:
-        raise ParameterError(f"expected a JSON object with {', '.join(sorted(_REQUIRED))} and no unknown field")
+    if not isinstance(data, dict) or data.keys() != _FIELDS:
+        raise ParameterError(f"expected a JSON object with {', '.join(sorted(_FIELDS))} and no unknown field")
     return data
 
 

@@ -8,7 +8,7 @@ const SPOKEN = 900; // milliseconds before a guarantee is announced
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 
-const state = { methods: {}, method: null, epsilon: {}, choice: {}, chosen: 0, shown: null, text: null, limit: 0 };
+const state = { methods: {}, method: null, epsilon: {}, chosen: 0, shown: null, text: null, limit: 0 };
 let pending = null; // the request in progress
 let isStale = false; // a setting changed since it began
 let timer = 0;
@@ -67,8 +67,7 @@ async function send() {
   const controller = new AbortController();
   pending = controller;
   isStale = false;
-  const request = { method: state.method, text: byId("text").value, epsilon: state.epsilon[state.method], choice: state.choice[state.method] };
-  if (byId("neighbour").value.trim()) request.neighbour = byId("neighbour").value;
+  const request = { method: state.method, text: byId("text").value, epsilon: state.epsilon[state.method] };
   const slow = setTimeout(() => {
     byId("busy").textContent = "Computing…";
     byId("results").setAttribute("aria-busy", "true");
@@ -117,13 +116,9 @@ function say(problem) {
 
 function setMethod(name) {
   state.method = name;
-  byId("choices").hidden = method().choices.length < 2;
-  byId("choice").replaceChildren(...method().choices.map((entry) => element("option", { value: entry }, entry)));
-  byId("choice").value = state.choice[name];
   const [minimum, maximum] = method().epsilons;
   byId("epsilon").min = minimum;
   byId("epsilon").max = maximum;
-  byId("neighbour").value = "";
   state.chosen = 0;
   setEpsilon(state.epsilon[name]);
 }
@@ -142,7 +137,6 @@ function soon() {
 
 function setText(text) {
   byId("text").value = text;
-  byId("neighbour").value = "";
   count();
   state.chosen = 0;
   ask({ dropsPending: true });
@@ -158,11 +152,6 @@ function connect() {
     state.chosen = 0;
     count();
     soon();
-  });
-  byId("neighbour").addEventListener("input", soon);
-  byId("choice").addEventListener("change", () => {
-    state.choice[state.method] = byId("choice").value;
-    ask({ dropsPending: true });
   });
   byId("slider").addEventListener("input", () => {
     setEpsilon(fromSlider(Number(byId("slider").value)), { from: byId("slider") });
@@ -201,7 +190,6 @@ function offer(offered) {
   for (const entry of offered.methods) {
     state.methods[entry.name] = entry;
     state.epsilon[entry.name] = entry.epsilons[2];
-    state.choice[entry.name] = entry.choices[0];
     const radio = element("input", { type: "radio", name: "method", value: entry.name });
     radio.addEventListener("change", () => {
       setMethod(entry.name);
@@ -246,7 +234,6 @@ function show(preview) {
     ...preview.neighbours.outcomes.map(([name, one, other]) =>
       element("tr", {}, element("td", {}, name), element("td", {}, percent(one)), element("td", {}, percent(other)))),
   );
-  byId("points-section").hidden = preview.points === null;
   drawFigures(preview);
 }
 
@@ -367,7 +354,7 @@ function bar(kind, x, y, width, height) {
 function drawFigures(preview) {
   for (const figure of document.querySelectorAll("figure")) {
     const width = Math.max(240, Math.min(760, figure.clientWidth || 300));
-    const node = { attack: attackPicture, overlap: overlapPicture, vectors: vectorsPicture }[figure.dataset.name](preview, width);
+    const node = { attack: attackPicture, overlap: overlapPicture }[figure.dataset.name](preview, width);
     if (node === null) {
       figure.replaceChildren();
       continue;
@@ -406,29 +393,6 @@ function overlapPicture({ neighbours }, width) {
     );
   });
   return node;
-}
-
-function vectorsPicture({ points }, width) {
-  if (!points || !points.length) return null;
-  const height = Math.round(Math.min(width, 460));
-  const edge = 14;
-  const top = 26;
-  const node = picture(width, height + top, "Outputs of the first text (dots) and of the second (crosses) in the plane of both vectors");
-  const reach = Math.max(...points.map(({ x, y }) => Math.max(Math.abs(x), Math.abs(y))), 1e-9);
-  const scale = (Math.min(width, height) / 2 - edge) / reach;
-  const place = ({ x, y }) => [width / 2 + x * scale, top + height / 2 - y * scale];
-  node.append(
-    drawn("line", { class: "frame", x1: 0, y1: top + height / 2, x2: width, y2: top + height / 2, stroke: "#c9d3d4" }),
-    drawn("line", { class: "frame", x1: width / 2, y1: top, x2: width / 2, y2: top + height, stroke: "#c9d3d4" }),
-    ...mark(0, 8, 11), label("first", 18, 16), ...mark(1, 72, 11), label("second", 83, 16),
-  );
-  for (const entry of points) node.append(...mark(entry.source, ...place(entry)));
-  return node;
-}
-
-function mark(of, x, y) {
-  if (of === 0) return [drawn("circle", { class: "dot", cx: x, cy: y, r: 3, fill: ONE })];
-  return [drawn("path", { class: "cross", d: `M${x - 3} ${y - 3}L${x + 3} ${y + 3}M${x - 3} ${y + 3}L${x + 3} ${y - 3}`, stroke: INK, "stroke-width": 1.3 })];
 }
 
 // -- saving a picture -----------------------------------------------------------------------------------------------
