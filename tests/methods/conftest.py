@@ -54,7 +54,7 @@ def toy():
     generator = np.random.default_rng(4)
     vectors = dptext.load_vectors((words, generator.normal(size=(len(words), 4))))
     texts = tuple(" ".join(generator.choice(words, 6)) for _ in range(400))
-    public = PublicTexts(texts, tuple("xy"[n % 2] for n in range(len(texts))), "toy texts", seed=1)
+    public = PublicTexts(texts, "toy texts")
     vars(public)["vectors"] = vectors
     vars(public)["features"] = dptext.MeanOfWords(vectors, weighting=1e-3)
     return public

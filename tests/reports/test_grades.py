@@ -6,9 +6,10 @@ import math
 import pytest
 
 from dptext.intervals import Estimate, share
-from dptext.methods.results import Grade, advantage, grade, sign
+from dptext.methods.examination import Grade, advantage, grade
 from dptext.privacy import wording
 from dptext.privacy.wording import Strength
+from dptext.reports.summary import sign
 
 
 def between(value, low, high):
@@ -58,7 +59,7 @@ def test_a_number_above_chance_is_never_good_news():
         far = advantage(score.high, baseline) > 0.1 or score.low > 20 * baseline
         assert (result is False) == (score.low > baseline and far)
     grades = [grade(share(hits, 2000), 0.27) for hits in range(0, 2001, 10)]
-    above = [entry for entry in grades if entry.is_shown]
+    above = [entry for entry in grades if entry >= Grade.LITTLE]
     assert above == sorted(above)
     assert (grades[0], grades[-1]) == (Grade.GUESS, Grade.NEARLY_ALL)
 

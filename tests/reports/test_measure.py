@@ -8,13 +8,11 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError
-from dptext.methods.examination import ReportConfig, count_kept_pieces, count_unchanged
+from dptext.methods.examination import count_unchanged
 from dptext.methods.files import chosen_rows, columns_of, count_rows, read_rows
-from dptext.methods.results import KeptPieces
 from dptext.privacy.randomness import RandomBits
 from dptext.release.privatize import privatize_file
 from dptext.release.release import write_statement
-from dptext.reports.page import Report
 from dptext.words.replacing import PLACEHOLDERS
 from repeated import same_draws
 
@@ -52,10 +50,10 @@ def tem(folder, epsilon=4.0):
 
 def report(folder, **more):
     options = {"private": folder / "out.jsonl", "vectors": str(folder / "small.txt"), "seed": 1}
-    return dptext.report(ReportConfig(**options | more))
+    return dptext.report(**options | more)
 
 
-MODELS = {"label": "side", "attribute": "side", "group": "group", "attackers": ("linear",)}
+MODELS = {"label": "side", "attribute": "side", "attackers": ("linear",)}
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +71,6 @@ def test_a_report_with_the_originals_has_every_number_and_marks_those_for_the_ow
     }
     assert [entry.owner_only for entry in everything.utility] == [False, True, True]
     assert all(entry.is_useful for entry in everything.utility)
-    assert [entry.name for entry in everything.fairness] == ["north", "south"] * 2
     assert 0 < everything.stays < 1 and everything.unchanged == (0, ROWS)
     page, card = everything.html(), everything.card()
     assert re.findall(r"<h2>(.*?)</h2>", page) == ["Recommendation", "Guarantee", "Attacks", "Utility", "Details"]
@@ -118,19 +115,6 @@ def test_unchanged_texts_are_counted_as_the_release_counts_them(folder):
     assert release.tally.unchanged > 20
 
 
-def test_remaining_names_and_numbers_are_counted_by_kind_for_the_owner():
-    before = ["Mr. Lee called +1 212 555 0187", "write to Dr. Ann Smith, ann@x.org", None, "", "ACME and Acme"]
-    after = ["mr. LEE called <phone>", "write to dr. cat smith, <email>", None, "", "acme and cup"]
-    result = count_kept_pieces(before, after, words=["acme"])
-    assert result == [KeptPieces("listed", 2, 2, 0), KeptPieces("email", 1, 0, 0), KeptPieces("phone", 1, 0, 0)]
-    assert count_kept_pieces(before, [None] * 5)[0] == KeptPieces("email", 1, 0, 0)
-    assert count_kept_pieces(["nothing here"], ["nothing here"]) == []
-    vectors = dptext.load_vectors((["tea", "cup"], [[0.0], [1.0]]))
-    page = Report(title="", statement=dptext.TEM(vectors, epsilon=3.0).document_statement(3), kept_pieces=result)
-    assert page.has_owner_numbers and "0 of 1 (email)" in page.html()
-    assert "(email)" not in page.card() and not page.shared().kept_pieces
-
-
 def test_kept_columns_that_look_like_identifiers_are_named_without_a_value(folder, tmp_path):
     rows = [json.loads(line) for line in (folder / "in.jsonl").read_text().splitlines()]
     path = tmp_path / "in.jsonl"
@@ -145,10 +129,8 @@ def test_kept_columns_that_look_like_identifiers_are_named_without_a_value(folde
 
 @pytest.mark.slow
 def test_numbers_about_an_unreleased_column_are_for_the_owner_and_hide_its_values(folder):
-    columns = {"label": "side", "group": "home", "attribute": "home", "attackers": ("linear",)}
+    columns = {"label": "side", "attribute": "home", "attackers": ("linear",)}
     result = report(folder, original=folder / "in.jsonl", rows=140, **columns)
-    assert all(gap.owner_only for gap in (*result.fairness, *result.gaps))
-    assert {entry.name for entry in result.fairness} == {"group 1", "group 2"}
     assert {attack.attack for attack in result.attacks} == {"word recovery (Bayes-optimal)"}
     assert any("attribute inference of 'home'" in attack.attack for attack in result.owner_attacks)
     assert not any(home in result.html() for home in HOMES)
@@ -157,7 +139,7 @@ def test_numbers_about_an_unreleased_column_are_for_the_owner_and_hide_its_value
 
 @pytest.mark.slow
 def test_people_are_in_one_fold_and_a_seed_repeats_the_numbers(folder):
-    score = report(folder, label="side", user="who", folds=3).utility[0].score
+    score = report(folder, label="side", user="who").utility[0].score
     assert (score.count, score.of) == (ROWS // 2, "people")
     first, second = (report(folder, label="side", rows=100, seed=3) for _ in range(2))
     assert (first.utility, first.notes) == (second.utility, second.notes)
@@ -187,9 +169,7 @@ def test_a_report_on_vectors(folder, tmp_path):
     out = tmp_path / "out.parquet"
     encode_file(folder / "in.jsonl", out, encoder.release_, keep=("side", "who"))
     options = {"private": out, "label": "side", "samples": 20_000, "rows": 120, "seed": 1}
-    result = dptext.report(
-        ReportConfig(original=folder / "in.jsonl", attribute="side", attackers=("linear",), **options)
-    )
+    result = dptext.report(original=folder / "in.jsonl", attribute="side", attackers=("linear",), **options)
     assert not result.refuted and not result.samples
     models = ["trained on private rows, tested on private rows", "trained on original rows, tested on original rows"]
     assert [entry.name for entry in result.utility] == models
@@ -199,7 +179,7 @@ def test_a_report_on_vectors(folder, tmp_path):
     long = np.random.default_rng(3).normal(size=ROWS * 20).astype(np.float32)
     table = pyarrow.table({"vector": pyarrow.FixedSizeListArray.from_arrays(long, 20)})
     parquet.write_table(table, tmp_path / "long.parquet")
-    result = dptext.report(ReportConfig(original=tmp_path / "long.parquet", **options))
+    result = dptext.report(original=tmp_path / "long.parquet", **options)
     assert [entry.name for entry in result.utility] == models
 
 
@@ -210,13 +190,11 @@ def test_unsuitable_files_and_columns_are_refused_without_any_text(folder, tmp_p
     for options, error, message in [
         ({"label": "none"}, DataError, "there is no column 'none'"),
         ({"label": "none", "original": folder / "in.jsonl"}, DataError, "neither has a column 'none'"),
-        ({"group": "group"}, ParameterError, "group needs a label"),
         ({"rows": 3}, ParameterError, "rows must be at least 10"),
-        ({"original": folder / "out.jsonl"}, ParameterError, "must be different files"),
+        ({"original": folder / "out.jsonl"}, ParameterError, "must be different"),
         ({"original": folder / "short.jsonl"}, DataError, "must have as many rows as short.jsonl, 159, got 160"),
         ({"original": folder / "shuffled.jsonl"}, DataError, "the private text does not have the layout"),
         ({"label": "who"}, ParameterError, "'who' must have at least two values that 10 people"),
-        ({"label": "side", "group": "who"}, ParameterError, "at least two groups of 30 people"),
     ]:
         with pytest.raises(error, match=message) as caught:
             report(folder, **options)
@@ -225,7 +203,7 @@ def test_unsuitable_files_and_columns_are_refused_without_any_text(folder, tmp_p
     with pytest.raises(ParameterError, match=r"dptext\.privatize_file"):
         dptext.report(dptext.privatize(["cat"], dptext.TEM(vectors, epsilon=2.0)))
     dptext.Cooccurrence(vectors, epsilon=1.0, delta=1e-6).fit([dptext.Document("cat", user="u")]).save(tmp_path / "v")
-    with pytest.raises(ParameterError, match="v holds word vectors, which have no report"):
+    with pytest.raises(ParameterError, match="v is a folder of dptext, and a report is about a file"):
         dptext.report(tmp_path / "v")
 
 

@@ -67,7 +67,6 @@ def test_a_report_with_the_originals_has_every_number_and_marks_those_for_the_ow
         ("trained on original rows, tested on original rows", True, True),
         ("trained on texts of the bank at random, tested on original rows", True, False),
         ("trained on texts of the bank at random, tested on private rows", False, False),
-        ("similarity of the output to its original", True, True),
     ]
     page = " ".join(everything.html().split())
     for text in (
@@ -84,18 +83,13 @@ def test_a_report_with_the_originals_has_every_number_and_marks_those_for_the_ow
 @slow
 def test_linkage_agrees_with_its_expected_rate_and_with_the_bounds(everything, folder):
     score = linkage_of(everything)
-    [expected] = [attack for attack in everything.owner_attacks if attack.measure == "share linked, expected"]
     texts = [json.loads(line)["text"] for line in (folder / "in.jsonl").read_text().splitlines()]
     rewriter = dptext.BankRewriter(bank(), epsilon=6.0, unit="document")
-    assert expected.score.value == rewriter.relinking(ROWS, texts)
     # rows are linked independently, each with its own chance: the binomial law of their mean is wider
     linked = round(score.score.value * ROWS)
-    assert binomtest(linked, ROWS, expected.score.value).pvalue > 1e-6
+    assert binomtest(linked, ROWS, rewriter.relinking(ROWS, texts)).pvalue > 1e-6
     assert binomtest(linked, ROWS, rewriter.relinking(ROWS), alternative="greater").pvalue > 1e-6
-    assert [entry.people for entry in everything.relinking] == [10, 100, 1_000, 10_000]
-    for entry in everything.relinking:
-        assert (entry.maximum, entry.pure) == (rewriter.relinking(entry.people), rate_at_most(6.0, entry.people))
-        assert 1 / entry.people < entry.maximum <= entry.pure
+    assert "under any mechanism of this epsilon" in score.detail
     # without protection linkage succeeds; without information it is at chance (1 of 160; 12 have chance below 1e-6)
     weak, strong = (linkage_of(report(folder, name, original=folder / "in.jsonl")) for name in ("open", "closed"))
     assert weak.succeeded and weak.score.value > 0.4
@@ -105,9 +99,8 @@ def test_linkage_agrees_with_its_expected_rate_and_with_the_bounds(everything, f
 @slow
 def test_the_card_and_a_report_on_the_release_alone_are_for_everybody(everything, folder):
     card, page = everything.card(), everything.html()
-    assert "Linking a text to one of many people" in card
     assert "texts of the bank, word for word, with the names, numbers and claims of their authors" in card
-    for word in ("linkage", "original rows", "output to its original", "share linked"):
+    for word in ("linkage", "original rows"):
         assert word not in card
     alone = report(folder, "whole", label="about", attribute="about")
     assert not alone.has_owner_numbers and not alone.controls
@@ -123,20 +116,13 @@ def test_the_card_and_a_report_on_the_release_alone_are_for_everybody(everything
 
 
 @slow
-@pytest.mark.parametrize(("name", "parts"), [("three", 3), ("sentences", 4)])
-def test_several_sentences_of_a_document_count_together(folder, name, parts):
+@pytest.mark.parametrize("name", ["three", "sentences"])
+def test_linkage_of_several_sentences_stays_below_the_bound_of_their_number(folder, name):
     result = report(folder, name, original=folder / "in.jsonl")
     rewriter = dptext.BankRewriter(bank(), epsilon=3.0 if name == "three" else 4.0)
-    for entry in result.relinking:
-        assert entry.parts == parts
-        assert entry.maximum == pytest.approx(rewriter.relinking(entry.people, parts=parts))
-        assert entry.maximum <= entry.pure == rate_at_most(result.statement.epsilon, entry.people)
-    attacks = {attack.attack for attack in result.owner_attacks}
-    assert ("linkage (number of sentences alone)" in attacks) == (name == "sentences")
-    assert f"({parts} sentences, as many as the longest text has)" in " ".join(result.html().split())
-    measured = [attack for attack in result.owner_attacks if attack.attack == "linkage (likelihood)"]
-    assert measured[-1].measure == "share linked, expected"
-    assert abs(measured[0].score.value - measured[-1].score.value) < 0.2
+    maximum = rewriter.relinking(ROWS, parts=3 if name == "three" else 4)
+    assert maximum <= rate_at_most(result.statement.epsilon, ROWS)
+    assert not result.refuted and linkage_of(result).score.low <= maximum
 
 
 @slow

@@ -12,8 +12,9 @@ from dptext.attacks.base import AttackScore
 from dptext.audits.goodness import DrawTest
 from dptext.audits.verdict import Outcome, Verdict
 from dptext.intervals import Estimate
-from dptext.methods.checks import Check
-from dptext.methods.results import Corpus, GroupGap, Measurement
+from dptext.methods.corpus import Corpus
+from dptext.methods.examination import Measurement
+from dptext.methods.files import Check
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.neighbours import Condition, OneGroup, SameLayout, Stated
 from dptext.privacy.wording import strength_in_brief
@@ -55,10 +56,6 @@ def attack_of(low, high, baseline=0.5, attack="linkage", measure="top-1", of="ro
 def task_of(low, high, **more):
     fields = {"name": "intent", "measure": "accuracy", "baseline": 0.5, "baseline_name": "majority class"}
     return Measurement(score=estimate(low, high), **fields | more)
-
-
-def gap_of(low, high, **more):
-    return GroupGap(**{"sentence": "far apart", "gap": estimate(low, high, "people")} | more)
 
 
 def column_of(name, reason):
@@ -109,8 +106,7 @@ def test_the_page_is_complete_loads_nothing_and_escapes_everything():
         title=NASTY,
         verdicts=[SAMPLED],
         attacks=[attack_of(0.4, 0.6)],
-        utility=[task_of(0.6, 0.7, detail=NASTY)],
-        fairness=[task_of(0.4, 0.7)],
+        utility=[task_of(0.6, 0.7, detail=NASTY), task_of(0.4, 0.7)],
         samples=[(NASTY, NASTY)],
         command=NASTY,
         notes=[NASTY],
@@ -123,9 +119,8 @@ def test_the_page_is_complete_loads_nothing_and_escapes_everything():
 
 
 def test_no_name_becomes_markup_on_the_card():
-    gap = gap_of(0.1, 0.2, sentence=f"the largest gap is 3 points ({NASTY!r} above 'b')")
-    fairness = [task_of(0.6, 0.7, name="a|b\n# <i>")]
-    card = report_of(title=NASTY, gaps=[gap], checks=[Check("the file", True, NASTY)], fairness=fairness).card()
+    utility = [task_of(0.6, 0.7, name="a|b\n# <i>")]
+    card = report_of(title=NASTY, checks=[Check("the file", True, NASTY)], utility=utility).card()
     assert not re.search(r"(?<!\\)<", card)
     assert card.startswith("# \\<script\\>")
     assert "| a\\|b # \\<i\\> |" in card
@@ -140,15 +135,14 @@ def test_numbers_of_the_owner_are_marked_and_not_on_the_card():
     report = report_of(
         owner_attacks=[attack_of(0.4, 0.6)],
         utility=[task_of(0.6, 0.7), task_of(0.61, 0.71, owner_only=True)],
-        gaps=[gap_of(0.2, 0.3, is_for_release=False, owner_only=True)],
         unchanged=(7, 60),
         command="dptext report x --original /clinic/hiv.csv",
     )
     assert report.has_owner_numbers
-    assert report.html().count('<span class="owner">') == 9  # an attack, a model, a gap, four answers, two levels
+    assert report.html().count('<span class="owner">') == 7  # an attack, a model, three answers, two levels
     card = report.card()
     assert "0.650" in card
-    for word in ("came out unchanged", "linkage", "0.660", "far apart", "dptext report", "hiv"):
+    for word in ("came out unchanged", "linkage", "0.660", "dptext report", "hiv"):
         assert word not in card
     check = Check("the noise has the stated distribution", True, "1.003 times", owner_only=True)
     report = report_of(verdicts=[STATED], checks=[check])
@@ -318,19 +312,6 @@ def test_unchanged_texts_are_bad_news_if_no_guarantee_protects():
         assert words in result.words
 
 
-def test_groups_are_judged_by_models_of_the_release():
-    for low, high, is_for_release, words, good in [
-        (0.2, 0.3, True, "No. A model trained on private rows serves some groups worse", False),
-        (0.02, 0.08, True, "Nearly. A model trained on private rows serves some groups a little worse", None),
-        (-0.02, 0.3, True, "but the rows are too few to exclude one", None),
-        (-0.02, 0.05, True, "No difference between groups was shown for a model trained on private rows.", True),
-        (0.2, 0.3, False, "For a model trained on original rows, a difference was shown.", True),
-    ]:
-        gaps = [gap_of(low, high, is_for_release=is_for_release)] + ([] if is_for_release else [gap_of(-0.02, 0.05)])
-        result = answer_of(report_of(gaps=gaps), "groups")
-        assert words in result.words and result.good is good
-
-
 def test_selection_helps_only_beyond_the_interval_of_its_lead():
     for low, high, words, good in [
         (0.05, 0.15, "Selecting texts helps: a model trained on random texts of the pool", True),
@@ -340,21 +321,19 @@ def test_selection_helps_only_beyond_the_interval_of_its_lead():
     ]:
         value = (low + high) / 2
 
-        def model(name, value, lead=None, texts=None):
-            lead = lead and Estimate(*lead, 100, "people")
-            fields = {"owner_only": True, "is_rival": lead is not None, "lead": lead, "texts": texts}
-            return task_of(value - 0.02, value + 0.02, name=name, **fields)
+        def model(name, value, **fields):
+            return task_of(value - 0.02, value + 0.02, name=name, owner_only=True, **fields)
 
+        lead = Estimate(value, low, high, 100, "people")
         models = [
-            model("trained on the corpus", 0.795, texts=60),
-            model("the release alone: its linear model, no text", 0.78, (0.015, -0.01, 0.03)),
-            model("random texts of the pool, labelled by the release", 0.795 - value, (value, low, high), 60),
+            model("trained on the corpus", 0.795),
+            model("the release alone: its linear model, no text", 0.78, is_rival=True),
+            model("random texts of the pool, labelled by the release", 0.795 - value, is_rival=True, lead=lead),
         ]
         report = report_of(utility=models, corpus=Corpus(texts=60, pool=500))
         result = answer_of(report, "selection")
         assert words in result.words and result.good is good
         assert f"{100 * low:.1f} to {100 * high:.1f})" in result.words
-        assert ("the release as a classifier (right for 78 of 100)" in result.words) == (good is None)
         assert result.words in report.html()
         assert "andom texts of the pool" not in report.card()
 

@@ -14,7 +14,7 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import filled
 from dptext.cli.options import argument, input_option
-from dptext.methods.attacks import AttackResult
+from dptext.methods.examination import AttackResult
 from dptext.methods.registry import attack_release
 
 attack = typer.Typer(

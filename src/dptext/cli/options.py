@@ -225,7 +225,7 @@ class PublicInputs:
     bank: Path | None = RELEASE_BANK
 
     def inputs(self) -> dict[str, Any]:
-        """Return the fields of `ReleaseFiles` and `ReportConfig`."""
+        """Return the fields of `ReleaseFiles`."""
         return {**vars(self), "public": [Path(path) for path in self.public], "seed": ANALYSIS_SEED}
 
 

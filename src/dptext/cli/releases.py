@@ -17,12 +17,10 @@ from dptext.cli.options import argument, input_option, method_option, output_opt
 from dptext.errors import DataError, DptextError, RefusedError
 from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.base import Method
-from dptext.methods.checks import Audit
-from dptext.methods.examination import ReportConfig
-from dptext.methods.files import STATEMENT
-from dptext.methods.registry import Verification, open_release, releases_in, text_column, verify_release
+from dptext.methods.files import STATEMENT, Audit
+from dptext.methods.registry import Verification, open_release, releases_in, verify_release
 from dptext.privacy.wording import audited, paragraphs, strength_in_brief
-from dptext.release.release import data_and_statement, read_statement
+from dptext.release.release import data_and_statement
 from dptext.reports.page import Report
 from dptext.reports.page import report as make_report
 from dptext.reports.summary import recommendation
@@ -131,7 +129,7 @@ def _audit_lines(method: Method, audit: Audit, *, is_folder: bool) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(options.PublicInputs):
-    """Settings of a report, as `ReportConfig` names them."""
+    """Settings of a report, as `dptext.report` names them."""
 
     private: Path = argument(..., "A release with its statement beside it: texts, vectors or a corpus.", "PRIVATE")
     original: Path | None = input_option(
@@ -140,7 +138,6 @@ class ReportOptions(options.PublicInputs):
     held_out: Path | None = input_option(None, "Corpus: rows like --original, of other people.", "FILE")
     label: str | None = input_option(None, "Label that models are trained to predict (utility).", "COLUMN")
     attribute: str | None = input_option(None, "Attribute of the authors that attacks try to infer.", "COLUMN")
-    group: str | None = input_option(None, "Groups to compare the utility for (needs --label).", "COLUMN")
     user: str | None = input_option(None, "Column that names the author, if authors have several rows.", "COLUMN")
     redact_list: Path | None = options.REDACTION_LIST
     rows: int = run_option(3000, "Maximum number of rows to attack, sampled at random.", "N")
@@ -161,14 +158,13 @@ def report(
     Example: dptext report private.csv -o page.html --original notes.csv --label topic
     """
     data, statement = data_and_statement(settings.private)
-    text = settings.text or (text_column(data, read_statement(statement)) if statement.exists() else "text")
-    config = ReportConfig(**settings.inputs() | {"text": text})
-    inputs = [data, statement, config.original, config.held_out, config.redact_list, *config.public]
+    named = settings.inputs()
+    inputs = [data, statement, settings.original, settings.held_out, settings.redact_list, *named["public"]]
     for path in (out, card):
         if path is not None:
             check_target(path, replace=force, apart_from={"an input": [file for file in inputs if file is not None]})
-    page = make_report(config, command=_command(settings, out, card), say=output.say)
-    _write(out, page.html(), owner_only=config.original is not None or page.has_owner_numbers)
+    page = make_report(**named, command=_command(settings, out, card), say=output.say)
+    _write(out, page.html(), owner_only=settings.original is not None or page.has_owner_numbers)
     if card is not None:
         _write(card, page.card())
     if output.as_json:
@@ -202,7 +198,7 @@ def _write(path: Path, content: str, *, owner_only: bool = False) -> None:
         stream.write(content.encode("utf-8", "backslashreplace"))  # a file name may hold half a letter
 
 
-_LISTS = ("checks", "attacks", "owner_attacks", "controls", "utility", "fairness", "gaps", "relinking", "identifying")
+_LISTS = ("checks", "attacks", "owner_attacks", "controls", "utility", "identifying")
 
 
 def _as_dict(page: Report) -> dict[str, Any]:

@@ -196,10 +196,9 @@ def advise(
         (), "Column that holds a label (repeatable).", "COLUMN", show_default="guessed"
     ),
     public: tuple[str, ...] = input_option(
-        (), "Public texts for previews and commands (repeatable).", "FILE", show_default="bundled ones"
+        (), "Public texts for predictions and commands (repeatable).", "FILE", show_default="bundled ones"
     ),
     public_text: str = options.PUBLIC_TEXT,
-    public_label: str | None = options.PUBLIC_LABEL,
     user: str | None = privacy_option(
         None, "Column that names the author, whom the guarantee protects.", "COLUMN", show_default="guessed"
     ),
@@ -229,7 +228,6 @@ def advise(
         label=label or None,
         public=[Path(name) for name in public] or None,
         public_text=public_text,
-        public_label=public_label,
         **answers,
     )
     console = stdout()

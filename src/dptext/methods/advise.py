@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from dptext.errors import ParameterError
 from dptext.io.atomic import is_same
-from dptext.methods.base import AdviceInput, Assessment, Caveat, Method, PublicTexts
+from dptext.methods.base import AdviceInput, Caveat, Method, PublicTexts
 from dptext.methods.data import PLACEHOLDERS, Data, Holder, Purpose, Recipient, Requirements, files_of, look
 from dptext.methods.registry import METHODS
 from dptext.privacy.guarantee import Trust, Unit
@@ -21,6 +21,7 @@ from dptext.privacy.wording import Strength, filled, paragraphs, table_cells
 
 WIDTH = 80
 _LONGEST_NAME = 40
+_INSTALL = 'pip install "dptext[glove]"'
 _INDENT = 13
 OWNER = "For you alone: this page counts private rows. Do not pass it on, and copy none of its counts into a command."
 
@@ -41,28 +42,23 @@ class ComparedMethod:
     command: str
     fit: Fit
     reasons: tuple[str, ...]  # against it, the gravest first
-    assessment: Assessment
+    statement: PrivacyStatement | None  # None: unknown without the extra that is missing
+    good_for: str
+    commands: tuple[str, ...]
     person: PrivacyStatement | None  # for the user with the most texts here, under a guarantee per text
     texts: int | None  # of that user; None: unknown
     guarantee: str
     attack: str
     rank: int  # how well it serves the purpose, 0 to 3
 
-    @property
-    def statement(self) -> PrivacyStatement | None:
-        return self.assessment.statement
-
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        statement, assessment = self.statement, self.assessment
-        names = ("name", "command", "fit", "reasons", "guarantee", "attack", "texts")
+        statement = self.statement
+        names = ("name", "command", "fit", "reasons", "good_for", "commands", "guarantee", "attack", "texts")
         return {name: getattr(self, name) for name in names} | {
             "statement": None if statement is None else json.loads(statement.to_json()),
             "epsilon": None if statement is None else statement.epsilon,
             "epsilon_per_person": None if self.person is None else self.person.epsilon,
-            "good_for": assessment.good_for,
-            "commands": assessment.commands,
-            "preview": assessment.preview._asdict(),
         }
 
 
@@ -105,7 +101,7 @@ class Advice:
         return {
             "for_the_owner_only": True,
             "requirements": vars(self.requirements),
-            "data": self.data.as_dict(),
+            "data": asdict(self.data),
             "methods": [method.as_dict() for method in self.methods],
             "recommended": None if self.recommended is None else self.recommended.name,
             "recommendation": self.recommendation,
@@ -134,8 +130,6 @@ def advise(
     trust: Holder | None = None,
     public: Any = None,
     public_text: str = "text",
-    public_label: str | None = None,
-    seed: int | None = None,
 ) -> Advice:
     """Compare the release methods for a table: guarantee, utility, attack success and the command to run.
 
@@ -151,10 +145,8 @@ def advise(
             "devices" (devices send vectors of texts), "statistics" (what many people write about, or something else).
         recipient: "public", "partner" or "colleagues".
         trust: "central": one party may hold all texts; "local": each owner or device protects its own texts.
-        public: public texts for previews and figures, as `dptext.Pool` takes them; None: bundled utterances.
+        public: public texts for predictions, as `dptext.Pool` takes them; None: bundled utterances.
         public_text: the text column of public files and tables.
-        public_label: the label column of public files, to predict the accuracy of a synthetic corpus.
-        seed: of the previews, to get the same ones again.
 
     Raises:
         ParameterError: an unknown answer or column; no text column; a pipe; ``public`` contains a file of the rows.
@@ -169,25 +161,21 @@ def advise(
     private = files_of(source) if public is not None and data.files else []
     if any(is_same(one, other) for one in private for other in files_of(public)):
         raise ParameterError("public contains a file of the private rows: name a file of other people's texts")
-    if public is None:
-        texts = PublicTexts.bundled(seed)
-    else:
-        texts = PublicTexts.of(public, text=public_text, label=public_label, seed=seed)
+    texts = PublicTexts.bundled() if public is None else PublicTexts.of(public, text=public_text)
     return compare(AdviceInput(data, requirements, texts))
 
 
 def compare(case: AdviceInput) -> Advice:
     """Assess every method for a table."""
+    unanswered = case.requirements.unanswered
     methods = [_judge(method, case) for method in METHODS]
-    has_answers = len(case.requirements.unanswered) < 3
-    clear = [method for method in methods if method.rank and method.fit is Fit.RECOMMENDED and has_answers]
+    clear = [method for method in methods if method.rank and method.fit is Fit.RECOMMENDED and len(unanswered) < 3]
     best = max(clear, key=lambda method: method.rank, default=None)
     methods = [
         replace(method, fit=Fit.POSSIBLE) if method.fit is Fit.RECOMMENDED and method is not best else method
         for method in methods
     ]
     methods.sort(key=lambda method: (list(Fit).index(method.fit), -method.rank))
-    unanswered = case.requirements.unanswered
     sentences = paragraphs("methods/templates/recommended.txt", best=methods[0], unanswered=unanswered)
     return Advice(
         data=case.data,
@@ -203,29 +191,30 @@ def _judge(method: Method, case: AdviceInput) -> ComparedMethod:
     caveats = list(_mismatches(method, case.requirements))
     assessment = method.assess(case, figures=not caveats)
     statement, texts, person = assessment.statement, case.data.most_texts, None
+    guarantee, attack, commands = "Unknown without word vectors.", "", assessment.commands
     caveats += assessment.caveats
     if statement is not None:
         is_local_per_text = statement.unit is Unit.DOCUMENT and statement.trust is Trust.LOCAL
         if is_local_per_text and texts is not None and texts > 1:
             person = statement_for_user(statement, texts)
         caveats += _strength_caveats(statement, person, case.requirements)
+        guarantee, attack = table_cells(statement, person=person, texts=texts or 1)
     if method.never is not None:
         caveats.append(Caveat(1, method.never))
-    if case.missing_extra is not None and (statement is None or not statement.parameters):
-        assessment = replace(assessment, commands=(case.missing_extra, *assessment.commands))
-        caveats.append(Caveat(0, f"Install first: {case.missing_extra}."))
+    if method.needs_vectors and case.vectors is None:
+        commands = (_INSTALL, *commands)
+        caveats.append(Caveat(0, f"Install first: {_INSTALL}."))
     weight = max((caveat.weight for caveat in caveats), default=0)
     if len(case.requirements.unanswered) == 3:  # nothing was said that could exclude a method
         weight = min(weight, 1)
-    guarantee, attack = "Unknown without word vectors.", ""
-    if statement is not None:
-        guarantee, attack = table_cells(statement, person=person, texts=texts or 1)
     return ComparedMethod(
         name=method.name,
         command=method.command,
         fit=(Fit.RECOMMENDED, Fit.POSSIBLE, Fit.UNSUITABLE)[weight],
         reasons=tuple(caveat.reason for caveat in sorted(caveats, key=lambda caveat: -caveat.weight)),
-        assessment=assessment,
+        statement=statement,
+        good_for=assessment.good_for,
+        commands=commands,
         person=person,
         texts=texts,
         guarantee=guarantee,
@@ -282,11 +271,14 @@ def _wrap(line: str, width: int) -> str:
 def _page_values(advice: Advice) -> dict[str, Any]:
     data, first = advice.data, advice.methods[0]
     identifying = [column for column in data.columns if column.reasons and column.name != data.roles.text]
-    commands = " ".join(first.assessment.commands)
+    labels = ", ".join(column_name(data, name) for name in data.roles.labels)
+    values = {"data": data, "labels": labels, "visible": lambda name: column_name(data, name)}
+    facts = (entry.partition(": ") for entry in paragraphs("methods/templates/facts.txt", **values))
+    commands = " ".join(first.commands)
     return {
         "advice": advice,
         "owner": OWNER,
-        "facts": _facts(data),
+        "facts": [(name, fact) for name, _, fact in facts],
         "identifying": [(column_name(data, column.name), column.reasons) for column in identifying],
         "first": first,
         "has_placeholders": any(placeholder in commands for placeholder in PLACEHOLDERS),
@@ -298,10 +290,3 @@ def column_name(data: Data, name: str) -> str:
     if len(name) <= _LONGEST_NAME and name.isprintable():
         return name
     return f"column {[column.name for column in data.columns].index(name) + 1}"
-
-
-def _facts(data: Data) -> list[tuple[str, str]]:
-    labels = ", ".join(column_name(data, name) for name in data.roles.labels)
-    values = {"data": data, "labels": labels, "visible": lambda name: column_name(data, name)}
-    facts = (entry.partition(": ") for entry in paragraphs("methods/templates/facts.txt", **values))
-    return [(name, fact) for name, _, fact in facts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,22 +11,27 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.attacks import AttackScore, linkage_of_scores
-from dptext.attacks.base import as_people
 from dptext.audits.mechanisms import audit
 from dptext.calibration.deniability import Floats
 from dptext.calibration.reidentification import bank_epsilon
 from dptext.errors import DataError, ParameterError
 from dptext.evaluation.utility import Predictions, predictions
-from dptext.intervals import Estimate, mean_of_people, share
-from dptext.methods import base, checks
+from dptext.intervals import share
+from dptext.methods import base
 from dptext.methods import preview as numbers
-from dptext.methods.attacks import Attack, AttackInputs, AttackResult, infer_attribute, link_by_words, linkage_result
-from dptext.methods.checks import Audit, Check, ReleaseFiles
 from dptext.methods.data import LICENCE, PUBLIC, quote
-from dptext.methods.examination import RowExamination, sample_pairs
-from dptext.methods.files import Rows
+from dptext.methods.examination import (
+    AttackResult,
+    RowExamination,
+    infer_attribute,
+    link_by_words,
+    linkage_options,
+    linkage_result,
+    read_pairs,
+    sample_pairs,
+)
+from dptext.methods.files import Audit, Check, ReleaseFiles, Rows, audit_file, check_document_guarantee
 from dptext.methods.preview import DRAWS, OUTCOMES, REPLACEMENTS, Piece, Previewer, Samples, Share, TextPreview
-from dptext.methods.results import Measurement, Relinking
 from dptext.privacy.guarantee import Trust, best_guesses, rate_at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -34,11 +39,10 @@ from dptext.privacy.wording import is_bank_statement, percent_at_most
 from dptext.release.redaction import inner_mechanism, public_form
 from dptext.representations.encoders import MeanOfWords
 from dptext.sentences.bank import TextBank
-from dptext.sentences.origins import Likelihoods, Parting, alike
+from dptext.sentences.origins import Likelihoods, Parting
 from dptext.sentences.rewriter import BankRewriter
 from dptext.vectors.word_vectors import WordVectors
 
-_PEOPLE = (10, 100, 1_000, 10_000)
 _FALSE_ALARM = 1e-6
 
 
@@ -46,11 +50,10 @@ class BankExamination(RowExamination):
     """Texts replaced by one or several texts of a public bank."""
 
     def run(self) -> None:
-        self._rewriter = rewriter_from_statement(self.statement, self.config.bank)
+        self._rewriter = rewriter_from_statement(self.statement, self.files.bank)
         self._draw_checks: list[Check] = []
         super().run()
         self.checks += self._draw_checks
-        self.relinking = self._relinking()
         self.samples = sample_pairs(public_form(self._rewriter, self.statement))
 
     def audit(self) -> Audit:
@@ -60,32 +63,15 @@ class BankExamination(RowExamination):
         if not is_its_data:
             self.notes.append("Rows were not linked: the file does not match its statement.")
             return
-        before = self._compare(rows, raw, self._rewriter)
+        before = self.compare(rows, raw, self._rewriter)
         if before is None:
             return
-        options = {"people": before.people, "seed": self.config.seed}
-        scores, likely = link_bank(before, rows, self._rewriter, self.data, options)
+        scores, likely = link_bank(before, rows, self._rewriter, self.files)
         self.owner_attacks += scores
         if not compare_draws(self._rewriter, likely)[2]:
             name = "the stated share of outputs is among the texts most similar to their originals"
             seen = "it does not: these are not its originals, or the statement is false"
             self._draw_checks = [Check(name, False, seen)]
-        self.utility += _similarity(self._rewriter, raw.texts, rows.texts)
-
-    def _relinking(self) -> list[Relinking]:
-        """Return the success of linking documents with as many sentences as the longest one."""
-        rewriter = self._rewriter
-        longest = max(self.files.counted("sentences_counted"), 1)
-        parts = longest if rewriter.unit == "sentence" else rewriter.longest_document or 1
-        return [
-            Relinking(
-                people=people,
-                parts=parts,
-                maximum=rewriter.relinking(people, parts=parts),
-                pure=rate_at_most(self.statement.epsilon, people),
-            )
-            for people in _PEOPLE
-        ]
 
     def models(
         self, private: Any, raw: Any, labels: npt.NDArray[np.str_], *, comparable: bool, **options: Any
@@ -94,7 +80,7 @@ class BankExamination(RowExamination):
         forms = super().models(private, raw, labels, comparable=comparable, **options)
         forms.sort(key=lambda model: (model.trained_on != "private", model.tested_on == "private"))
         texts = self._rewriter.bank.texts
-        draws = RandomBits(self.config.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
+        draws = RandomBits(self.files.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
         random = [texts[row] for row in draws.tolist()]
         tested: dict[str, Any] = {"private": private} if raw is None else {"raw": raw, "private": private}
         return forms + [
@@ -145,49 +131,6 @@ class BankPreviewer(Previewer):
         return [int(row) for row in np.lexsort((-similarity, -distribution))[:count]]
 
 
-class Bank(base.Method):
-    """``dptext privatize --mechanism bank``."""
-
-    name = "texts of a bank"
-    command = "privatize --mechanism bank"
-    trust = Trust.LOCAL
-    purposes: ClassVar = {None: 2, "read": 2, "classify": 2, "vectors": 0, "devices": 1, "statistics": 2}
-    holds = "texts of a bank"
-    examination = BankExamination
-    audited = "texts"
-    inputs = frozenset({"bank"})
-    playground = BankPreviewer
-    mismatch: ClassVar = {
-        "vectors": "The output is public texts: their words come from the bank's authors, not from your users."
-    }
-
-    def assess(self, case: base.AdviceInput, *, figures: bool) -> base.Assessment:
-        bank = case.public.bank
-        rewriter = BankRewriter(bank, epsilon=base.PROTECTING, unit="document")
-        similarity = bank_epsilon(bank, base.PROTECTING, unit="document").similarity if figures else None
-        files = [*map(quote, case.public.files or (PUBLIC,)), *base.option_unless("text", case.public.column, "text")]
-        options = ("--bank bank --unit document", f"--epsilon {base.PROTECTING:g}", *case.keep_options())
-        return base.Assessment(
-            statement=rewriter.statement,
-            good_for=base.describe("bank", similarity=similarity, texts=len(bank)),
-            caveats=tuple(_caveats(case)),
-            commands=(
-                base.wrap_command("dptext bank", " ".join(files), f"-o bank --licence {LICENCE}"),
-                case.command(self, ".bank.jsonl", *options),
-            ),
-            preview=case.preview(rewriter) if figures else base.NO_PREVIEW,
-        )
-
-    def recognizes(self, statement: PrivacyStatement) -> bool:
-        return inner_mechanism(statement) == BankRewriter.name
-
-    def check(self, files: ReleaseFiles) -> Audit:
-        return check_bank(files, rewriter_from_statement(files.statement, files.bank))
-
-    def attacks(self) -> Mapping[str, Attack]:
-        return {"linkage": link_sentences, "attribute": infer_attribute}
-
-
 def _caveats(case: base.AdviceInput) -> Iterator[base.Caveat]:
     yield from case.label_caveats()
     if case.requirements.trust == "local":
@@ -223,8 +166,8 @@ def check_bank(files: ReleaseFiles, rewriter: BankRewriter) -> Audit:
         yield Check(f"every text is made of {number} of them, as the statement says", not others, seen)
 
     names = ("bank", "bank_licence")  # of one fingerprint
-    follows = checks.check_document_guarantee(files.statement, rewriter, counted, apart_from=names)
-    return checks.audit_file(files, contents, follows, audit(rewriter, **files.sampling))
+    follows = check_document_guarantee(files.statement, rewriter, counted, apart_from=names)
+    return audit_file(files, contents, follows, audit(rewriter, **files.sampling))
 
 
 def _first_row(rows: Sequence[int]) -> str:
@@ -253,62 +196,37 @@ def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank |
         raise DataError(f"the statement describes a rewriter that cannot exist: {problem}") from None
 
 
-def link_sentences(inputs: AttackInputs) -> AttackResult:
+def link_sentences(files: ReleaseFiles) -> AttackResult:
     """Link private rows to their originals by shared words and by likelihood, the best possible attack."""
-    assert inputs.statement is not None
-    rewriter = rewriter_from_statement(inputs.statement, inputs.bank)
-    before, after = inputs.read_pairs(keeps_marks=rewriter.keeps_marks)
-    scores, likely = link_bank(before, after, rewriter, inputs.release, inputs.linkage_options(before))
+    rewriter = rewriter_from_statement(files.statement, files.bank)
+    before, after = read_pairs(files, keeps_marks=rewriter.keeps_marks)
+    scores, likely = link_bank(before, after, rewriter, files)
     share_in_set, expected, agrees = compare_draws(rewriter, likely)
     values = {"share": share_in_set, "expected": expected, "agrees": agrees, "size": rewriter.size}
-    return linkage_result("bank", scores, before, by_sentences=rewriter.unit == "sentence", **values)
+    return linkage_result("bank", scores, before, **values)
 
 
 def link_bank(
-    before: Rows, after: Rows, rewriter: BankRewriter, private: Path, options: dict[str, Any]
+    before: Rows, after: Rows, rewriter: BankRewriter, files: ReleaseFiles
 ) -> tuple[list[AttackScore], Likelihoods]:
     likely = Likelihoods(rewriter, before.texts, after.texts)
     parts = likely.own()[0]
     if (parts < 0).any():
         row = after.chosen[int(np.argmin(parts))] + 1
         raise DataError(
-            f"{private.name}, row {row}: the private text does not have as many texts of the bank as the original has "
-            "parts: name the file it was made from, in its order"
+            f"{files.data.name}, row {row}: the private text does not have as many texts of the bank as the original "
+            "has parts: name the file it was made from, in its order"
         )
-    scores: list[AttackScore] = []
-    if rewriter.unit == "sentence":
-        scores += linkage_of_scores(
-            lambda start, stop: (likely(start, stop) > -np.inf).astype(np.int8),
-            shape=likely.shape,
-            attack="linkage (number of sentences alone)",
-            **options,
-        )
-    scores += link_by_words(before, after, options)
+    options, people, longest = linkage_options(files, before), likely.shape[1], int(parts.max())
     best, *others = linkage_of_scores(likely, shape=likely.shape, attack="linkage (likelihood)", **options)
-    expected, limits = _expected(before, rewriter, likely, int(parts.max()))
-    return [*scores, replace(best, detail=f"{best.detail}; {limits}"), *others, expected], likely
-
-
-def _expected(before: Rows, rewriter: BankRewriter, likely: Likelihoods, longest: int) -> tuple[AttackScore, str]:
-    people = likely.shape[1]
-    if rewriter.unit == "document" and rewriter.longest_document == 1:
-        exact = rewriter.relinking(people, before.texts)
-        score, result = Estimate(exact, exact, exact, people, "rows"), "computed exactly"
-    else:
-        owners = before.people or range(likely.shape[0])
-        score = mean_of_people(likely.posteriors(), as_people(owners, likely.shape[0]))
-        result = "from the posterior probabilities"
     maximum = percent_at_most(rewriter.relinking(people, parts=max(1, longest)))
     pure = percent_at_most(rate_at_most(rewriter.document_statement(longest).epsilon, people))
-    expected = AttackScore(
-        attack="linkage (likelihood)",
-        measure="share linked, expected",
-        score=score,
-        baseline=1 / people,
-        baseline_name="chance",
-        detail=f"on average over the noise: {result}",
-    )
-    return expected, f"at most {maximum} among any {people:,} texts, {pure} under any mechanism of this epsilon"
+    limits = f"at most {maximum} among any {people:,} texts, {pure} under any mechanism of this epsilon"
+    return [
+        *link_by_words(before, after, options),
+        replace(best, detail=f"{best.detail}; {limits}"),
+        *others,
+    ], likely
 
 
 def compare_draws(rewriter: BankRewriter, likely: Likelihoods) -> tuple[float, float, bool]:
@@ -320,26 +238,41 @@ def compare_draws(rewriter: BankRewriter, likely: Likelihoods) -> tuple[float, f
     return share(int(minimum.sum()), total).value, expected, low.low <= expected <= high.high
 
 
-def _similarity(
-    rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]
-) -> list[Measurement]:
-    """Measure the similarity of outputs to their originals, in the features of the bank."""
-    result = alike(rewriter, originals, private)
-    if len(np.unique(result.owners)) < 2:
-        return []
-    share = mean_of_people((1 + result.output) / 2, result.owners)  # a similarity lies between -1 and 1
-    expected = rewriter.bank.profile.expected(rewriter.size, rewriter.selection.epsilon)
-    return [
-        Measurement(
-            name="similarity of the output to its original",
-            measure="similarity in the public features",
-            score=replace(share, value=2 * share.value - 1, low=2 * share.low - 1, high=2 * share.high - 1),
-            baseline=float(result.random.mean()),
-            baseline_name="texts of the bank at random",
-            owner_only=True,
-            detail=(
-                f"the most similar text of the bank: {result.nearest.mean():.3f}; expected of public texts: "
-                f"{expected:.3f}"
+class Bank(base.Method):
+    """``dptext privatize --mechanism bank``."""
+
+    name = "texts of a bank"
+    command = "privatize --mechanism bank"
+    trust = Trust.LOCAL
+    purposes: ClassVar = {None: 2, "read": 2, "classify": 2, "vectors": 0, "devices": 1, "statistics": 2}
+    holds = "texts of a bank"
+    examination = BankExamination
+    audited = "texts"
+    inputs = frozenset({"bank"})
+    attacks: ClassVar = {"linkage": link_sentences, "attribute": infer_attribute}
+    playground = BankPreviewer
+    mismatch: ClassVar = {
+        "vectors": "The output is public texts: their words come from the bank's authors, not from your users."
+    }
+
+    def assess(self, case: base.AdviceInput, *, figures: bool) -> base.Assessment:
+        bank = case.public.bank
+        rewriter = BankRewriter(bank, epsilon=base.PROTECTING, unit="document")
+        similarity = bank_epsilon(bank, base.PROTECTING, unit="document").similarity if figures else None
+        files = [*map(quote, case.public.files or (PUBLIC,)), *base.option_unless("text", case.public.column, "text")]
+        options = ("--bank bank --unit document", f"--epsilon {base.PROTECTING:g}", *case.keep_options())
+        return base.Assessment(
+            statement=rewriter.statement,
+            good_for=base.describe("bank", similarity=similarity, texts=len(bank)),
+            caveats=tuple(_caveats(case)),
+            commands=(
+                base.wrap_command("dptext bank", " ".join(files), f"-o bank --licence {LICENCE}"),
+                case.command(self, ".bank.jsonl", *options),
             ),
         )
-    ]
+
+    def recognizes(self, statement: PrivacyStatement) -> bool:
+        return inner_mechanism(statement) == BankRewriter.name
+
+    def check(self, files: ReleaseFiles) -> Audit:
+        return check_bank(files, rewriter_from_statement(files.statement, files.bank))

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import textwrap
-import warnings
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,40 +12,32 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from dptext.errors import DptextError, MissingExtraError, ParameterError, ProtectionWarning
+from dptext.errors import MissingExtraError, ParameterError
 from dptext.features.features import Spec, quick_features
 from dptext.features.latent_words import PublicWords
 from dptext.features.pool import Pool
-from dptext.io.documents import read_documents
-from dptext.methods.checks import Audit, ReleaseFiles
 from dptext.methods.data import PUBLIC, Data, Requirements, quote, utterances
+from dptext.methods.files import Audit, ReleaseFiles
 from dptext.methods.preview import Previewer
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength, paragraphs
-from dptext.release.mechanism import TextMechanism
-from dptext.release.privatize import privatize
 from dptext.sentences.bank import TextBank
 from dptext.vectors.formats import GLOVE, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
 if TYPE_CHECKING:
-    from dptext.methods.attacks import Attack
-    from dptext.methods.examination import Examination
+    from dptext.methods.examination import Attack, Examination
 
 PROTECTING = 3.0
 """The largest epsilon whose bound protects on its own (`Strength`)."""
 assert Strength.of(PROTECTING) is Strength.PROTECTS
 
-_INSTALL = re.compile(r'pip install "[^"]*"')
 _WIDTH = 74  # of a command
-_MAX_TEXTS = 4_000  # a preview takes seconds
+_MIN_TEXTS, _MAX_TEXTS = 10, 4_000  # public texts: figures take seconds
 _BANK_TEXTS = 2_000
-_STAND_IN_WORDS = 200
 _VOCABULARY = 50_000  # the default of the commands
-PREVIEWED = 5
-"""Number of public texts in a preview."""
 
 
 class Method(Protocol):
@@ -60,10 +49,12 @@ class Method(Protocol):
     purposes: ClassVar[Mapping[str | None, int]]  # how well it serves each purpose, 3 to 0; None: no purpose was named
     mismatch: ClassVar[Mapping[str, str]]  # why it does not serve a purpose that has 0 there
     never: ClassVar[str | None] = None  # why it is never recommended
+    needs_vectors: ClassVar[bool] = False  # whether its command needs the extra with public word vectors
     holds: ClassVar[str]  # the contents of its release, for messages
     audited: ClassVar[str]  # the kind of audit, for `dptext.privacy.wording.audited`
     inputs: ClassVar[frozenset[str]] = frozenset()  # public inputs of `ReleaseFiles` that it takes
     folder: ClassVar[str | None] = None  # the format of the folder that it releases; None: a file
+    attacks: ClassVar[Mapping[str, Attack]] = {}  # by the name of their command (``dptext attack``)
     playground: ClassVar[type[Previewer] | None] = None
     examination: ClassVar[type[Examination] | None] = None  # for ``dptext report``
 
@@ -78,10 +69,6 @@ class Method(Protocol):
     def check(self, files: ReleaseFiles) -> Audit:
         """Check a release against its statement, and test its guarantee (``dptext audit``)."""
         ...
-
-    def attacks(self) -> Mapping[str, Attack]:
-        """Return the attacks on a release, by the name of their command (``dptext attack``)."""
-        return {}
 
     def verify_folder(self, folder: Path) -> Collection[str]:  # noqa: ARG002
         """Return the names of the statements in a released folder, after checking the digest of every file.
@@ -103,16 +90,6 @@ NO_LABEL = Caveat(1, "No label column was found: name it with --label.")
 NO_USER = Caveat(0, "No user column was found, so single texts are protected: name it with --user.")
 
 
-class Preview(NamedTuple):
-    """(input, output) pairs made of public texts, or why there are none."""
-
-    pairs: tuple[tuple[str, str], ...] = ()
-    missing: str | None = None
-
-
-NO_PREVIEW = Preview()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
     """The assessment of a method for one table."""
@@ -121,57 +98,36 @@ class Assessment:
     good_for: str
     caveats: tuple[Caveat, ...] = ()
     commands: tuple[str, ...] = ()
-    preview: Preview = NO_PREVIEW
 
 
 @dataclass(frozen=True, eq=False)
 class PublicTexts:
-    """Public texts in a random order: the first ones are previewed, the others serve as a bank, a pool or people."""
+    """Public texts in a random order, which stand for a bank, a pool or people in predictions."""
 
     texts: tuple[str, ...]
-    labels: tuple[str, ...] | None
     name: str
     files: tuple[str, ...] = ()  # none: bundled with dptext, or in memory
     column: str = "text"
     count: int = 0
-    seed: int | None = None
 
     @classmethod
-    def bundled(cls, seed: int | None) -> PublicTexts:
-        labels = dict(utterances("train"))
-        texts = _shuffled(list(labels), seed)
-        return cls(texts, tuple(labels[text] for text in texts), "utterances to a voice assistant (SNIPS)", seed=seed)
+    def bundled(cls) -> PublicTexts:
+        texts = dict.fromkeys(text for text, _ in utterances("train"))
+        return cls(_shuffled(list(texts)), "utterances to a voice assistant (SNIPS)")
 
     @classmethod
-    def of(cls, files: Any, *, text: str, label: str | None = None, seed: int | None) -> PublicTexts:
+    def of(cls, files: Any, *, text: str) -> PublicTexts:
         """Texts of the caller: files, or anything that `Pool` takes."""
         pool = Pool(files, text=text)
-        if len(pool) <= 2 * PREVIEWED:
-            raise ParameterError(f"public must hold more than {2 * PREVIEWED} texts, got {len(pool)}")
-        if label is not None and not pool.files:
-            raise ParameterError("public_label names a column of files: give public texts with labels as files")
-        rows = [] if label is None else read_documents(pool.files, text=text, label=label)
-        labels = {str(row.text).strip(): str(row.label) for row in rows if row.label is not None}
-        texts = _shuffled([entry for entry in pool.texts if label is None or entry in labels], seed)
-        return cls(
-            texts,
-            None if label is None else tuple(labels[entry] for entry in texts),
-            "your public texts",
-            tuple(map(str, [files] if isinstance(files, str | os.PathLike) else files)) if pool.files else (),
-            text,
-            len(pool),
-            seed,
-        )
-
-    @property
-    def previewed(self) -> tuple[str, ...]:
-        """The texts that a preview replaces."""
-        return self.texts[:PREVIEWED]
+        if len(pool) <= _MIN_TEXTS:
+            raise ParameterError(f"public must hold more than {_MIN_TEXTS} texts, got {len(pool)}")
+        names = [files] if isinstance(files, str | os.PathLike) else files
+        paths = tuple(map(str, names)) if pool.files else ()
+        return cls(_shuffled(list(pool.texts)), "your public texts", paths, text, len(pool))
 
     @cached_property
     def pool(self) -> Pool:
-        """The other texts."""
-        return Pool(self.texts[PREVIEWED:], name=self.name)
+        return Pool(self.texts, name=self.name)
 
     @cached_property
     def vectors(self) -> WordVectors:
@@ -184,19 +140,12 @@ class PublicTexts:
         return quick_features(PublicWords(self.texts))
 
     @cached_property
-    def stand_in(self) -> WordVectors:
-        """Random vectors for some of the words: the guarantee of a mechanism does not depend on the vectors."""
-        counts = Counter(word for text in self.texts for word in text.split())
-        words = sorted(counts, key=lambda word: (-counts[word], word))[:_STAND_IN_WORDS]
-        return load_vectors((words, RandomBits(0).normal(len(words), 4)))
-
-    @cached_property
     def bank(self) -> TextBank:
-        return TextBank(self.pool.texts[:_BANK_TEXTS], encoder=self.features, cache=False)
+        return TextBank(self.texts[:_BANK_TEXTS], encoder=self.features, cache=False)
 
 
-def _shuffled(texts: list[str], seed: int | None) -> tuple[str, ...]:
-    order = np.argsort(RandomBits(seed or 0).integers(len(texts)), kind="stable")
+def _shuffled(texts: list[str]) -> tuple[str, ...]:
+    order = np.argsort(RandomBits(0).integers(len(texts)), kind="stable")
     return tuple(texts[index] for index in order[:_MAX_TEXTS].tolist())
 
 
@@ -213,19 +162,12 @@ class AdviceInput:
         return self.requirements.purpose == "classify"
 
     @cached_property
-    def missing_extra(self) -> str | None:
-        """The command that installs the public word vectors; None: they are here."""
-        try:
-            _ = self.public.vectors
-        except MissingExtraError as error:
-            match = _INSTALL.search(str(error))
-            return str(error) if match is None else match.group()
-        return None
-
-    @property
     def vectors(self) -> WordVectors | None:
         """The public word vectors that the commands use by default; None: not installed."""
-        return self.public.vectors if self.missing_extra is None else None
+        try:
+            return self.public.vectors
+        except MissingExtraError:
+            return None
 
     def label_caveats(self) -> Iterator[Caveat]:
         """Caveats about the labels of a classifier, for methods that keep them as they are."""
@@ -255,17 +197,6 @@ class AdviceInput:
             user = ["--unit document"]
         start = (f"dptext {method.command} {self.data.inputs}", f"-o {quote(self.data.out(suffix))}")
         return wrap_command(*start, *self.text_option(), *user, *options)
-
-    def preview(self, mechanism: TextMechanism) -> Preview:
-        """The public texts to show, as a text mechanism replaces them."""
-        texts = self.public.previewed
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ProtectionWarning)  # the page states the strength
-                result = privatize(list(texts), mechanism, seed=self.public.seed)
-        except DptextError as error:  # advice without a preview is still advice
-            return Preview(missing=str(error))
-        return Preview(tuple((text, private or "") for text, private in zip(texts, result.texts, strict=True)))
 
 
 def describe(topic: str, **values: Any) -> str:

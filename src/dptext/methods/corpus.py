@@ -1,12 +1,13 @@
-"""The examination of a synthetic corpus: its texts, models trained on it, and membership in the data."""
+"""Synthetic corpora: checks of a corpus and its description, models trained on it, and membership in its data."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -16,34 +17,231 @@ import numpy.typing as npt
 
 from dptext.attacks import AttackScore
 from dptext.attacks.membership import gaussian_ceiling, sum_membership
-from dptext.errors import DataError, ParameterError
-from dptext.evaluation.corpus_quality import MEASURES, compare, nearest_labels, squared_radii
+from dptext.audits.verdict import Verdict, judge_gaussian
+from dptext.errors import DataError, ParameterError, extra
+from dptext.evaluation.corpus_quality import nearest_labels
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
-from dptext.intervals import Estimate, mean_over_runs, paired_difference
+from dptext.intervals import Estimate, paired_difference
 from dptext.io.batches import display_name
 from dptext.io.documents import OnError, read_documents
-from dptext.methods.checks import check_corpus, check_noise, description_folder
-from dptext.methods.examination import Examination
-from dptext.methods.files import chosen_rows, count_rows
-from dptext.methods.results import Corpus, LabelOfCorpus, Measurement, Spread
-from dptext.noise.gaussian_sums import CELL
-from dptext.privacy.guarantee import Unit
+from dptext.methods.examination import Examination, Measurement
+from dptext.methods.files import (
+    FILES_AGREE,
+    FOLDS,
+    Audit,
+    Check,
+    ReleaseFiles,
+    audit_file,
+    check_guarantee,
+    chosen_rows,
+    columns_of,
+    count_rows,
+    covers_earlier,
+    describes,
+    earlier_guarantees,
+    own_guarantee,
+    real_parameter,
+    whole_parameter,
+)
+from dptext.noise.gaussian_sums import CELL, count_off_grid
+from dptext.privacy.budgets import PersonalBudgets
+from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
-from dptext.synthesis.distribution import TextDistribution, read_description
+from dptext.privacy.statement import PrivacyStatement, disagreements, release_statement
+from dptext.synthesis.distribution import (
+    Described,
+    TextDistribution,
+    announces_description,
+    is_described,
+    read_description,
+)
 from dptext.synthesis.moments import MomentSum
+from dptext.synthesis.release import distribution_path
+from dptext.synthesis.synthesizer import always_assumed, noise_parameters
 from dptext.users.grouping import UserTexts, texts_of
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
+NOISE_ERROR = 1e-6
+"""Probability with which `check_noise` rejects an honest release."""
+_VISIBLE = 0.85  # smallest noise, relative to the stated scale, that a conclusive comparison may miss
 _MAX_TRAINING = 20_000
 _LABELS_SHOWN, _SAMPLES_SHOWN, _MAX_CHARACTERS = 20, 3, 200
-_DISTANCE_TEXTS = 2000
-_COMPARISONS, _MAX_COMPARED, _MIN_COMPARED = 5, 1000, 10
 _MAX_TARGETS = 1000  # members, and others
 _MAX_NUMBERS = 1 << 31
 _NO_HELD_OUT = "--held-out names a file of people who are not in the data"
+
+
+# -- checks --------------------------------------------------------------------------------------------------------
+
+
+def description_folder(data: Path, named: Path | None = None) -> Path | None:
+    folder = distribution_path(data) if named is None else named
+    if folder.is_dir() and announces_description(folder):
+        return folder
+    if named is not None:
+        raise DataError(f"{named.name} is not the folder of a released distribution")
+    return None
+
+
+def check_corpus(files: ReleaseFiles, described: Described | None) -> Audit:
+    """Check a synthetic corpus against its statement, its pool and its description."""
+    statement, pool = files.statement, files.pool
+    digest = statement.parameters.get("pool_sha256")
+    if pool is not None and digest not in (None, pool.sha256):
+        raise ParameterError(
+            f"this pool ({len(pool):,} texts) is not the pool of the statement (SHA-256 digest {digest}): pass that "
+            "one as --public. Nothing was checked."
+        )
+    contents = partial(_check_texts, files, described)
+    audit = audit_file(files, contents, _check_people(statement), _judge_people(statement))
+    if described is not None:
+        differ = disagreements(statement, described.statement, of_a_release=True)  # it may contain more, not less
+        if statement.release_id is None or statement.release_id != described.statement.release_id:
+            differ.insert(0, "release_id")
+        seen = f"{', '.join(differ)} differ" if differ else f"release {described.statement.release_id}"
+        same = Check("the corpus was made from this description", not differ, seen)
+        audit.checks[-1:-1] = [_check_grid(described), same]
+    return audit
+
+
+def _check_texts(files: ReleaseFiles, described: Described | None) -> Iterator[Check]:
+    labels = None if described is None else described.labels
+    columns = () if labels is None else labels.columns
+    missing = sorted(set(columns) - set(columns_of(files.data))) if columns else []
+    texts: list[str] = []
+    outside = 0
+    for document in read_documents(files.parts, text=files.text, keep=() if missing else columns):
+        texts.append(" ".join((document.text or "").split()))
+        if labels is not None and not missing:
+            values = document.attributes or {}
+            outside += labels.code([values.get(column) for column in columns]) < 0
+    count, repeated = len(texts), len(texts) - len(set(texts))
+    is_stated = count == files.statement.parameters.get("texts")
+    yield Check("there are as many texts as the statement says", is_stated, f"{count:,} texts")
+    of_pool: tuple[bool | None, str] = (None, "a generator wrote them")
+    if "pool_sha256" in files.statement.parameters:
+        yield Check("no text occurs twice", not repeated, f"{repeated:,} texts do")
+        of_pool = (None, "the pool was not named (--public)")
+        if files.pool is not None:
+            known = {" ".join(text.split()) for text in files.pool.texts}
+            foreign = sum(text not in known for text in texts)
+            of_pool = (not foreign, f"{foreign:,} texts are not")
+    yield Check("every text is one of the public pool", *of_pool)
+    of_labels: tuple[bool | None, str] = (not outside, f"{outside:,} texts have another")
+    if labels is None:
+        of_labels = (None, "the description was not named (--distribution)")
+    elif missing:
+        of_labels = (False, f"the column {missing[0]!r} is missing")
+    if labels is None or columns:
+        yield Check("every label is one of the public set", *of_labels)
+
+
+def check_description(folder: Path) -> Audit:
+    described = read_description(folder)
+    statement, shape = described.statement, described.matrix.shape
+    parameters, width = statement.parameters, 1 + whole_parameter(statement, "features_dimension")
+    fits = shape == (parameters.get("classes"), width) == (len(described.labels), width)
+    fits = fits and bool(np.isfinite(described.matrix).all())
+    same = described.sigma == parameters.get("sigma")
+    checks = [
+        FILES_AGREE,
+        Check("the matrix has the stated shape", fits, " x ".join(f"{length:,}" for length in shape)),
+        Check("the noise has the stated scale", same, f"standard deviation {described.sigma:g}"),
+        _check_grid(described),
+        _check_people(statement),
+    ]
+    return Audit(statement, checks, _judge_people(statement))
+
+
+def _check_grid(described: Described) -> Check:
+    """Check that the released numbers lie on the public grid of the stated noise, as all sums with this noise do."""
+    count = described.matrix.size
+    off = count_off_grid(described.matrix, described.sigma) if described.sigma > 0 else count
+    return Check("the numbers lie on the grid of the stated noise", off == 0, f"{off:,} of {count:,} do not")
+
+
+def check_noise(matrix: Floats, exact: Floats, sigma: float) -> Check:
+    """Compare the noise of a description, (matrix - exact) / sigma, with N(0, 1)."""
+    stats = extra("scipy.stats", "audit", "the comparison of noise")
+    noise = (matrix - exact) / sigma
+    residuals, rounding = np.sort(np.abs(noise), axis=None), 2.0**-13  # the grid moves a residual by at most this much
+    count, error = residuals.size, NOISE_ERROR / 4
+
+    def lowest(degrees: int) -> float:
+        return math.sqrt(stats.chi2.ppf(error, degrees) / degrees)
+
+    parts = [(noise[:, 0], len(noise))]
+    if len(noise) > 1:
+        parts.append((noise - noise.mean(axis=0), (len(noise) - 1) * noise.shape[1]))
+    is_small = any(np.linalg.norm(part) / math.sqrt(n) + 2 * rounding < lowest(n) for part, n in parts)
+    scale, low = float(np.linalg.norm(residuals)) / math.sqrt(count), lowest(count)
+    high = math.sqrt(stats.chi2.isf(error, count) / count)
+    excess = float((np.arange(1, count + 1) / count - stats.halfnorm.cdf(residuals)).max())
+    seen = f"{count:,} numbers, {scale:.3f} times the stated scale; below {low:.3f} refutes"
+    if is_small or scale + rounding < low or excess - rounding > math.sqrt(-math.log(error) / (2 * count)):
+        agrees: bool | None = False
+    elif scale - rounding > high:
+        agrees = None
+        seen += ". This may not be the original of the release: check --original, --user and --text"
+    else:
+        agrees = True if low >= _VISIBLE else None
+        seen += "" if agrees else "; too few numbers for a conclusion"
+    return Check("the noise has the stated distribution", agrees, seen, owner_only=True)
+
+
+def _check_people(statement: PrivacyStatement) -> Check:
+    """Check that the guarantee follows from epsilon, delta and the guarantees of earlier releases."""
+    guarantee, earlier = own_guarantee(statement), earlier_guarantees(statement)
+    with describes("a budget"):
+        budget = PersonalBudgets(guarantee.epsilon, delta=guarantee.delta, floor=0.0)
+    repeated = release_statement(
+        guarantee=guarantee,
+        unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
+        relation=Relation.ADD_REMOVE,
+        trust=Trust.CENTRAL,
+        mechanism=statement.mechanism if is_described(statement) else TextDistribution.mechanism,
+        parameters=noise_parameters(budget, budget.guarantee(relation=Relation.SUBSTITUTION)),
+        assumptions=always_assumed(statement.unit, counted_in=bool(earlier)),
+    )
+    # earlier guarantees are known up to the digits in the statement
+    summed = ("guarantee", "epsilon_under_substitution", "delta_under_substitution") if earlier else ()
+    check = check_guarantee(statement, repeated, apart_from=summed)
+    return Check(check.name, *covers_earlier(statement)) if earlier and check.passed else check
+
+
+def _judge_people(statement: PrivacyStatement) -> Verdict:
+    sigma, guarantee = real_parameter(statement, "sigma"), own_guarantee(statement)
+    people = "people" if statement.unit is Unit.USER else "documents"
+    coverage = f"all {people}, each of length 1 at most, if the stated software works as documented"
+    with describes("noise"):
+        return judge_gaussian(statement, sigma=sigma, sensitivity=1.0, release_guarantee=guarantee, coverage=coverage)
+
+
+# -- the report ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelOfCorpus:
+    """One label of a synthetic corpus."""
+
+    name: str
+    count: int
+    share: float
+    released: float
+    samples: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """Contents of a synthetic corpus."""
+
+    texts: int
+    pool: int | None
+    labels: Sequence[LabelOfCorpus] = ()
+    more_labels: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,44 +264,39 @@ class CorpusExamination(Examination):
     """A synthetic corpus and the description that it was sampled from."""
 
     def run(self) -> None:
-        config, labels = self.config, self._distribution.labels.columns
-        wrong = [name for name in ("attribute", "group") if getattr(config, name) is not None]
-        wrong += ["label"] if config.label is not None and config.label not in labels else []
-        if wrong:
+        files, labels = self.files, self._distribution.labels.columns
+        if files.attribute is not None or (files.label is not None and files.label not in labels):
             known = f"its labels are known ({', '.join(labels)})" if labels else "it has no labels"
-            raise ParameterError(f"a synthetic corpus has no original rows, and {known}: omit {' and '.join(wrong)}")
-        self.say(f"Auditing {self.statement.mechanism} ...")
-        self.add_audit(check_corpus(self.files, read_description(self._folder)))
+            raise ParameterError(f"a synthetic corpus has no original rows, and {known}: omit other columns")
+        if files.held_out is not None and files.original is None:
+            raise ParameterError("held_out needs original: members of the release are compared with other people")
+        files.say(f"Auditing {self.statement.mechanism} ...")
+        self.add_audit(check_corpus(files, read_description(self._folder)))
         self.notes += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self._distribution.doubts()]
-        if config.label is not None and config.original is None:
+        if files.label is not None and files.original is None:
             self.notes.append("No model was trained: name real texts to test it on (--original).")
-        if self.files.pool is None:
+        if files.pool is None:
             self.notes.append("The corpus was not compared with the public pool: name it with --public.")
         self.attacks.append(self._bound())
-        corpus, real = self._read(self.data, None), None
-        if config.original is not None:
-            self._check_noise(config.original)
-            real = self._read(config.original, config.user, maximum=config.rows)
-            self._measure_utility(corpus, real)
+        corpus = self._read(files.data, None)
+        if files.original is not None:
+            self._check_noise(files.original)
+            self._measure_utility(corpus, self._read(files.original, files.user, maximum=files.rows))
             self._attack_membership()
-        self.say("Comparing texts ...")
-        self.corpus = self._describe_texts(corpus, real)
+        self.corpus = self._describe_texts(corpus)
 
     def membership(self) -> list[AttackScore]:
         """Return the bound on membership inference, and the success of an adversary who guesses the other texts."""
         self._attack_membership()
         return [self._bound(), *self.owner_attacks]
 
-    # -- inputs -----------------------------------------------------------------------------------------------
-
     @cached_property
     def _folder(self) -> Path:
-        result = description_folder(self.data, self.config.distribution)
+        data = self.files.data
+        result = description_folder(data, self.files.distribution)
         if result is None:
-            raise DataError(
-                f"{display_name(self.data)}: its description ({self.data.name}.distribution) is missing: name it with "
-                "--distribution"
-            )
+            missing = f"its description ({data.name}.distribution) is missing: name it with --distribution"
+            raise DataError(f"{display_name(data)}: {missing}")
         return result
 
     @cached_property
@@ -113,21 +306,16 @@ class CorpusExamination(Examination):
     @cached_property
     def _bits(self) -> RandomBits:
         """Random bits for numbers that depend on original texts."""
-        return RandomBits(self.config.seed)
-
-    @cached_property
-    def _public_bits(self) -> RandomBits:
-        """Random bits for published numbers: these must not depend on the number of original texts."""
-        return RandomBits(self.config.seed)
+        return RandomBits(self.files.seed)
 
     def _read(self, path: Path, user: str | None, *, maximum: int | None = None) -> _Texts:
         """Return the texts of a file that have a class; a random sample of this size if there are more rows."""
         labels, chosen = self._distribution.labels, None
-        if maximum is not None and (count := count_rows(path, text=self.config.text)) > maximum:
+        if maximum is not None and (count := count_rows(path, text=self.files.text)) > maximum:
             chosen = set(chosen_rows(count, maximum, self._bits).tolist())
             self.notes.append(f"{maximum:,} of {count:,} rows of {display_name(path)} were examined, chosen at random.")
         texts, codes, people = [], [], []
-        with closing(read_documents(path, text=self.config.text, user=user, keep=labels.columns)) as reader:
+        with closing(read_documents(path, text=self.files.text, user=user, keep=labels.columns)) as reader:
             for row, document in enumerate(reader):
                 values = document.attributes or {}
                 code = labels.code([values.get(column) for column in labels.columns])
@@ -135,10 +323,9 @@ class CorpusExamination(Examination):
                     texts.append(document.text or "")
                     codes.append(code)
                     people.append(str(document.user))
-        minimum = 2 * self.config.folds
-        if len(texts) < minimum or (user is not None and len(set(people)) < 2):
+        if len(texts) < 2 * FOLDS or (user is not None and len(set(people)) < 2):
             raise DataError(
-                f"{display_name(path)} must have at least {minimum} texts with a label of the public set, by two "
+                f"{display_name(path)} must have at least {2 * FOLDS} texts with a label of the public set, by two "
                 f"people or more, got {len(texts)}"
             )
         return _Texts(texts, np.array(codes, dtype=np.int64), people if user is not None else None)
@@ -146,9 +333,9 @@ class CorpusExamination(Examination):
     # -- utility ----------------------------------------------------------------------------------------------
 
     def _measure_utility(self, corpus: _Texts, real: _Texts) -> None:
-        config, distribution, pool, held_out = self.config, self._distribution, self.files.pool, None
-        if config.held_out is not None:  # texts of people who are not in the data
-            held_out = self._read(config.held_out, config.user, maximum=config.rows)
+        files, distribution, held_out = self.files, self._distribution, None
+        if files.held_out is not None:  # texts of people who are not in the data
+            held_out = self._read(files.held_out, files.user, maximum=files.rows)
         if len(distribution.labels.names) < 2:
             self.notes.append("No model was trained: the corpus has no labels, or a single one.")
             return
@@ -157,62 +344,36 @@ class CorpusExamination(Examination):
         if len(np.unique(test.codes)) < 2:
             self.notes.append("No model was trained: the real texts for the test have a single label.")
             return
-        self.say(f"Training models on {len(corpus):,} texts ...")
-        source = "held-out texts" if held_out is not None else "the other half of the original texts"
-        tested = f"tested on {len(test):,} {source}"
-        predicted = self._train("trained on the corpus", corpus, test, tested)
-        self._train("trained on original texts", train, test, tested)
-        sizes = len(train), len(corpus)
-        rows = chosen_rows(max(sizes), min(sizes), RandomBits(self.config.seed))
-        if sizes[0] > sizes[1]:
-            self._train("trained on original texts, as many as the corpus has", train.select(rows), test, tested)
-        elif sizes[0] < sizes[1]:
-            self._train("trained on the corpus, cut to as many texts", corpus.select(rows), test, tested)
-        by_release = distribution.weigh(test.texts).scores.argmax(axis=1)
-        self._score(
-            "the release alone: its linear model, no text", by_release, test, is_rival=True, reference=predicted
-        )
-        by_name = nearest_labels(distribution.features, distribution.labels, test.texts)
-        self._score("the nearest label name: epsilon 0, no private data", by_name, test, is_rival=True)
-        if pool is not None:
-            draws = [pool.texts[row] for row in chosen_rows(len(pool), len(corpus), self._bits).tolist()]
-            labelled = _Texts(draws, distribution.weigh(draws).scores.argmax(axis=1))
-            name = "random texts of the pool, labelled by the release"
-            self._train(name, labelled, test, is_rival=True, reference=predicted)
-            labelled = _Texts(draws, nearest_labels(distribution.features, distribution.labels, draws))
-            self._train("random texts of the pool, labelled by label names: epsilon 0", labelled, test, is_rival=True)
-        shuffled = corpus.codes[np.argsort(self._bits.integers(len(corpus)), kind="stable")]
-        self._train("the corpus with its labels shuffled", replace(corpus, codes=shuffled), test, is_rival=True)
-
-    def _train(self, name: str, train: _Texts, test: _Texts, tested: str = "", **options: Any) -> npt.NDArray[Any]:
-        """Train a model, add its accuracy, and return its predictions."""
-        predicted = trained_answers(train.texts, train.codes, test.texts, seed=self.config.seed)
-        detail = f"{len(train):,} texts; {tested}" if tested else ""
-        self._score(name, predicted, test, detail, texts=len(train), **options)
-        return predicted
-
-    def _score(
-        self,
-        name: str,
-        predicted: npt.NDArray[Any],
-        test: _Texts,
-        detail: str = "",
-        *,
-        reference: npt.NDArray[Any] | None = None,
-        **options: Any,
-    ) -> None:
-        """Add the accuracy of predictions; ``reference``: predictions of the model trained on the corpus."""
         people = None if test.people is None else np.asarray(test.people)
-        accuracy, f1 = (
-            measure(kind, test.codes, predicted, people=people, seed=self.config.seed)
-            for kind in ("accuracy", "macro-F1")
-        )
-        if reference is not None:
+        source = "held-out texts" if held_out is not None else "the other half of the original texts"
+
+        def add(name: str, predicted: npt.NDArray[Any], *, texts: int | None = None, **fields: Any) -> None:
+            options: dict[str, Any] = {"people": people, "seed": files.seed}
+            accuracy, f1 = (measure(kind, test.codes, predicted, **options) for kind in ("accuracy", "macro-F1"))
+            detail = f"macro-F1 {f1.score.value:.3f} ({f1.score.low:.3f} to {f1.score.high:.3f})"
+            if texts is not None:
+                detail += f"; {texts:,} texts; tested on {len(test):,} {source}"
+            self.utility.append(Measurement.of(accuracy, name=name, detail=detail, owner_only=True, **fields))
+
+        def train_on(texts: _Texts) -> npt.NDArray[Any]:
+            return trained_answers(texts.texts, texts.codes, test.texts, seed=files.seed)
+
+        files.say(f"Training models on {len(corpus):,} texts ...")
+        predicted = train_on(corpus)
+        add("trained on the corpus", predicted, texts=len(corpus))
+        add("trained on original texts", train_on(train), texts=len(train))
+        by_release = distribution.weigh(test.texts).scores.argmax(axis=1)
+        add("the release alone: its linear model, no text", by_release, is_rival=True)
+        by_name = nearest_labels(distribution.features, distribution.labels, test.texts)
+        add("the nearest label name: epsilon 0, no private data", by_name, is_rival=True)
+        if files.pool is not None:
+            rows = chosen_rows(len(files.pool), len(corpus), self._bits)
+            draws = [files.pool.texts[row] for row in rows.tolist()]
+            by_pool = train_on(_Texts(draws, distribution.weigh(draws).scores.argmax(axis=1)))
             owners = np.arange(len(test)) if people is None else people
-            options["lead"] = paired_difference(reference == test.codes, predicted == test.codes, owners)
-        by_class = f"macro-F1 {f1.score.value:.3f} ({f1.score.low:.3f} to {f1.score.high:.3f})"
-        detail = f"{by_class}; {detail}" if detail else by_class
-        self.utility.append(Measurement.of(accuracy, name=name, detail=detail, owner_only=True, **options))
+            lead = paired_difference(predicted == test.codes, by_pool == test.codes, owners)
+            name = "random texts of the pool, labelled by the release"
+            add(name, by_pool, texts=len(draws), is_rival=True, lead=lead)
 
     def _halves(self, real: _Texts) -> tuple[_Texts, _Texts]:
         """Split original texts by person, for training and test."""
@@ -239,22 +400,22 @@ class CorpusExamination(Examination):
         )
 
     def _attack_membership(self) -> None:
-        config = self.config
+        files = self.files
         reason: str | None
-        if config.original is None or config.held_out is None:
+        if files.original is None or files.held_out is None:
             reason = _NO_HELD_OUT
-        elif self.statement.unit is Unit.USER and config.user is None:
+        elif self.statement.unit is Unit.USER and files.user is None:
             reason = "the guarantee protects users, and no column names them (--user)"
         else:
-            reason = self._attack_sums(config.original, config.held_out)
+            reason = self._attack_sums(files.original, files.held_out)
         if reason is not None:
             self.notes.append(f"Membership was not attacked: {reason}.")
 
     def _attack_sums(self, original: Path, held_out: Path) -> str | None:
         """Attack the released sums; return the reason if there are too few people."""
-        self.say("Distinguishing members from other people ...")
+        self.files.say("Distinguishing members from other people ...")
         released = self._distribution.matrix
-        maximum = min(_MAX_TARGETS, self.config.rows, _MAX_NUMBERS // (2 * released.size))
+        maximum = min(_MAX_TARGETS, self.files.rows, _MAX_NUMBERS // (2 * released.size))
         inside = self._contributions(original, maximum)
         outside = self._contributions(held_out, 2 * maximum)
         strangers, outside = outside[: len(outside) // 2], outside[len(outside) // 2 :]
@@ -275,10 +436,10 @@ class CorpusExamination(Examination):
 
     def _check_noise(self, original: Path) -> None:
         distribution = self._distribution
-        if self.statement.unit is Unit.USER and self.config.user is None:
+        if self.statement.unit is Unit.USER and self.files.user is None:
             self.notes.append("The noise was not compared with the original texts: name the column of users (--user).")
             return
-        self.say("Comparing the noise with the original texts ...")
+        self.files.say("Comparing the noise with the original texts ...")
         total = MomentSum(distribution.features, len(distribution.labels))
         with self._people(original, on_error="skip") as people:  # as the release skipped them
             total.add(people)
@@ -290,7 +451,7 @@ class CorpusExamination(Examination):
         """Group the texts of a file by user (or document), as the release did."""
         labels, limit = self._distribution.labels, self.statement.parameters.get("most_documents")
         is_user = self.statement.unit is Unit.USER
-        options: dict[str, Any] = {"text": self.config.text, "user": self.config.user if is_user else None}
+        options: dict[str, Any] = {"text": self.files.text, "user": self.files.user if is_user else None}
         with (
             closing(read_documents(path, keep=labels.columns, on_error=on_error, **options)) as reader,
             texts_of(
@@ -321,87 +482,31 @@ class CorpusExamination(Examination):
 
     # -- texts ------------------------------------------------------------------------------------------------
 
-    def _describe_texts(self, corpus: _Texts, real: _Texts | None) -> Corpus:
-        pool, features = self.files.pool, self._distribution.features
-        kinds = {"corpus": corpus.texts}
-        if pool is not None:
-            kinds["pool"] = [pool.texts[row] for row in chosen_rows(len(pool), self.config.rows, self._public_bits)]
-        if real is not None:
-            kinds["real"] = real.texts
-        rows = chosen_rows(len(corpus), self.config.rows, self._public_bits)
-        compared = kinds | {"corpus": [corpus.texts[row] for row in rows]}
-        vectors = {name: np.asarray(features.vectors(texts), dtype=np.float64) for name, texts in compared.items()}
-        return Corpus(
-            texts=len(corpus),
-            pool=self.files.counted("pool_texts") or None,
-            labels=self._labels(corpus, real),
-            more_labels=max(0, len(self._distribution.labels.names) - _LABELS_SHOWN),
-            spread=[*self._variety(kinds, vectors), *self._distances_to_real(compared, vectors)],
-        )
-
-    def _variety(self, kinds: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
-        def row(name: str, values: dict[str, str], detail: str = "") -> Spread:
-            return Spread(name=name, detail=detail, **values)  # type: ignore[arg-type]
-
-        yield row("distinct texts", {name: f"{len(set(texts)):,} of {len(texts):,}" for name, texts in kinds.items()})
-        if self.files.pool is not None:
-            used = len(set(kinds["corpus"]) & set(self.files.pool.texts)) / len(self.files.pool)
-            yield row("share of the pool that is used", {"corpus": f"{100 * used:.1f}%"})
-        words = {name: np.mean([len(text.split()) for text in texts]) for name, texts in kinds.items()}
-        yield row("words per text, on average", {name: f"{value:.1f}" for name, value in words.items()})
-        # equally many of each kind, because more texts lie nearer; the number of real texts must not matter
-        size = min(_DISTANCE_TEXTS, *(len(values) for name, values in vectors.items() if name != "real"))
-        detail = f"in the public features; among {size:,} texts of each kind, or as many as there are"
-        samples = {name: values[:size] for name, values in vectors.items()}
-        nearest = {
-            name: f"{np.sqrt(squared_radii(sample, 1)).mean():.3f}" if len(sample) > 1 else "0.000"
-            for name, sample in samples.items()
-        }
-        yield row("mean distance to the nearest other text", nearest, detail)
-
-    def _distances_to_real(self, texts: dict[str, list[str]], vectors: dict[str, Floats]) -> Iterator[Spread]:
-        """Compare the distribution of each kind of texts with real ones, over several draws."""
-        size = min(_MAX_COMPARED, len(vectors.get("real", ())) // 2, *map(len, vectors.values()))
-        if size < _MIN_COMPARED:
-            return
-        results: dict[str, list[dict[str, float]]] = {name: [] for name in vectors}
-        for draw in range(_COMPARISONS):
-            order = {
-                name: np.argsort(self._bits.integers(len(values)), kind="stable") for name, values in vectors.items()
-            }
-            real, order["real"] = vectors["real"][order["real"][:size]], order["real"][size:]
-            for name, values in vectors.items():
-                rows = order[name][:size]
-                results[name].append(compare([texts[name][row] for row in rows], values[rows], real, seed=draw))
-        space = self._distribution.features.name
-        detail = f"{_COMPARISONS} draws of {size:,} texts: mean ± half its 95% interval; {space}"
-        for label, meaning in MEASURES.items():
-            if label in results["corpus"][0]:
-                runs = {name: mean_over_runs([draw[label] for draw in draws]) for name, draws in results.items()}
-                cells = {name: f"{run.value:.3f} ± {(run.high - run.low) / 2:.3f}" for name, run in runs.items()}
-                yield Spread(name=f"{label}: {meaning}", detail=detail, owner_only=True, **cells)
-
-    def _labels(self, corpus: _Texts, real: _Texts | None) -> list[LabelOfCorpus]:
+    def _describe_texts(self, corpus: _Texts) -> Corpus:
         names, shares = self._distribution.labels.names, self._distribution.shares()
         if not self._distribution.labels.columns:
             names, shares = ("all texts",), {"all texts": 1.0}
         counts = Counter(corpus.codes.tolist())
-        real_counts = Counter() if real is None else Counter(real.codes.tolist())
-        result = []
+        bits = RandomBits(self.files.seed)  # not those of originals: these samples are published
+        labels = []
         for code in sorted(range(len(names)), key=lambda code: (-counts[code], code))[:_LABELS_SHOWN]:
             rows = np.flatnonzero(corpus.codes == code)
-            draws = rows[np.argsort(self._public_bits.integers(len(rows)), kind="stable")[:_SAMPLES_SHOWN]]
-            result.append(
+            draws = rows[np.argsort(bits.integers(len(rows)), kind="stable")[:_SAMPLES_SHOWN]]
+            labels.append(
                 LabelOfCorpus(
                     name=names[code],
                     count=counts[code],
                     share=counts[code] / len(corpus),
                     released=shares[names[code]],
-                    real=None if real is None else real_counts[code] / len(real),
                     samples=[shorten(corpus.texts[row], _MAX_CHARACTERS, placeholder="…") for row in draws.tolist()],
                 )
             )
-        return result
+        return Corpus(
+            texts=len(corpus),
+            pool=self.files.counted("pool_texts") or None,
+            labels=labels,
+            more_labels=max(0, len(self._distribution.labels.names) - _LABELS_SHOWN),
+        )
 
 
 class _EncodedTexts:

@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -39,9 +39,6 @@ _KNOWN = {
 }
 _NO_TEXT = ("number", "date")
 _PEOPLE_OF = ("identifier", "category", "number", "text")  # kinds of a column that can name who wrote
-
-
-# -- questions -----------------------------------------------------------------------------------------------------
 
 Purpose: TypeAlias = Literal["read", "classify", "vectors", "devices", "statistics"]
 Recipient: TypeAlias = Literal["public", "partner", "colleagues"]
@@ -99,14 +96,11 @@ class Requirements:
     def __post_init__(self) -> None:
         for name, kind in (("purpose", Purpose), ("recipient", Recipient), ("trust", Holder)):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, check_choice(name, getattr(self, name), get_args(kind)))
+                check_choice(name, getattr(self, name), get_args(kind))
 
     @property
     def unanswered(self) -> list[str]:
         return [name for name, answer in vars(self).items() if answer is None]
-
-
-# -- the rows ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,13 +154,13 @@ class Data:
     def inputs(self) -> str:
         return " ".join(map(quote, self.files)) or _NO_FILE
 
-    def as_dict(self) -> dict[str, Any]:
-        return {"for_the_owner_only": True, **asdict(self)}
-
 
 def quote(value: str) -> str:
     """Quote a value for a shell; a file name that begins with a dash becomes a path."""
     return shlex.quote(f"./{value}" if value.startswith("-") and "/" not in value and "." in value else value)
+
+
+# -- the rows ------------------------------------------------------------------------------------------------------
 
 
 def look(source: Any, *, text: str | None, user: str | None, labels: Sequence[str] | None) -> Data:
@@ -218,8 +212,6 @@ def _look_in_memory(source: Any, text: str | None, user: str | None, labels: tup
 def _columns_in_memory(source: Any) -> dict[str, list[Any]]:
     if is_table(source) or not isinstance(source, Iterable):
         kind = table_kind(source)
-        for name in kind.names:
-            kind.check_column(name)
         return {str(name): list(kind.read(name)) for name in kind.names}
     rows = [_as_row(row) if isinstance(row, Document) else row for row in source]
     if all(row is None or isinstance(row, str) for row in rows):
@@ -229,10 +221,37 @@ def _columns_in_memory(source: Any) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in rows] for name in dict.fromkeys(str(name) for row in rows for name in row)}
 
 
-def _as_row(document: Document) -> dict[str, Any]:
-    optional = {"user": document.user, "label": document.label}
-    values = {name: value for name, value in optional.items() if value is not None}
-    return {"text": document.text, **values, **(document.attributes or {})}
+def _as_row(row: Document) -> dict[str, Any]:
+    return {"text": row.text, "user": row.user, "label": row.label, **(row.attributes or {})}
+
+
+def _count(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:
+    people: Counter[str] = Counter()
+    classes: Counter[tuple[str | None, ...]] = Counter()
+    lengths: list[int] = []
+    count, remaining = 0, iter(rows)
+    for text, user, labels in islice(remaining, MOST_ROWS):
+        count += 1
+        if isinstance(text, str) and text.strip():
+            lengths.append(len(text.split()))
+        if (user_id := canonical_id(user)) is not None:
+            people[user_id] += 1
+        if labels is not None and None not in (names := tuple(map(canonical_label, labels))):
+            classes[names] += 1
+    if count == 0:
+        raise DataError("there are no rows: at least one is needed")
+    has_user, has_labels = data.roles.user is not None, bool(data.roles.labels)
+    return replace(
+        data,
+        rows=count,
+        is_all=next(remaining, None) is None,
+        empty=count - len(lengths),
+        people=len(people) if has_user else None,
+        most_texts=max(people.values(), default=None) if has_user else None,
+        words=(median_low(lengths), max(lengths)) if lengths else (0, 0),
+        classes=len(classes) if has_labels else None,
+        rarest=min(classes.values(), default=None) if has_labels else None,
+    )
 
 
 # -- which column is what ------------------------------------------------------------------------------------------
@@ -242,35 +261,27 @@ def _roles(
     columns: Sequence[Column], text: str | None, user: str | None, labels: tuple[str, ...] | None, *, are_names: bool
 ) -> Roles:
     known = [column.name for column in columns]
-    options = [("text", text), ("user", user), *(("label", label) for label in labels or ())]
-    named = {name: option for option, name in options if name is not None}
-    if len(named) < sum(name is not None for _, name in options):
+    named = [name for name in (text, user, *(labels or ())) if name is not None]
+    if len(set(named)) < len(named):
         raise ParameterError("text, user and label must be different columns")
-    for name, option in named.items():
+    for name in named:
         if name not in known:
-            described = describe_columns(name, known, required=list(named), sure=are_names)
-            raise ParameterError(f"there is no column {name!r} for {option}: {described}")
-    if not are_names and may_be_values(known, required=list(named)):
+            described = describe_columns(name, known, required=named, sure=are_names)
+            raise ParameterError(f"there is no column {name!r}: {described}")
+    if not are_names and may_be_values(known, required=named):
         raise DataError(
             "the first line may be a row instead of column names: add a header; if it is a header, name the column of "
             "texts with --text COLUMN (text=)"
         )
-    free = [column for column in columns if column.name not in named]
-    text_column = text or _guess_text(free)
-    if text_column is None:
+    guessed = tuple(role for role, value in (("text", text), ("user", user), ("labels", labels)) if value is None)
+    text = text or _guess_text([column for column in columns if column.name not in named])
+    if text is None:
         raise ParameterError(
             f"no column of {format_names(known) or 'none'} looks like texts: name it with --text (text=)"
         )
-    free = [column for column in free if column.name != text_column]
-    user_column = user or _guess_user(free)
-    free = [column for column in free if column.name != user_column]
-    named_roles = {"text": text, "user": user, "labels": labels}
-    return Roles(
-        text=text_column,
-        user=user_column,
-        labels=_guess_labels(free) if labels is None else labels,
-        guessed=tuple(name for name, value in named_roles.items() if value is None),
-    )
+    user = user or _guess_user([column for column in columns if column.name not in (*named, text)])
+    free = [column for column in columns if column.name not in (*named, text, user)]
+    return Roles(text=text, user=user, labels=_guess_labels(free) if labels is None else labels, guessed=guessed)
 
 
 def _guess_text(columns: Sequence[Column]) -> str | None:
@@ -304,38 +315,6 @@ def _guess_labels(columns: Sequence[Column]) -> tuple[str, ...]:
 def _named(role: str, columns: Sequence[Column]) -> str | None:
     names = {column.name.casefold().replace("-", "_").replace(" ", "_"): column.name for column in reversed(columns)}
     return next((names[known] for known in _KNOWN[role].split() if known in names), None)
-
-
-# -- how many there are --------------------------------------------------------------------------------------------
-
-
-def _count(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:
-    people: Counter[str] = Counter()
-    classes: Counter[tuple[str | None, ...]] = Counter()
-    lengths: list[int] = []
-    count, remaining = 0, iter(rows)
-    for text, user, labels in islice(remaining, MOST_ROWS):
-        count += 1
-        if isinstance(text, str) and text.strip():
-            lengths.append(len(text.split()))
-        if (user_id := canonical_id(user)) is not None:
-            people[user_id] += 1
-        if labels is not None and None not in (names := tuple(map(canonical_label, labels))):
-            classes[names] += 1
-    if count == 0:
-        raise DataError("there are no rows: at least one is needed")
-    has_user, has_labels = data.roles.user is not None, bool(data.roles.labels)
-    return replace(
-        data,
-        rows=count,
-        is_all=next(remaining, None) is None,
-        empty=count - len(lengths),
-        people=len(people) if has_user else None,
-        most_texts=max(people.values(), default=None) if has_user else None,
-        words=(median_low(lengths), max(lengths)) if lengths else (0, 0),
-        classes=len(classes) if has_labels else None,
-        rarest=min(classes.values(), default=None) if has_labels else None,
-    )
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,23 +18,12 @@ from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.plan import ExpectedVectors, expected_vectors
 from dptext.embeddings.refinement import public_base
 from dptext.embeddings.sharing import GENSIM_COPY, is_copy
-from dptext.errors import DataError, DptextError, ParameterError
+from dptext.errors import DptextError, ParameterError
 from dptext.io.documents import Document
-from dptext.methods import checks
-from dptext.methods.attacks import Attack, AttackInputs, AttackResult, attack_result
-from dptext.methods.base import (
-    NO_USER,
-    PROTECTING,
-    AdviceInput,
-    Assessment,
-    Caveat,
-    Method,
-    Preview,
-    describe,
-    round_down,
-)
-from dptext.methods.checks import Audit, Check, ReleaseFiles
-from dptext.methods.files import STATEMENT, VECTORS, read_rows
+from dptext.methods import files as checks
+from dptext.methods.base import NO_USER, PROTECTING, AdviceInput, Assessment, Caveat, Method, describe, round_down
+from dptext.methods.examination import AttackResult, attack_result
+from dptext.methods.files import STATEMENT, Audit, Check, ReleaseFiles, read_rows
 from dptext.privacy.gaussian import SampledGaussian
 from dptext.privacy.guarantee import Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
@@ -49,91 +38,9 @@ _MECHANISMS = ("co-occurrences", "skip-gram")
 _COVERAGE = "with any other participants: each contribution is clipped, if the stated software works as documented"
 
 
-class Embeddings(Method):
-    """``dptext embed``."""
-
-    name = "shared word vectors"
-    command = "embed"
-    trust = Trust.CENTRAL
-    purposes: ClassVar = {None: 1, "read": 0, "classify": 1, "vectors": 3, "devices": 0, "statistics": 1}
-    holds = "word vectors"
-    audited = "learned"
-    folder = VECTORS
-    mismatch: ClassVar = {
-        "read": "There is nothing to read: the output is one vector per word.",
-        "devices": "The texts must be collected first: no device sends a vector of its own.",
-    }
-
-    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
-        vectors = case.vectors if figures else None
-        estimator = Cooccurrence(
-            case.public.stand_in if vectors is None else vectors, epsilon=PROTECTING, delta=_DELTA, unit=case.data.unit
-        )
-        plan = estimator.plan()
-        statement = plan.statement(plan.levels.most, seeded=False)
-        expected, people = None, round_down(case.data.protected)
-        if vectors is None:
-            statement = statement.replace(parameters={})
-        else:
-            documents = (Document(text) for text in case.public.pool.texts[:_PEOPLE])
-            [expected] = expected_vectors(plan, documents, people=people, epsilon=PROTECTING)
-        return Assessment(
-            statement=statement,
-            good_for=describe("embeddings", expected=expected, people=people, whom=case.data.whom),
-            caveats=tuple(_caveats(case, expected)),
-            commands=(case.command(self, ".vectors", f"--epsilon {PROTECTING:g}"),),
-            preview=Preview(missing="there are no texts: one vector per public word"),
-        )
-
-    def recognizes(self, statement: PrivacyStatement) -> bool:
-        return statement.mechanism.split(" + ")[0] in _MECHANISMS  # earlier releases that went into it follow
-
-    def attacks(self) -> Mapping[str, Attack]:
-        return {"membership": bound_membership, "neighbours": find_secrets}
-
-    def verify_folder(self, folder: Path) -> Collection[str]:
-        return statements_in(folder)
-
-    def check(self, files: ReleaseFiles) -> Audit:
-        vectors = load_folder(files.data, limit=None, source=files.data.name)
-        statement = vectors.statement
-        assert statement is not None  # the folder has one
-        agree = len(vectors) == statement.parameters.get("words")
-        count = f"{len(vectors):,} words, {vectors.dimension} numbers each"
-        result = [
-            checks.FILES_AGREE,
-            Check("there are as many words as the statement says", agree, count),
-            Check("all numbers are finite", bool(np.isfinite(vectors.matrix).all()), count),
-        ]
-        if (files.data / GENSIM_COPY).exists():
-            agrees = is_copy(files.data / GENSIM_COPY, vectors)
-            seen = "byte for byte" if agrees else "it holds others"
-            result.append(Check(f"{GENSIM_COPY} is a copy of these vectors", agrees, seen))
-        for file, one in statements_in(files.data).items():
-            level = one.parameters.get("level")
-            users = "everybody" if level is None or file == STATEMENT else f"users of the level {str(level)!r}"
-            name = f"the guarantee for {users} follows from the parameters"
-            result.append(Check(name, not _judge_learned(one).refuted, f"{one.guarantee}"))
-        level = statement.parameters.get("epsilon_for_level", 0.0)
-        sent = float(level) * checks.DIGITS[0] if isinstance(level, int | float) else 0.0
-        covers = checks.covers_earlier(statement, sent)
-        result.append(Check("the guarantee covers this release and earlier ones in it", *covers))
-        return Audit(statement, result, _judge_learned(statement))
-
-
-def _caveats(case: AdviceInput, expected: ExpectedVectors | None) -> Iterator[Caveat]:
-    if case.data.unit == "document":
-        yield NO_USER
-    if expected is not None and expected.passed < _LITTLE:
-        weight, nearly = (2, "") if expected.passed < _NOTHING else (1, "nearly ")
-        yield Caveat(weight, f"Too few {case.data.whom} for this budget: the vectors stay {nearly}the public ones.")
-
-
-def bound_membership(inputs: AttackInputs) -> AttackResult:
+def bound_membership(files: ReleaseFiles) -> AttackResult:
     """Bound how well anybody can tell who took part, from the stated noise; there is no sum to run an attack on."""
-    statement = inputs.statement
-    if statement is None:
-        raise DataError(f"{inputs.release.name} has no privacy statement, which states the noise")
+    statement = files.statement
     verdict = _judge_learned(statement)
     parameters, epsilon, delta = statement.parameters, verdict.allowed, verdict.delta
     sigma, sensitivity = parameters.get("sigma"), parameters.get("sensitivity")
@@ -148,16 +55,16 @@ def bound_membership(inputs: AttackInputs) -> AttackResult:
         accuracy = (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)) if epsilon < 500 else 1.0
     values: dict[str, Any] = {"unit": statement.unit, "accuracy": accuracy, "auc": auc, "epsilon": epsilon}
     bounds = {"accuracy_at_most": accuracy, "auc_at_most": auc}
-    return attack_result("vectors", bounds=bounds, name=inputs.release.name, **values)
+    return attack_result("vectors", bounds=bounds, name=files.data.name, **values)
 
 
-def find_secrets(inputs: AttackInputs) -> AttackResult:
+def find_secrets(files: ReleaseFiles) -> AttackResult:
     """Find the secret of each name by nearest neighbours; compare with public vectors and a positive control."""
-    assert inputs.pairs is not None
-    shared = load_vectors(inputs.release)
-    rows = read_rows(inputs.pairs, text="secret", columns=("name",), vector=None)
+    assert files.pairs is not None
+    shared = load_vectors(files.data)
+    rows = read_rows(files.pairs, text="secret", columns=("name",), texts_only=True)
     names, secrets = ([fold(str(word)) for word in words] for words in (rows.columns["name"], rows.texts))
-    inputs.say(f"Searching {len(shared):,} words for the secrets of {rows.size:,} names ...")
+    files.say(f"Searching {len(shared):,} words for the secrets of {rows.size:,} names ...")
 
     def rows_in(vectors: WordVectors) -> list[list[int]]:
         vocabulary = vectors.vocabulary
@@ -165,7 +72,7 @@ def find_secrets(inputs: AttackInputs) -> AttackResult:
 
     def attack(vectors: WordVectors, **options: Any) -> list[AttackScore]:
         unknown = [vectors.vocabulary.unknown_row]
-        return nearest_secrets(vectors.matrix, *rows_in(vectors), left_out=unknown, top=10, seed=inputs.seed, **options)
+        return nearest_secrets(vectors.matrix, *rows_in(vectors), left_out=unknown, top=10, seed=files.seed, **options)
 
     public = _public_vectors(shared)
     matrix = None
@@ -204,6 +111,81 @@ def _public_vectors(shared: WordVectors) -> WordVectors | None:
                 base = public_base(public.matrix, public.vocabulary.unknown_row)
                 return WordVectors(public.words, base.astype(np.float32), source=public.source)
     return None
+
+
+class Embeddings(Method):
+    """``dptext embed``."""
+
+    name = "shared word vectors"
+    command = "embed"
+    trust = Trust.CENTRAL
+    purposes: ClassVar = {None: 1, "read": 0, "classify": 1, "vectors": 3, "devices": 0, "statistics": 1}
+    holds = "word vectors"
+    audited = "learned"
+    folder = "dptext-vectors"
+    needs_vectors = True
+    attacks: ClassVar = {"membership": bound_membership, "neighbours": find_secrets}
+    mismatch: ClassVar = {
+        "read": "There is nothing to read: the output is one vector per word.",
+        "devices": "The texts must be collected first: no device sends a vector of its own.",
+    }
+
+    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
+        expected, people = None, round_down(case.data.protected)
+        commands = (case.command(self, ".vectors", f"--epsilon {PROTECTING:g}"),)
+        statement = None
+        if case.vectors is not None:
+            plan = Cooccurrence(case.vectors, epsilon=PROTECTING, delta=_DELTA, unit=case.data.unit).plan()
+            statement = plan.statement(plan.levels.most, seeded=False)
+            if figures:
+                documents = (Document(text) for text in case.public.texts[:_PEOPLE])
+                [expected] = expected_vectors(plan, documents, people=people, epsilon=PROTECTING)
+        return Assessment(
+            statement=statement,
+            good_for=describe("embeddings", expected=expected, people=people, whom=case.data.whom),
+            caveats=tuple(_caveats(case, expected)),
+            commands=commands,
+        )
+
+    def recognizes(self, statement: PrivacyStatement) -> bool:
+        return statement.mechanism.split(" + ")[0] in _MECHANISMS  # earlier releases that went into it follow
+
+    def verify_folder(self, folder: Path) -> Collection[str]:
+        return statements_in(folder)
+
+    def check(self, files: ReleaseFiles) -> Audit:
+        vectors = load_folder(files.data, limit=None, source=files.data.name)
+        statement = vectors.statement
+        assert statement is not None  # the folder has one
+        agree = len(vectors) == statement.parameters.get("words")
+        count = f"{len(vectors):,} words, {vectors.dimension} numbers each"
+        result = [
+            checks.FILES_AGREE,
+            Check("there are as many words as the statement says", agree, count),
+            Check("all numbers are finite", bool(np.isfinite(vectors.matrix).all()), count),
+        ]
+        if (files.data / GENSIM_COPY).exists():
+            agrees = is_copy(files.data / GENSIM_COPY, vectors)
+            seen = "byte for byte" if agrees else "it holds others"
+            result.append(Check(f"{GENSIM_COPY} is a copy of these vectors", agrees, seen))
+        for file, one in statements_in(files.data).items():
+            level = one.parameters.get("level")
+            users = "everybody" if level is None or file == STATEMENT else f"users of the level {str(level)!r}"
+            name = f"the guarantee for {users} follows from the parameters"
+            result.append(Check(name, not _judge_learned(one).refuted, f"{one.guarantee}"))
+        level = statement.parameters.get("epsilon_for_level", 0.0)
+        sent = float(level) * checks.DIGITS[0] if isinstance(level, int | float) else 0.0
+        covers = checks.covers_earlier(statement, sent)
+        result.append(Check("the guarantee covers this release and earlier ones in it", *covers))
+        return Audit(statement, result, _judge_learned(statement))
+
+
+def _caveats(case: AdviceInput, expected: ExpectedVectors | None) -> Iterator[Caveat]:
+    if case.data.unit == "document":
+        yield NO_USER
+    if expected is not None and expected.passed < _LITTLE:
+        weight, nearly = (2, "") if expected.passed < _NOTHING else (1, "nearly ")
+        yield Caveat(weight, f"Too few {case.data.whom} for this budget: the vectors stay {nearly}the public ones.")
 
 
 def _judge_learned(statement: PrivacyStatement) -> Verdict:

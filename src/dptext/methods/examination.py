@@ -1,41 +1,49 @@
-"""The examination of a release for a report: its settings, its base, and the parts for one private row per original."""
+"""The examination of a release: results and grades, attacks on its rows, and the report on one row per original.
+
+Derivation: docs/howto/report.md#reports-grades
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext.attacks import AttackScore, attribute_inference
-from dptext.attacks.base import ATTACKERS, Attacker
+from dptext.attacks import AttackScore, attribute_inference, linkage
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError
-from dptext.evaluation.utility import SMALLEST_GROUP, Predictions, fairness, predictions
+from dptext.evaluation.measures import Measured
+from dptext.evaluation.utility import Predictions, predictions
+from dptext.intervals import Estimate
 from dptext.io.batches import display_name
-from dptext.io.documents import find_files
-from dptext.methods.checks import Audit, Check, ReleaseFiles
-from dptext.methods.files import Rows, chosen_rows, columns_of, count_rows, read_rows
-from dptext.methods.results import GroupGap, KeptPieces, Measurement
+from dptext.methods.files import (
+    FOLDS,
+    Audit,
+    Check,
+    ReleaseFiles,
+    Rows,
+    chosen_rows,
+    columns_of,
+    count_rows,
+    read_rows,
+)
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import PrivacyStatement
-from dptext.release.mechanism import TextMechanism, mark, placeholder, unmarked
+from dptext.privacy.wording import paragraphs
+from dptext.release.mechanism import TextMechanism, mark, placeholder
 from dptext.release.privatize import privatize
-from dptext.release.redaction import Terms, read_terms, redaction_of, united
+from dptext.release.redaction import read_terms, redaction_of
 from dptext.representations.device import VECTOR
 from dptext.text.identifiers import columns_of as identifying_columns
-from dptext.text.patterns import find
-from dptext.text.tokens import Kind, fold, letters_between, split
+from dptext.text.tokens import Kind, fold, split
 
-Mask = npt.NDArray[np.bool_]
 NO_ENCODER = "Private vectors were not linked to their texts: that requires the encoder."
-_SEEDS = 2**31
-_MIN_LETTERS = 3  # of a part of a piece that counts as kept
+_NEAR, _HALF, _NEARLY = 0.1, 0.5, 0.9  # advantages at which grades change
+_TIMES = 20.0  # a guarantee of 3 nats allows about this multiple of the chance level
 _SENTENCES = (
     "The doctor said that my knee will be fine in three weeks.",
     "Please book a table for two at an Italian restaurant tomorrow.",
@@ -47,62 +55,173 @@ _SENTENCES = (
 _SOURCES = {"private": "private rows", "raw": "original rows", "random": "texts of the bank at random"}
 
 
+# -- results and their grades --------------------------------------------------------------------------------------
+
+
+class Grade(IntEnum):
+    """Distance of a number above its chance level; ordered."""
+
+    GUESS = 0
+    UNCLEAR = 1
+    LITTLE = 2
+    MORE = 3
+    MOST = 4
+    NEARLY_ALL = 5
+
+
+def advantage(value: float, baseline: float) -> float:
+    """Return the part of the distance from the baseline to 1; 0 where they are equal."""
+    return 0.0 if baseline == 1.0 else (value - baseline) / (1.0 - baseline)
+
+
+def grade(score: Estimate, baseline: float) -> Grade:
+    """Return the grade of a number compared with its baseline; the only place that decides it."""
+    low, number, high = (advantage(value, baseline) for value in (score.low, score.value, score.high))
+    if low <= 0:
+        return Grade.GUESS if high <= _NEAR else Grade.UNCLEAR
+    if high <= _NEAR and not 0 < _TIMES * baseline < score.low:
+        return Grade.LITTLE
+    return Grade.NEARLY_ALL if number >= _NEARLY else Grade.MOST if number >= _HALF else Grade.MORE
+
+
 @dataclass(frozen=True, kw_only=True)
-class ReportConfig:
-    """Settings of a report: the files, columns and sizes that `dptext.report` takes."""
+class Measurement:
+    """Utility of the release."""
 
-    private: Path
-    original: Path | None = None
-    text: str = "text"
-    label: str | None = None
-    attribute: str | None = None
-    group: str | None = None
-    user: str | None = None
-    public: Sequence[Path] = ()
-    public_text: str = "text"
-    distribution: Path | None = None
-    held_out: Path | None = None
-    rows: int = 3000
-    vectors: str | None = None
-    bank: Path | None = None
-    redact_list: Path | None = None
-    samples: int = 200_000
-    error: float = 1e-6
-    attackers: Sequence[Attacker] = ATTACKERS
-    folds: int = 5
-    seed: int = field(default_factory=lambda: int(RandomBits().integers(1)[0]) % _SEEDS)
+    name: str
+    measure: str
+    score: Estimate
+    baseline: float
+    baseline_name: str
+    gain: Estimate | None = None
+    detail: str = ""
+    owner_only: bool = False
+    is_rival: bool = False
+    lead: Estimate | None = None  # of the model trained on the corpus, on the same texts
 
-    def __post_init__(self) -> None:
-        if self.rows < 2 * self.folds:
-            raise ParameterError(f"rows must be at least {2 * self.folds}, got {self.rows}")
-        if self.group is not None and self.label is None:
-            raise ParameterError("group needs a label: groups are compared by how well their labels are predicted")
-        if self.held_out is not None and self.original is None:
-            raise ParameterError("held_out needs original: members of the release are compared with other people")
-        paths = [path.resolve() for path in (self.private, self.original, self.held_out) if path is not None]
-        if len(set(paths)) < len(paths):
-            raise ParameterError("private, original and held_out must be different files")
-
-    def files(self, data: Path, statement: PrivacyStatement) -> ReleaseFiles:
-        """The release under examination, with the public inputs that were named."""
-        names = {field.name for field in fields(ReleaseFiles)}
-        inputs = {name: value for name, value in vars(self).items() if name in names}
-        return ReleaseFiles(data=data, statement=statement, **inputs)
+    @classmethod
+    def of(cls, measured: Measured, **fields: Any) -> Measurement:
+        values = {name: getattr(measured, name) for name in ("measure", "score", "baseline", "baseline_name", "gain")}
+        return cls(**values, **fields)
 
     @property
-    def columns(self) -> list[str]:
-        names = (self.label, self.attribute, self.group, self.user)
-        return list(dict.fromkeys(name for name in names if name is not None))
+    def grade(self) -> Grade:
+        """The grade of the gain where it was measured, else of the score."""
+        if self.gain is None:
+            return grade(self.score, self.baseline)
+        value, low, high = (self.baseline + gain for gain in (self.gain.value, self.gain.low, self.gain.high))
+        return grade(replace(self.gain, value=value, low=low, high=high), self.baseline)
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether chance is excluded: the interval lies above the baseline."""
+        return self.grade >= Grade.LITTLE
+
+
+# -- attacks on rows (``dptext attack``) ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackResult:
+    """The result of an attack."""
+
+    description: str  # of the adversary
+    scores: Sequence[AttackScore] = ()
+    meaning: Sequence[str]
+    bounds: Mapping[str, float | None] = field(default_factory=dict)  # largest success that the guarantee allows
+
+
+Attack: TypeAlias = Callable[[ReleaseFiles], AttackResult]
+
+
+def attack_result(
+    topic: str, scores: Sequence[AttackScore] = (), *, bounds: Mapping[str, float | None] | None = None, **values: Any
+) -> AttackResult:
+    """Return a result with the sentences of a topic, about these values."""
+    description, *meaning = paragraphs("methods/templates/attacks.txt", topic=topic, scores=scores, **values)
+    return AttackResult(description=description, scores=scores, meaning=meaning, bounds=bounds or {})
+
+
+def read_pairs(files: ReleaseFiles, *, keeps_marks: bool = True) -> tuple[Rows, Rows]:
+    """Return the original rows, redacted as the release was, and the private rows."""
+    assert files.original is not None
+    before = read_rows(files.original, text=files.text, user=files.user, texts_only=True)
+    after = read_rows(files.data, text=files.text, texts_only=True)
+    _check_size(files, after.size, before.size)
+    if before.size < 2:
+        raise DataError(f"{files.original.name}: at least two rows are needed, got {before.size}")
+    before = as_received(before, files, keeps_marks=keeps_marks)
+    files.say(f"Comparing {after.size:,} private rows with their originals ...")
+    return before, after
+
+
+def _check_size(files: ReleaseFiles, private: int, originals: int) -> None:
+    if private != originals and files.original is not None:
+        raise DataError(
+            f"{display_name(files.data)} must have as many rows as {display_name(files.original)}, {originals:,}, got "
+            f"{private:,}: name the file it was made from"
+        )
+
+
+def as_received(before: Rows, files: ReleaseFiles, *, keeps_marks: bool) -> Rows:
+    """Return the original rows as the mechanism received them: redacted, if the statement says so."""
+    words = [] if files.redact_list is None else read_terms(files.redact_list)
+    if words and (files.stated is None or not files.stated.parameters.get("redacted_list")):
+        raise ParameterError(f"the statement of {files.data.name} has no redaction list: omit --redact-list")
+    redaction = None if files.stated is None else redaction_of(files.stated, words=words)
+    if redaction is None:
+        return before
+    replace_by = mark if keeps_marks else placeholder
+    texts = [None if text is None else redaction.applied(text, replace_by) for text in before.texts]
+    return replace(before, texts=texts)
+
+
+def linkage_options(files: ReleaseFiles, before: Rows) -> dict[str, Any]:
+    return {"people": before.people, "seed": files.seed}
+
+
+def linkage_result(topic: str, scores: Sequence[AttackScore], before: Rows, **values: Any) -> AttackResult:
+    firsts = [score for score in scores if "first guess" in score.measure]
+    best = max(firsts, key=lambda score: score.score.value)
+    return attack_result(topic, scores, originals=before.size, best=best, **values)
+
+
+def link_by_words(before: Rows, after: Rows, options: dict[str, Any]) -> list[AttackScore]:
+    scores = linkage(before.texts, after.texts, **options)
+    return [replace(score, attack="linkage (shared words)") for score in scores]
+
+
+def link_rows(files: ReleaseFiles) -> AttackResult:
+    """Link the rows of a file without a statement to their originals by shared words."""
+    before, after = read_pairs(files)
+    return linkage_result("rows", link_by_words(before, after, linkage_options(files, before)), before)
+
+
+def infer_attribute(files: ReleaseFiles) -> AttackResult:
+    """Infer an attribute of the authors from texts or vectors, by models trained on other people's private rows."""
+    label = files.label or ""
+    rows = read_rows(files.data, text=files.text, columns=(label,), user=files.user)
+    labels, kind = rows.columns[label], "texts" if rows.vectors is None else "vectors"
+    files.say(f"Training attackers on {len(labels):,} private {kind} ...")
+    scores = attribute_inference(rows.features, labels, people=rows.people, folds=FOLDS, seed=files.seed)
+    accuracies = [score for score in scores if score.measure == "accuracy"]
+    best = max(accuracies, key=lambda score: (score.succeeded, score.score.value))
+    other = max((score for score in scores if score.succeeded), key=lambda score: score.advantage, default=None)
+    return attack_result("attribute", scores, label=label, kind=kind, folds=FOLDS, best=best, other=other)
+
+
+ROW_ATTACKS: Mapping[str, Attack] = {"linkage": link_rows, "attribute": infer_attribute}
+"""Attacks on a file without a statement."""
+
+
+# -- reports -------------------------------------------------------------------------------------------------------
 
 
 class Examination(ABC):
     """The examination of one release. Its public attributes are the fields of `dptext.reports.page.Report`."""
 
-    def __init__(
-        self, config: ReportConfig, data: Path, statement: PrivacyStatement, say: Callable[[str], None]
-    ) -> None:
-        self.config, self.data, self.statement, self.say = config, data, statement, say
-        self.files = config.files(data, statement)
+    def __init__(self, files: ReleaseFiles) -> None:
+        self.files, self.statement = files, files.statement
         self.checks: list[Check] = []
         self.verdicts: list[Verdict] = []
         self.notes: list[str] = []
@@ -110,8 +229,6 @@ class Examination(ABC):
         self.owner_attacks: list[AttackScore] = []
         self.controls: list[AttackScore] = []
         self.utility: list[Measurement] = []
-        self.fairness: list[Measurement] = []
-        self.gaps: list[GroupGap] = []
         self.limits: dict[str, float] = {}
 
     @abstractmethod
@@ -137,11 +254,12 @@ class RowExamination(Examination):
         """Attack the private rows with the original ones."""
 
     def run(self) -> None:
-        config = self.config
+        files = self.files
+        columns = [name for name in (files.label, files.attribute, files.user) if name is not None]
         rows = raw = None
-        if config.original is not None or config.columns:
-            rows, raw = self._read()  # before the audit, so that a wrong column is reported at the start
-        self.say(f"Auditing {self.statement.mechanism} ...")
+        if files.original is not None or columns:
+            rows, raw = self._read(list(dict.fromkeys(columns)))  # first: a wrong column is reported at the start
+        files.say(f"Auditing {self.statement.mechanism} ...")
         audit = self.audit()
         self.add_audit(audit)
         if rows is not None:
@@ -149,42 +267,33 @@ class RowExamination(Examination):
                 self.attack_texts(rows, raw, is_its_data=audit.checks[0].passed is not False)
             self._infer_attribute(rows, raw)
             self._measure_utility(rows, raw)
-        columns = identifying_columns([path for path, _ in find_files([self.data])])
-        identifying = (column for column in columns if column.identifies)
-        self.identifying = [column for column in identifying if column.name not in (config.text, VECTOR)]
+        identifying = (column for column in identifying_columns(files.parts) if column.identifies)
+        self.identifying = [column for column in identifying if column.name not in (files.text, VECTOR)]
 
-    # -- rows -------------------------------------------------------------------------------------------------
-
-    def _read(self) -> tuple[Rows, Rows | None]:
+    def _read(self, columns: list[str]) -> tuple[Rows, Rows | None]:
         """Return the chosen rows of both files, with all columns in the first."""
-        config, name = self.config, display_name(self.data)
-        count = count_rows(self.data, text=config.text)
-        if count < 2 * config.folds:
-            raise DataError(f"{name} must have at least {2 * config.folds} rows, got {count}")
-        if config.original is not None:
-            originals = count_rows(config.original, text=config.text)
-            if count != originals:
-                raise DataError(
-                    f"{name} must have as many rows as {display_name(config.original)}, {originals:,}, got {count:,}: "
-                    "name the file it was made from"
-                )
-        chosen = chosen_rows(count, config.rows, RandomBits(config.seed))
+        files, name = self.files, display_name(self.files.data)
+        count = count_rows(files.data, text=files.text)
+        if count < 2 * FOLDS:
+            raise DataError(f"{name} must have at least {2 * FOLDS} rows, got {count}")
+        if files.original is not None:
+            _check_size(files, count, count_rows(files.original, text=files.text))
+        chosen = chosen_rows(count, files.rows, RandomBits(files.seed))
         if len(chosen) < count:
             self.notes.append(
                 f"{len(chosen):,} of {count:,} rows were examined, chosen at random. Among fewer originals, a row is "
                 "easier to find. The checks of the file read all rows."
             )
-        columns = columns_of(self.data)
-        missing = self._original_columns = [column for column in config.columns if column not in columns]
-        if missing and config.original is None:
+        known = columns_of(files.data)
+        missing = self._original_columns = [column for column in columns if column not in known]
+        if missing and files.original is None:
             raise DataError(f"{name}: there is no column {missing[0]!r}")
-        private_columns = [column for column in config.columns if column in columns]
-        rows = read_rows(self.data, chosen, text=config.text, columns=private_columns)
-        if config.original is None:
+        rows = read_rows(files.data, chosen, text=files.text, columns=[entry for entry in columns if entry in known])
+        if files.original is None:
             return rows, None
-        for column in missing and sorted(set(missing) - set(columns_of(config.original))):
-            raise DataError(f"{name} and {display_name(config.original)}: neither has a column {column!r}")
-        raw = read_rows(config.original, chosen, text=config.text, columns=missing)
+        for column in missing and sorted(set(missing) - set(columns_of(files.original))):
+            raise DataError(f"{name} and {display_name(files.original)}: neither has a column {column!r}")
+        raw = read_rows(files.original, chosen, text=files.text, columns=missing)
         rows.columns.update(raw.columns)
         return rows, raw
 
@@ -195,38 +304,40 @@ class RowExamination(Examination):
     def _select_frequent(self, rows: Rows, name: str, minimum: int) -> list[int]:
         """Return the places of the rows whose value is frequent enough to learn from."""
         values = rows.column(name) or []
-        kept = _is_frequent(values, rows.column(self.config.user), minimum)
-        if len(set(np.asarray(values)[kept])) < 2:
+        people: Sequence[Hashable] = rows.column(self.files.user) or range(len(values))
+        holders: dict[str, set[Hashable]] = {}
+        for value, person in zip(values, people, strict=True):
+            holders.setdefault(value, set()).add(person)
+        places = [place for place, value in enumerate(values) if len(holders[value]) >= minimum]
+        if len({values[place] for place in places}) < 2:
             raise ParameterError(
                 f"the column {name!r} must have at least two values that {minimum} people or more share: merge rare "
                 "values, or examine more rows"
             )
-        if not kept.all():
+        if len(places) < len(values):
             self.notes.append(
-                f"Column {name!r}: {int((~kept).sum()):,} rows were left out: fewer than {minimum} people have their "
-                "value."
+                f"Column {name!r}: {len(values) - len(places):,} rows were left out: fewer than {minimum} people have "
+                "their value."
             )
-        return [int(place) for place in np.flatnonzero(kept)]
-
-    # -- results ----------------------------------------------------------------------------------------------
+        return places
 
     def _infer_attribute(self, rows: Rows, raw: Rows | None) -> None:
-        config, attribute = self.config, self.config.attribute
+        files, attribute = self.files, self.files.attribute
         if attribute is None:
             return
-        places = self._select_frequent(rows, attribute, config.folds)
+        places = self._select_frequent(rows, attribute, FOLDS)
         selected = rows.at(places)
-        self.say(f"Training attackers on {len(places):,} private rows ...")
-        targets = [(self.owner_attacks if self._is_private(attribute, config.user) else self.attacks, selected)]
+        files.say(f"Training attackers on {len(places):,} private rows ...")
+        targets = [(self.owner_attacks if self._is_private(attribute, files.user) else self.attacks, selected)]
         targets += [] if raw is None else [(self.controls, raw.at(places))]
         for results, source in targets:
             scores = attribute_inference(
                 source.features,
                 selected.column(attribute) or [],
-                people=selected.column(config.user),
-                attackers=config.attackers,
-                folds=config.folds,
-                seed=config.seed,
+                people=selected.column(files.user),
+                attackers=files.attackers,
+                folds=FOLDS,
+                seed=files.seed,
             )
             name = f"inference of {attribute!r}"
             results += [replace(score, attack=score.attack.replace("inference", name, 1)) for score in scores]
@@ -243,13 +354,13 @@ class RowExamination(Examination):
         return result
 
     def _measure_utility(self, rows: Rows, raw: Rows | None) -> None:
-        config = self.config
-        if config.label is None:
+        files, label = self.files, self.files.label
+        if label is None:
             return
-        places = self._select_frequent(rows, config.label, 2 * config.folds)
+        places = self._select_frequent(rows, label, 2 * FOLDS)
         selected = rows.at(places)
-        people, labels = selected.column(config.user), selected.column(config.label) or []
-        self.say(f"Training models on {len(places):,} rows ...")
+        people, labels = selected.column(files.user), selected.column(label) or []
+        files.say(f"Training models on {len(places):,} rows ...")
         widths = {None if side.vectors is None else side.vectors.shape[1] for side in (rows, raw) if side is not None}
         models = self.models(
             selected.features,
@@ -257,82 +368,33 @@ class RowExamination(Examination):
             np.asarray(labels),
             comparable=len(widths) == 1,
             people=None if people is None else np.asarray(people),
-            folds=config.folds,
-            seed=config.seed,
+            folds=FOLDS,
+            seed=files.seed,
         )
-        private = self._is_private(config.label, config.user)
-        task = f"predicting {config.label!r}, {len(set(labels))} classes"
-        self.utility = [*(_measurement(model, task, owner_only=private) for model in models), *self.utility]
-        if config.group is not None:
-            self._compare_groups(models, selected.column(config.group) or [], people, owner_only=private)
-
-    def _compare_groups(
-        self, models: Sequence[Predictions], values: list[str], people: Sequence[str] | None, *, owner_only: bool
-    ) -> None:
-        hidden = self._is_private(self.config.group)
-        if hidden:  # the release does not contain the values, and neither may the page
-            self.notes.append(f"The release has no column {self.config.group!r}: groups are numbered by frequency.")
-            counts = Counter(values)
-            order = sorted(counts, key=lambda value: (-counts[value], value))
-            values = [f"group {order.index(value) + 1}" for value in values]
-        shared = next((model for model in models if not _uses_originals(model)), models[0])
-        originals = [model for model in models if model.trained_on == "raw"]
-        for model in dict.fromkeys((models[0], shared, *originals)):
-            self._measure_groups(model, values, people, owner_only=owner_only or hidden or _uses_originals(model))
-        rare = int((~_is_frequent(values, people, SMALLEST_GROUP)).sum())
-        if rare:
-            self.notes.append(f"{rare:,} rows were left out: their groups have fewer than {SMALLEST_GROUP} people.")
-
-    def _measure_groups(
-        self, model: Predictions, groups: Sequence[str], people: Sequence[str] | None, *, owner_only: bool
-    ) -> None:
-        """Add the accuracy for each group, and the largest gap."""
-        values = np.asarray(groups)[model.rows]
-        owners = None if people is None else np.asarray(people)[model.rows]
-        large = _is_frequent(values.tolist(), None if owners is None else owners.tolist(), SMALLEST_GROUP)
-        if len(set(values[large])) < 2:
-            raise ParameterError(
-                f"group must have at least two groups of {SMALLEST_GROUP} people or more: name another column, or "
-                "examine more rows"
+        for model in models:
+            result = model.score("accuracy")
+            measurement = Measurement.of(
+                result,
+                name=f"trained on {_SOURCES[model.trained_on]}, tested on {_SOURCES[model.tested_on]}",
+                owner_only=self._is_private(label, files.user) or "raw" in (model.trained_on, model.tested_on),
+                is_rival=model.trained_on == "random",
+                detail=f"predicting {label!r}, {len(set(labels))} classes: {result.rows:,} rows, {result.folds} folds, "
+                f"{result.model}, {result.features}",
             )
-        result = fairness(
-            model.true[large], model.predicted[large], values[large], people=None if owners is None else owners[large]
-        )
-        name, gap = _description(model), result.largest
-        self.fairness += [
-            Measurement(
-                name=group.group,
-                measure="accuracy",
-                score=group.score,
-                baseline=group.baseline,
-                baseline_name=group.baseline_name,
-                owner_only=owner_only,
-                detail=f"{group.people:,} {'rows' if people is None else 'people'}, {name}",
-            )
-            for group in result.groups
-        ]
-        sentence = (
-            f"{name[0].upper()}{name[1:]}: the largest gap is {100 * gap.gap.value:.1f} points ({gap.better!r} above "
-            f"{gap.worse!r}; 95% interval {100 * gap.gap.low:.1f} to {100 * gap.gap.high:.1f}), "
-            f"{'more than chance explains' if gap.is_shown else 'which chance may explain'}."
-        )
-        is_for_release = model.trained_on == "private"
-        self.gaps.append(GroupGap(sentence=sentence, gap=gap.gap, is_for_release=is_for_release, owner_only=owner_only))
+            self.utility.append(measurement)
 
-    def _compare(
+    def compare(
         self, rows: Rows, raw: Rows, mechanism: TextMechanism, placeholders: Mapping[Kind, str] | None = None
     ) -> Rows | None:
         """Count unchanged texts; return the originals as the mechanism received them, None if that is impossible."""
-        terms = [] if self.config.redact_list is None else read_terms(self.config.redact_list)
         self.unchanged = count_unchanged(raw.texts, rows.texts, placeholders=placeholders)
-        self.kept_pieces = count_kept_pieces(raw.texts, rows.texts, words=terms)
         try:
-            originals = redacted_rows(raw, self.statement, keeps_marks=mechanism.keeps_marks, words=terms)
+            originals = as_received(raw, self.files, keeps_marks=mechanism.keeps_marks)
         except DataError as problem:
             self.notes.append(f"Rows were not linked: {problem}.")
             return None
-        self.say(f"Linking {originals.size:,} private rows to their originals ...")
-        return replace(originals, people=rows.column(self.config.user))
+        self.files.say(f"Linking {originals.size:,} private rows to their originals ...")
+        return replace(originals, people=rows.column(self.files.user))
 
 
 def count_unchanged(
@@ -352,73 +414,7 @@ def count_unchanged(
     return sum(normalise(before) == normalise(after) for before, after in pairs), len(pairs)
 
 
-def count_kept_pieces(
-    originals: Sequence[str | None], private: Sequence[str | None], *, words: Iterable[str] = ()
-) -> list[KeptPieces]:
-    """Count the names, addresses and numbers of the originals that remain in the private texts, by kind."""
-
-    def letters_of(text: str) -> list[str]:
-        return [fold(run) for run in letters_between(unmarked(text))]
-
-    terms = Terms(words)
-    counts: dict[str, list[int]] = {}
-    for before, after in zip(originals, private, strict=True):
-        spans = united([*terms.find(before), *find(before)]) if before else []
-        if not before or not spans:
-            continue
-        runs = letters_of(after or "")
-        distinct, joined = set(runs), f" {' '.join(runs)} "
-        for start, end, kind in spans:
-            piece = letters_of(before[start:end])
-            count = counts.setdefault(kind, [0, 0, 0])
-            count[0] += 1
-            if piece and f" {' '.join(piece)} " in joined:
-                count[1] += 1
-            elif any(len(run) >= _MIN_LETTERS and run in distinct for run in piece):
-                count[2] += 1
-    result = [KeptPieces(kind, *count) for kind, count in counts.items()]
-    return sorted(result, key=lambda entry: (-entry.pieces, entry.kind))
-
-
-def redacted_rows(before: Rows, statement: PrivacyStatement, *, keeps_marks: bool, words: Sequence[str] = ()) -> Rows:
-    """Return the original rows as the mechanism received them: redacted, if the statement says so."""
-    redaction = redaction_of(statement, words=words if statement.parameters.get("redacted_list") else ())
-    if redaction is None:
-        return before
-    replace_by = mark if keeps_marks else placeholder
-    texts = [None if text is None else redaction.applied(text, replace_by) for text in before.texts]
-    return replace(before, texts=texts)
-
-
 def sample_pairs(mechanism: TextMechanism | None) -> list[tuple[str, str]]:
     """Return made-up sentences before and after a mechanism."""
     texts = () if mechanism is None else privatize(_SENTENCES, mechanism).texts
     return [(before, after or "") for before, after in zip(_SENTENCES, texts, strict=False)]
-
-
-def _uses_originals(model: Predictions) -> bool:
-    return "raw" in (model.trained_on, model.tested_on)
-
-
-def _description(model: Predictions) -> str:
-    return f"trained on {_SOURCES[model.trained_on]}, tested on {_SOURCES[model.tested_on]}"
-
-
-def _is_frequent(values: Sequence[Hashable], people: Sequence[Hashable] | None, minimum: int) -> Mask:
-    """Return for each row whether enough people (rows, if there is no user) share its value."""
-    owners = range(len(values)) if people is None else people
-    holders: dict[Hashable, set[Hashable]] = {}
-    for value, person in zip(values, owners, strict=True):
-        holders.setdefault(value, set()).add(person)
-    return np.array([len(holders[value]) >= minimum for value in values], dtype=bool)
-
-
-def _measurement(model: Predictions, task: str, *, owner_only: bool) -> Measurement:
-    result = model.score("accuracy")
-    return Measurement.of(
-        result,
-        name=_description(model),
-        owner_only=owner_only or _uses_originals(model),
-        is_rival=model.trained_on == "random",
-        detail=f"{task}: {result.rows:,} rows, {result.folds} folds, {result.model}, {result.features}",
-    )

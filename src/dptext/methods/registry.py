@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.artifacts import announced_format
-from dptext.methods.attacks import ROW_ATTACKS, AttackInputs, AttackResult
 from dptext.methods.bank import Bank
 from dptext.methods.base import Method
-from dptext.methods.checks import ReleaseFiles
 from dptext.methods.embeddings import Embeddings
-from dptext.methods.files import STATEMENT, columns_of, private_files, refuse_folder
+from dptext.methods.examination import ROW_ATTACKS, AttackResult
+from dptext.methods.files import STATEMENT, ReleaseFiles, columns_of
 from dptext.methods.synthesis import Synthesis
 from dptext.methods.vectors import Vectors
 from dptext.methods.words import Words
@@ -33,18 +32,6 @@ from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import add_word_mechanism
 
 METHODS: tuple[Method, ...] = (Synthesis(), Embeddings(), Bank(), Vectors(), Words())
-
-
-@dataclass(frozen=True)
-class Verification:
-    """A statement, the data that it belongs to, and the comparison of the two (``agrees``; None: no data here)."""
-
-    data: Path
-    place: Path
-    statement: PrivacyStatement
-    agrees: bool | None
-    is_folder: bool = False
-
 
 MechanismClass = TypeVar("MechanismClass", bound=type)
 
@@ -93,33 +80,7 @@ def method_of_folder(folder: Path) -> Method | None:
     return next((method for method in METHODS if announced is not None and method.folder == announced), None)
 
 
-def open_release(path: Path, *, only_fitting: bool = False, **inputs: Any) -> tuple[Method, ReleaseFiles]:
-    """Find the method and statement of a release by its data, its statement or its folder.
-
-    ``inputs`` are fields of `ReleaseFiles`; ``only_fitting`` ignores those that the method does not take, which raise
-    otherwise. Without ``text``, the text column is found by the statement.
-    """
-    path = path if path.name else path.resolve()
-    folder = path.parent if path.name == STATEMENT else path
-    method = method_of_folder(folder) if folder.is_dir() else None
-    if method is not None:
-        _require_statement(folder / STATEMENT, method)
-        return method, ReleaseFiles(data=folder, statement=read_statement(folder / STATEMENT), **inputs)
-    data, place = data_and_statement(path)
-    statement = read_statement(place)
-    method = method_of(statement)
-    if only_fitting:
-        inputs = {name: inputs[name] for name in inputs.keys() - foreign_inputs(method, inputs)}
-    refuse_inputs(method, data, inputs)
-    if inputs.get("text") is None:
-        inputs["text"] = text_column(data, statement)
-    return method, ReleaseFiles(data=data, statement=statement, **inputs)
-
-
-def text_column(data: Path, statement: PrivacyStatement) -> str:
-    """Return the column that a release wrote its texts to: the first one that is neither kept nor a vector."""
-    columns = columns_of(data) if data.exists() else []
-    return next((name for name in columns if name != VECTOR and kept_as_it_was(name) not in statement.exposed), "text")
+# -- the inputs that a method takes --------------------------------------------------------------------------------
 
 
 def foreign_inputs(method: Method, inputs: Mapping[str, Any]) -> list[str]:
@@ -135,15 +96,46 @@ def refuse_inputs(method: Method, data: Path, inputs: Mapping[str, Any]) -> None
         raise ParameterError(f"{data.name} contains {method.holds}: omit {' and '.join(foreign)}")
 
 
-def releases_in(path: Path) -> list[Path]:
-    """Return the private files in a folder of releases; an empty list: the path is itself one release."""
-    folder = path if path.name else path.resolve()
-    if not folder.is_dir() or statement_path(folder).exists() or method_of_folder(folder) is not None:
-        return []
-    files = private_files(folder)
-    if not files:
-        refuse_folder(folder)
-    return files
+def text_column(data: Path, statement: PrivacyStatement) -> str:
+    """Return the column that a release wrote its texts to: the first one that is neither kept nor a vector."""
+    columns = columns_of(data) if data.exists() else []
+    return next((name for name in columns if name != VECTOR and kept_as_it_was(name) not in statement.exposed), "text")
+
+
+# -- finding a release ---------------------------------------------------------------------------------------------
+
+
+def open_release(path: Path, *, only_fitting: bool = False, **inputs: Any) -> tuple[Method, ReleaseFiles]:
+    """Find the method and statement of a release by its data, its statement or its folder.
+
+    ``inputs`` are fields of `ReleaseFiles`; ``only_fitting`` ignores those that the method does not take, which raise
+    otherwise. Without ``text``, the text column is found by the statement.
+    """
+    path = path if path.name else path.resolve()
+    folder = path.parent if path.name == STATEMENT else path
+    method = method_of_folder(folder) if folder.is_dir() else None
+    if method is not None:
+        return method, ReleaseFiles(data=folder, stated=_statement_of_folder(folder / STATEMENT, method), **inputs)
+    data, place = data_and_statement(path)
+    statement = read_statement(place)
+    method = method_of(statement)
+    if only_fitting:
+        inputs = {name: inputs[name] for name in inputs.keys() - foreign_inputs(method, inputs)}
+    refuse_inputs(method, data, inputs)
+    if inputs.get("text") is None:
+        inputs["text"] = text_column(data, statement)
+    return method, ReleaseFiles(data=data, stated=statement, **inputs)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A statement, the data that it belongs to, and the comparison of the two (``agrees``; None: no data here)."""
+
+    data: Path
+    place: Path
+    statement: PrivacyStatement
+    agrees: bool | None
+    is_folder: bool = False
 
 
 def verify_release(path: Path) -> Verification:
@@ -153,13 +145,19 @@ def verify_release(path: Path) -> Verification:
         path /= STATEMENT
     data, place = data_and_statement(path)
     method = method_of_folder(place.parent)
-    if method is not None:
-        _require_statement(place, method)
-    statement = read_statement(place)
+    statement = read_statement(place) if method is None else _statement_of_folder(place, method)
     agrees = data_agrees(statement, data)
     if agrees is None and method is not None and place.name in method.verify_folder(place.parent):
         return Verification(place.parent.resolve(), place, statement, agrees=True, is_folder=True)
     return Verification(data, place, statement, agrees)
+
+
+def _statement_of_folder(place: Path, method: Method) -> PrivacyStatement:
+    if not place.exists():
+        raise DataError(
+            f"{place.parent.name} holds {method.holds} without a privacy statement, so it has no guarantee to verify"
+        )
+    return read_statement(place)
 
 
 def attack_release(name: str, path: Path, **inputs: Any) -> AttackResult:
@@ -172,18 +170,44 @@ def attack_release(name: str, path: Path, **inputs: Any) -> AttackResult:
     attacks, holds = ROW_ATTACKS, "has no privacy statement"
     if method is not None:
         refuse_inputs(method, path, inputs)
-        attacks, holds = method.attacks(), f"holds {method.holds}"
+        attacks, holds = method.attacks, f"holds {method.holds}"
     elif inputs.get("bank") or inputs.get("vectors"):
         raise ParameterError(f"{path.name} {holds}: omit --bank and --vectors")
-    if not attacks:
-        raise ParameterError(f"{path.name} {holds}: there are no attacks on this method")
     if name not in attacks:
-        raise ParameterError(f"{path.name} {holds}: run `dptext attack {' or '.join(attacks)}` instead of {name}")
-    return attacks[name](AttackInputs(release=path, statement=statement, **inputs))
+        others = f"run `dptext attack {' or '.join(attacks)}` instead of {name}" if attacks else "no attack applies"
+        raise ParameterError(f"{path.name} {holds}: {others}")
+    return attacks[name](ReleaseFiles(data=path, stated=statement, **inputs))
 
 
-def _require_statement(place: Path, method: Method) -> None:
-    if not place.exists():
-        raise DataError(
-            f"{place.parent.name} holds {method.holds} without a privacy statement, so it has no guarantee to verify"
-        )
+# -- folders of releases -------------------------------------------------------------------------------------------
+
+
+def releases_in(path: Path) -> list[Path]:
+    """Return the private files in a folder of releases; an empty list: the path is itself one release."""
+    folder = path if path.name else path.resolve()
+    if not folder.is_dir() or statement_path(folder).exists() or method_of_folder(folder) is not None:
+        return []
+    files = _private_files(folder)
+    if not files:
+        refuse_folder(folder)
+    return files
+
+
+def refuse_folder(folder: Path) -> None:
+    """Raise unless a folder holds the parts of one private file, whose statement lies next to it."""
+    if folder.name and statement_path(folder).exists():
+        return
+    reason = "holds no release: name a private file with its statement (….privacy.json), or a folder of dptext"
+    if announced_format(folder) is not None:
+        reason = "is a folder of dptext, and a report is about a file: name a private file, or run `dptext audit`"
+    elif _private_files(folder):
+        reason = "holds several private files, and a report is about one: name one of them"
+    raise ParameterError(f"{folder.name or folder} {reason}")
+
+
+def _private_files(folder: Path) -> list[Path]:
+    """Return the files of a folder that have a statement, sorted by name."""
+    try:
+        return sorted(path for path in folder.iterdir() if statement_path(path).is_file())
+    except OSError as error:
+        raise StorageError.of("read", folder, error) from None

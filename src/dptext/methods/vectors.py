@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,19 +15,17 @@ from dptext.audits.verdict import Verdict
 from dptext.calibration.deniability import Floats
 from dptext.errors import DataError
 from dptext.io.artifacts import announced_format
-from dptext.methods import checks
+from dptext.methods import files as checks
 from dptext.methods import preview as numbers
-from dptext.methods.attacks import Attack, infer_attribute
-from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Caveat, Method, Preview, describe
-from dptext.methods.checks import Audit, Check, ReleaseFiles
-from dptext.methods.examination import NO_ENCODER, RowExamination
-from dptext.methods.files import DEVICE, STATEMENT, Rows
+from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Caveat, Method, describe
+from dptext.methods.examination import NO_ENCODER, RowExamination, infer_attribute
+from dptext.methods.files import STATEMENT, Audit, Check, ReleaseFiles, Rows
 from dptext.methods.preview import DRAWS, OUTCOMES, Piece, Previewer, Samples, Share, TextPreview, outcome_table
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.representations.bounds import fit_bound
-from dptext.representations.device import DeviceEncoder, check_device, encoder_of, vectors_in
+from dptext.representations.device import DeviceEncoder, check_device, vectors_in
 from dptext.representations.encoders import MeanOfWords
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published_protocols import PublishedChannel
@@ -35,14 +33,11 @@ from dptext.representations.randomizer import Channel
 from dptext.representations.registry import (
     ON_NEWS,
     USUAL,
-    best_dimension,
     is_randomizer,
     randomizer_from_parameters,
 )
 from dptext.vectors.word_vectors import WordVectors
 
-_FITTED = 1_000  # public texts
-_FIT: dict[str, Any] = {"bound": "normalise", "projection": "pca", "centre": True, "labels": None}
 _MOST_NUMBERS = 1 << 20  # of a vector: the audit must fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 """What follows from the encoder, which a statement does not hold, and what a search found."""
@@ -141,38 +136,27 @@ class Vectors(Method):
     holds = "private vectors"
     examination = VectorExamination
     audited = "vectors"
-    folder = DEVICE
+    folder = "dptext-device-encoder"
+    needs_vectors = True
+    attacks: ClassVar = {"attribute": infer_attribute}
     playground = VectorPreviewer
     mismatch: ClassVar = {
         "read": "There is nothing to read: the output is one noisy vector per text.",
         "vectors": "The output is one vector per text, none per word.",
     }
 
-    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
-        vectors = case.vectors if figures else None
-        randomizer, retained = PrivUnit(epsilon=PROTECTING), None
-        statement = randomizer.statement(USUAL).replace(parameters={})
-        if vectors is not None:
-            encoder = encoder_of(vectors)
-            public = encoder.encode(list(case.public.pool.texts[:_FITTED]))
-            retained = best_dimension(public, randomizer, **_FIT)
-            bound = fit_bound(public, dimension=USUAL if retained is None else retained.dimension, **_FIT)
-            statement = DeviceEncoder(encoder, bound, randomizer).statement
+    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:  # noqa: ARG002
         saved = ["--save for-devices"] if case.requirements.purpose == "devices" else []
         options = (f"--epsilon {PROTECTING:g}", *case.keep_options(), case.public_options(), *saved)
         return Assessment(
-            statement=statement,
-            good_for=describe("vectors", on_news=ON_NEWS, retained=retained),
+            statement=PrivUnit(epsilon=PROTECTING).statement(USUAL),
+            good_for=describe("vectors", on_news=ON_NEWS),
             caveats=tuple(_caveats(case)),
             commands=(case.command(self, ".encoded.parquet", *options),),
-            preview=Preview(missing="there are no texts: a list of numbers per text"),
         )
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
         return is_randomizer(statement.mechanism)
-
-    def attacks(self) -> Mapping[str, Attack]:
-        return {"attribute": infer_attribute}
 
     def verify_folder(self, folder: Path) -> Collection[str]:
         check_device(folder)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,19 +14,20 @@ from dptext.audits.mechanisms import audit
 from dptext.calibration.deniability import Floats, deniability, distributions_of, zipf_weights
 from dptext.errors import DataError
 from dptext.methods import preview as numbers
-from dptext.methods.attacks import (
-    Attack,
-    AttackInputs,
+from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Method, describe
+from dptext.methods.examination import (
+    NO_ENCODER,
     AttackResult,
+    RowExamination,
     attack_result,
     infer_attribute,
     link_by_words,
+    linkage_options,
     linkage_result,
+    read_pairs,
+    sample_pairs,
 )
-from dptext.methods.base import NO_PREVIEW, PROTECTING, AdviceInput, Assessment, Method, describe
-from dptext.methods.checks import Audit, Check, ReleaseFiles, audit_file, check_document_guarantee
-from dptext.methods.examination import NO_ENCODER, RowExamination, sample_pairs
-from dptext.methods.files import Rows
+from dptext.methods.files import Audit, Check, ReleaseFiles, Rows, audit_file, check_document_guarantee
 from dptext.methods.preview import DRAWS, OUTCOMES, REPLACEMENTS, Piece, Previewer, Share, TextPreview, outcome_table
 from dptext.privacy.guarantee import Trust, best_guesses
 from dptext.privacy.randomness import RandomBits
@@ -56,7 +56,7 @@ class WordExamination(RowExamination):
     """Texts whose words a mechanism replaced."""
 
     def run(self) -> None:
-        self._mechanism = mechanism_from_statement(self.statement, vectors=self.config.vectors)
+        self._mechanism = mechanism_from_statement(self.statement, vectors=self.files.vectors)
         super().run()
         self.samples = sample_pairs(public_form(self._mechanism, self.statement))
         self.stays = deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
@@ -69,15 +69,15 @@ class WordExamination(RowExamination):
         if raw.vectors is not None or rows.vectors is not None:
             self.notes.append(NO_ENCODER)
             return
-        before = self._compare(rows, raw, self._mechanism, PLACEHOLDERS)
+        before = self.compare(rows, raw, self._mechanism, PLACEHOLDERS)
         if before is None:
             return
-        self.owner_attacks += link(before, rows, {"people": before.people, "seed": self.config.seed})
+        self.owner_attacks += link(before, rows, linkage_options(self.files, before))
         if not is_its_data:
             self.notes.append("Word recovery was not tried: the file does not match its statement.")
             return
-        self.say("Recovering words ...")
-        scores, note = recover(before, rows, self._mechanism, self.data, seed=self.config.seed)
+        self.files.say("Recovering words ...")
+        scores, note = recover(before, rows, self._mechanism, self.files)
         self.owner_attacks += scores
         self.notes += [note] if note else []
 
@@ -144,42 +144,6 @@ class WordPreviewer(Previewer):
         return place, int(np.argmin(distances))
 
 
-class Words(Method):
-    """``dptext privatize``."""
-
-    name = "words"
-    command = "privatize"
-    trust = Trust.LOCAL
-    never = "No epsilon both protects by its bound and leaves a readable text."
-    purposes: ClassVar = {None: 1, "read": 1, "classify": 1, "vectors": 0, "devices": 1, "statistics": 1}
-    holds = "words drawn by a mechanism"
-    examination = WordExamination
-    audited = "words"
-    inputs = frozenset({"vectors", "words"})
-    playground = WordPreviewer
-    mismatch: ClassVar = {"vectors": "Randomly replaced words have no neighbours to learn from."}
-
-    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
-        commands = (case.command(self, ".words.jsonl", f"--epsilon {PROTECTING:g}"),)
-        if case.vectors is None:
-            unknown = "Its guarantee, and how many words stay, depend on the word vectors."
-            return Assessment(statement=None, good_for=unknown, commands=commands)
-        mechanism = TEM(case.vectors, epsilon=PROTECTING)
-        effect = deniability(mechanism, rows=_ROWS, seed=0) if figures else None
-        good_for = describe("words", effect=effect)
-        preview = case.preview(mechanism) if figures else NO_PREVIEW
-        return Assessment(statement=mechanism.statement, good_for=good_for, commands=commands, preview=preview)
-
-    def recognizes(self, statement: PrivacyStatement) -> bool:
-        return is_word_mechanism(statement)
-
-    def check(self, files: ReleaseFiles) -> Audit:
-        return check_words(files, mechanism_from_statement(files.statement, vectors=files.vectors))
-
-    def attacks(self) -> Mapping[str, Attack]:
-        return {"linkage": link_words, "recovery": recover_words, "attribute": infer_attribute}
-
-
 def check_words(files: ReleaseFiles, mechanism: WordMechanism) -> Audit:
     """Check that every word can come from the mechanism, and audit the mechanism."""
     known = words_that_can_come_out(mechanism.vectors.vocabulary) | placeholders_of(files.statement)
@@ -231,13 +195,7 @@ def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
 
 
 def recover(
-    before: Rows,
-    after: Rows,
-    mechanism: WordMechanism,
-    private: Path,
-    *,
-    seed: int,
-    largest: int | None = _ALL_CHANNELS,
+    before: Rows, after: Rows, mechanism: WordMechanism, files: ReleaseFiles, *, largest: int | None = _ALL_CHANNELS
 ) -> tuple[list[AttackScore], str]:
     """Recover words by the best possible attack and by a simple one; return the scores, and why one was left out."""
     aligner = Aligner(mechanism)
@@ -248,7 +206,7 @@ def recover(
         pairs = None if (original is None) != (output is None) else aligner.pairs(original or "", output or "")
         if pairs is None:
             raise DataError(
-                f"{private.name}, row {after.chosen[row] + 1}: the private text does not have the layout of the "
+                f"{files.data.name}, row {after.chosen[row] + 1}: the private text does not have the layout of the "
                 f"original one, so {mechanism.name} did not make it: name the file it was made from, in its order"
             )
         true += pairs[0]
@@ -258,7 +216,7 @@ def recover(
         return [], "Word recovery was not tried: it needs words of at least two rows (or people)."
     prior = zipf_weights(len(mechanism.vectors))
     points = np.asarray(mechanism.vectors.matrix)
-    scores = [nearest_recovery(points[observed], points, true, prior=prior, people=owners, seed=seed)]
+    scores = [nearest_recovery(points[observed], points, true, prior=prior, people=owners, seed=files.seed)]
     channel = channel_of(mechanism)
     if channel is None:
         return scores, (
@@ -269,21 +227,54 @@ def recover(
     return [bayes_recovery(channel, prior, true, observed, people=owners), *scores], ""
 
 
-def link_words(inputs: AttackInputs) -> AttackResult:
+def link_words(files: ReleaseFiles) -> AttackResult:
     """Link private rows to their originals by layout and by shared words."""
-    before, after = inputs.read_pairs()
-    scores = link(before, after, inputs.linkage_options(before))
+    before, after = read_pairs(files)
+    scores = link(before, after, linkage_options(files, before))
     best = max(score.score.value for score in scores if "first guess" in score.measure)
     return linkage_result("words", scores, before, by_layout=scores[0].succeeded and scores[0].score.value > best / 2)
 
 
-def recover_words(inputs: AttackInputs) -> AttackResult:
+def recover_words(files: ReleaseFiles) -> AttackResult:
     """Guess the original of every private word."""
-    assert inputs.statement is not None
-    before, after = inputs.read_pairs()
-    mechanism = mechanism_from_statement(inputs.statement, vectors=inputs.vectors)
-    scores, _ = recover(before, after, mechanism, inputs.release, seed=inputs.seed, largest=None)
+    before, after = read_pairs(files)
+    mechanism = mechanism_from_statement(files.statement, vectors=files.vectors)
+    scores, _ = recover(before, after, mechanism, files, largest=None)
     if not scores:
-        raise DataError(f"{inputs.release.name}: words of at least two rows or users are needed")
+        raise DataError(f"{files.data.name}: words of at least two rows or users are needed")
     best = max(scores, key=lambda score: score.score.value)
     return attack_result("recovery", scores, best=best, is_optimal=len(scores) > 1, mechanism=mechanism.name)
+
+
+class Words(Method):
+    """``dptext privatize``."""
+
+    name = "words"
+    command = "privatize"
+    trust = Trust.LOCAL
+    never = "No epsilon both protects by its bound and leaves a readable text."
+    purposes: ClassVar = {None: 1, "read": 1, "classify": 1, "vectors": 0, "devices": 1, "statistics": 1}
+    holds = "words drawn by a mechanism"
+    needs_vectors = True
+    examination = WordExamination
+    audited = "words"
+    inputs = frozenset({"vectors", "words"})
+    attacks: ClassVar = {"linkage": link_words, "recovery": recover_words, "attribute": infer_attribute}
+    playground = WordPreviewer
+    mismatch: ClassVar = {"vectors": "Randomly replaced words have no neighbours to learn from."}
+
+    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
+        commands = (case.command(self, ".words.jsonl", f"--epsilon {PROTECTING:g}"),)
+        if case.vectors is None:
+            unknown = "Its guarantee, and how many words stay, depend on the word vectors."
+            return Assessment(statement=None, good_for=unknown, commands=commands)
+        mechanism = TEM(case.vectors, epsilon=PROTECTING)
+        effect = deniability(mechanism, rows=_ROWS, seed=0) if figures else None
+        good_for = describe("words", effect=effect)
+        return Assessment(statement=mechanism.statement, good_for=good_for, commands=commands)
+
+    def recognizes(self, statement: PrivacyStatement) -> bool:
+        return is_word_mechanism(statement)
+
+    def check(self, files: ReleaseFiles) -> Audit:
+        return check_words(files, mechanism_from_statement(files.statement, vectors=files.vectors))

@@ -13,17 +13,18 @@ from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extras
 from dptext.io.batches import display_name
 from dptext.io.documents import PathLike
-from dptext.methods import results
-from dptext.methods.checks import Check
-from dptext.methods.examination import ReportConfig
-from dptext.methods.files import refuse_folder
-from dptext.methods.registry import method_of, refuse_inputs
+from dptext.methods.corpus import Corpus
+from dptext.methods.examination import Grade, Measurement, grade
+from dptext.methods.files import FOLDS, Check, ReleaseFiles
+from dptext.methods.registry import method_of, refuse_folder, refuse_inputs, text_column
 from dptext.privacy import wording
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import Release, data_and_statement, read_statement
 from dptext.reports import summary
 from dptext.text.identifiers import Column
 from dptext.vectors.formats import GLOVE, GLOVE_PACKAGE
+
+_FILES = ("original", "held_out", "distribution", "bank")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -39,10 +40,7 @@ class Report(ReprMixin):
         owner_attacks: success of attacks measured with the original texts, which the guarantee does not cover.
         controls: the same attacks on original texts: an attack that fails there as well is not informative.
         limits: bounds that the noise of a description sets on membership attacks, by measure.
-        relinking: success of linking a text to one of several people.
         utility: utility of the release.
-        fairness: utility for each group.
-        gaps: largest gap between groups, for one model or several.
         samples: public or synthetic texts, before and after.
         stays: share of words that stay unchanged, at public frequencies; None: no word mechanism.
         corpus: contents of a synthetic corpus; None: no corpus.
@@ -50,7 +48,6 @@ class Report(ReprMixin):
         notes: sentences for the reader.
         identifying: kept columns that look like identifiers.
         unchanged: (unchanged, compared) original texts, for their owner; None: not compared.
-        kept_pieces: names, addresses and numbers of the originals that remain, for their owner.
     """
 
     title: str
@@ -61,18 +58,14 @@ class Report(ReprMixin):
     owner_attacks: Sequence[AttackScore] = ()
     controls: Sequence[AttackScore] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
-    relinking: Sequence[results.Relinking] = ()
-    utility: Sequence[results.Measurement] = ()
-    fairness: Sequence[results.Measurement] = ()
-    gaps: Sequence[results.GroupGap] = ()
+    utility: Sequence[Measurement] = ()
     samples: Sequence[tuple[str, str]] = ()
     stays: float | None = None
-    corpus: results.Corpus | None = None
+    corpus: Corpus | None = None
     command: str = ""
     notes: Sequence[str] = ()
     identifying: Sequence[Column] = ()
     unchanged: tuple[int, int] | None = None
-    kept_pieces: Sequence[results.KeptPieces] = ()
 
     @property
     def refuted(self) -> bool:
@@ -87,37 +80,31 @@ class Report(ReprMixin):
     @property
     def has_owner_numbers(self) -> bool:
         """Return whether any number was computed from original texts."""
-        shared = self.shared()
-        lists = ("checks", "owner_attacks", "controls", "utility", "fairness", "kept_pieces")
-        is_longer = any(list(getattr(self, name)) != list(getattr(shared, name)) for name in lists)
-        return is_longer or self.unchanged is not None or self.corpus != shared.corpus
+        return bool(
+            self.owner_attacks
+            or self.controls
+            or self.unchanged is not None
+            or any(check.owner_only for check in self.checks)
+            or any(entry.owner_only for entry in self.utility)
+        )
 
     def shared(self) -> Report:
         """Return the part that may be shared: everything that was computed without original texts."""
-        corpus = self.corpus
-        if corpus is not None:
-            corpus = replace(
-                corpus,
-                labels=[replace(label, real=None) for label in corpus.labels],
-                spread=[replace(entry, real="") for entry in corpus.spread if not entry.owner_only],
-            )
         return replace(
             self,
             checks=[
-                replace(check, detail="measured with the original texts") if check.owner_only else check
+                replace(check, detail="measured with the original texts", owner_only=False)
+                if check.owner_only
+                else check
                 for check in self.checks
                 if check.is_shared
             ],
             owner_attacks=(),
             controls=(),
             utility=[entry for entry in self.utility if not entry.owner_only],
-            fairness=[entry for entry in self.fairness if not entry.owner_only],
-            gaps=[gap for gap in self.gaps if not gap.owner_only],
-            corpus=corpus,
             command="",
             notes=(),
             unchanged=None,
-            kept_pieces=(),
         )
 
     def html(self) -> str:
@@ -125,7 +112,7 @@ class Report(ReprMixin):
         attacks = [
             (_row(score, score.attack, *summary.judge(self, score), owner_only=is_owners), score in main)
             for scores, is_owners in ((self.owner_attacks, True), (self.attacks, False))
-            for main in [results.main_scores(scores)]
+            for main in [summary.main_scores(scores)]
             for score in scores
         ]
         return wording.filled(
@@ -135,12 +122,11 @@ class Report(ReprMixin):
             attacks=[row for row, is_main in attacks if is_main],
             more_attacks=[row for row, is_main in attacks if not is_main],
             controls=[
-                _row(score, score.attack, results.grade(score.score, score.baseline), "control", owner_only=True)
-                for score in results.main_scores(self.controls)
+                _row(score, score.attack, grade(score.score, score.baseline), "control", owner_only=True)
+                for score in summary.main_scores(self.controls)
             ],
             bank=wording.is_bank_statement(self.statement),
             utility=[_row(entry, entry.name, entry.grade, "model", entry.owner_only) for entry in self.utility],
-            fairness=[_row(entry, entry.name, entry.grade, "model", entry.owner_only) for entry in self.fairness],
             explanation=wording.explanation_html(self.statement),
             verdict_sign=self._sign,
             **_shared_values(self, summary.recommendation(self)),
@@ -157,7 +143,6 @@ class Report(ReprMixin):
             samples=shared.samples,
             attacks=[(attack.attack, attack) for attack in shared.attacks],
             utility=[(entry.name, entry) for entry in shared.utility],
-            fairness=[(entry.name, entry) for entry in shared.fairness],
             **_shared_values(shared, summary.recommendation(shared, to_recipient=True)),
         )
 
@@ -178,14 +163,14 @@ class Report(ReprMixin):
 
 
 def report(
-    private: PathLike | ReportConfig | Release,
+    private: PathLike | Release,
     *,
     title: str = "",
     command: str = "",
     say: Callable[[str], None] = lambda _line: None,
     **options: Any,
 ) -> Report:
-    """Examine a release, and put its guarantee, audit, attacks, utility and fairness on one page.
+    """Examine a release, and put its guarantee, audit, attacks and utility on one page.
 
     Args:
         private: private texts, a .parquet of vectors, or a synthetic corpus, with its statement next to it; or the
@@ -193,7 +178,8 @@ def report(
         title: of the page; empty: the name of the private file.
         command: the command that makes the page again.
         say: called with a line for each step.
-        options: fields of `ReportConfig` (``original``, ``label``, ``attribute``, ``group``, ``user``, ``seed`` ...).
+        options: files, columns and sizes by the names of ``dptext report`` (``original``, ``held_out``, ``bank``,
+            ``public``, ``distribution``, ``text``, ``user``, ``label``, ``attribute``, ``rows``, ``seed``, ...).
 
     Returns:
         A `Report`: ``html()`` is the page, ``card()`` a short one in Markdown without the numbers that only the owner
@@ -201,7 +187,7 @@ def report(
 
     Raises:
         DataError: a file is not what it should be: other rows than the original, a missing column, no statement.
-        ParameterError: an option that does not fit the release, a column with one class, groups that are too small.
+        ParameterError: an option that does not fit the release, a column with one class.
         StorageError: a file cannot be read.
         MissingExtraError: scikit-learn or scipy is not installed.
     """
@@ -209,24 +195,29 @@ def report(
         if "out" not in private.outputs:
             raise ParameterError("this release is in memory: make a file with dptext.privatize_file, and give its path")
         private = private.out
-    if not isinstance(private, ReportConfig):
-        files = ("original", "distribution", "held_out", "bank")
-        paths = {name: Path(value) for name, value in options.items() if name in files and value}
-        private, options = ReportConfig(private=Path(private), **options | paths), {}
-    config = replace(private, **options)
-    if config.private.is_dir():
-        refuse_folder(config.private if config.private.name else config.private.resolve())
-    data, statement_file = data_and_statement(config.private)
+    path = Path(private)
+    named = {name: Path(value) for name, value in options.items() if name in _FILES and value}
+    if len({entry.resolve() for entry in (path, *named.values())}) <= len(named):
+        raise ParameterError("private, original, held_out, distribution and bank must be different")
+    public = options.get("public") or ()
+    options |= named | {"public": [Path(name) for name in ([public] if isinstance(public, str | Path) else public)]}
+    if path.is_dir():
+        refuse_folder(path if path.name else path.resolve())
+    data, statement_file = data_and_statement(path)
     statement = read_statement(statement_file)
     required = [("scipy.stats", "report"), ("sklearn", "report")]
-    if (config.vectors or statement.parameters.get("vectors")) == GLOVE:
+    if (options.get("vectors") or statement.parameters.get("vectors")) == GLOVE:
         required.append((GLOVE_PACKAGE, "glove"))
     extras(required, "this report")  # all of them, before minutes of work
     method = method_of(statement)
     if method.examination is None:
         raise ParameterError(f"{data.name} contains {method.holds}: there is no report about this method")
-    refuse_inputs(method, data, vars(config))
-    examination = method.examination(config, data, statement, say)
+    refuse_inputs(method, data, options)
+    options["text"] = options.get("text") or text_column(data, statement)
+    files = ReleaseFiles(data=data, stated=statement, say=say, **options)
+    if files.rows < 2 * FOLDS:
+        raise ParameterError(f"rows must be at least {2 * FOLDS}, got {files.rows}")
+    examination = method.examination(files)
     examination.run()
     names = {field.name for field in fields(Report)} - {"title", "command"}
     values: dict[str, Any] = {name: value for name, value in vars(examination).items() if name in names}
@@ -241,7 +232,7 @@ def _shared_values(report: Report, recommended: summary.Recommendation) -> dict[
     levels = {
         "guarantee": None if recommended.level is summary.Level.WEAK else is_good,
         "attack": next((entry for entry in answers["attacks"] if entry.topic == topic), None),
-        "utility": [entry for entry in answers["utility"] if entry.topic != "groups"],
+        "utility": answers["utility"],
     }
     return {
         "answers": answers,
@@ -250,16 +241,15 @@ def _shared_values(report: Report, recommended: summary.Recommendation) -> dict[
         "protected": wording.protected(report.statement),
         "not_protected": wording.not_protected(report.statement),
         "percent": _percent,
-        "percent_at_most": wording.percent_at_most,
     }
 
 
 def _row(
-    result: AttackScore | results.Measurement, name: str, grade: results.Grade, of: results.Of, owner_only: bool
+    result: AttackScore | Measurement, name: str, grade: Grade, of: summary.Of, owner_only: bool
 ) -> dict[str, Any]:
     """Return a row of a result table."""
     visible = _percent if result.measure == "accuracy" or result.measure.startswith("share ") else _three_digits
-    is_rival = isinstance(result, results.Measurement) and result.is_rival
+    is_rival = isinstance(result, Measurement) and result.is_rival
     is_ceiling = of in ("attacker", "allowed") and summary.is_ceiling(result)
     score, interval = result.score, "exact"
     if not summary.is_exact(result):
@@ -278,7 +268,7 @@ def _row(
         "of": of,
         "is_ceiling": is_ceiling,
         "detail": result.detail,
-        "good": None if is_rival or is_ceiling else results.sign(grade, of),
+        "good": None if is_rival or is_ceiling else summary.sign(grade, of),
         "owner_only": owner_only,
     }
 

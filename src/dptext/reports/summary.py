@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dptext.attacks.base import AttackScore
 from dptext.audits.verdict import Outcome, Verdict
-from dptext.intervals import Estimate
-from dptext.methods.results import Grade, Of, grade, main_scores, sign
+from dptext.methods.examination import Grade, Measurement, grade
 from dptext.privacy.wording import (
     Strength,
     Test,
@@ -26,11 +24,31 @@ from dptext.privacy.wording import (
 from dptext.release.release import kept_as_it_was
 
 if TYPE_CHECKING:
-    from dptext.methods.results import Measurement
     from dptext.reports.page import Report
 
 _A_COLUMN = kept_as_it_was("").partition("'")[0]
 _EXACT = 1e-9  # an interval this narrow holds rounding only
+
+
+Of = Literal["attacker", "allowed", "model", "control"]
+"""An attack, an attack within the bound of the guarantee, a useful model, an attack on original texts."""
+
+
+def sign(grade: Grade, of: Of) -> bool | None:
+    """Return whether a grade is good news; None: neither. The only place that decides it."""
+    if of == "control" or grade in (Grade.UNCLEAR, Grade.LITTLE):
+        return None
+    if of == "model":
+        return grade is not Grade.GUESS
+    return True if grade is Grade.GUESS else None if of == "allowed" else False
+
+
+def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:
+    """Return the first number of each attack, its success rate; the others measure it in other ways."""
+    first: dict[str, AttackScore] = {}
+    for score in scores:
+        first.setdefault(score.attack, score)
+    return list(first.values())
 
 
 @dataclass(frozen=True)
@@ -133,14 +151,13 @@ def _attacks(report: Report) -> list[Answer]:
     for kind in dict.fromkeys(map(kind_of, scores)):
         own_scores = [score for score in scores if kind_of(score) == kind]
         result.append(_attack(report, kind, own_scores, owner_only=kind in owners))
-    bank, protects = is_bank_statement(report.statement), Strength.for_statement(report.statement) is Strength.PROTECTS
-    unchanged = report.unchanged[0] if report.unchanged else 0
-    remaining = sum(entry.whole + entry.part for entry in report.kept_pieces)
-    for topic, counts, seen in ("unchanged", report.unchanged, unchanged), ("kept", report.kept_pieces, remaining):
-        if counts:
-            good = True if not seen else None if protects or bank else False
-            values: dict[str, Any] = {"counts": counts, "seen": seen, "bank": bank, "protects": protects}
-            result.append(_answer("attacks", topic, good, owner_only=True, **values))
+    if report.unchanged is not None and report.unchanged[1]:
+        bank = is_bank_statement(report.statement)
+        protects = Strength.for_statement(report.statement) is Strength.PROTECTS
+        seen, compared = report.unchanged
+        good = True if not seen else None if protects or bank else False
+        values: dict[str, Any] = {"compared": compared, "seen": seen, "bank": bank, "protects": protects}
+        result.append(_answer("attacks", "unchanged", good, owner_only=True, **values))
     return result
 
 
@@ -160,36 +177,20 @@ def _attack(report: Report, kind: str, scores: Sequence[AttackScore], *, owner_o
 
 
 def _utility(report: Report) -> list[Answer]:
-    result = []
-    if report.utility:
-        main, *others = report.utility
-        owner = any(entry.owner_only for entry in report.utility)
-        rivals = sorted((entry for entry in others if entry.is_rival), key=lambda rival: -rival.score.value)
-        original = [entry for entry in others if entry.name.startswith("trained on original")]
-        learned = [entry for entry in report.utility if entry.name.startswith("trained on the corpus")]
-        pairs = (pair for pair in product(learned, original) if pair[0].texts == pair[1].texts)
-        values: dict[str, Any] = {"ours": main, "rivals": rivals, "original": original, "corpus": report.corpus}
-        values["pair"] = next(pairs, None)
-        result.append(_answer("utility", "use", sign(main.grade, "model"), owner_only=owner, **values))
-        leads = {rival.name: rival.lead for rival in rivals if rival.lead is not None}
-        values["equal"] = equal = [rival for rival in rivals if rival.name in leads and not _helps(leads[rival.name])]
-        for pool in rivals:
-            if pool.name in leads and pool.texts is not None:
-                good = None if pool in equal else True
-                values |= {"pool": pool, "helps": _helps(leads[pool.name])}
-                result.append(_answer("utility", "selection", good, owner_only=True, **values))
-    if report.gaps:
-        worst = max((gap.grade for gap in report.gaps if gap.is_for_release), default=Grade.GUESS)
-        good = {Grade.GUESS: True, Grade.UNCLEAR: None, Grade.LITTLE: None}.get(worst, False)
-        original_gaps = [gap for gap in report.gaps if not gap.is_for_release]
-        owner = any(gap.owner_only for gap in report.gaps)
-        result.append(_answer("utility", "groups", good, owner_only=owner, grade=worst, original=original_gaps))
+    if not report.utility:
+        return []
+    main, *others = report.utility
+    owner = any(entry.owner_only for entry in report.utility)
+    rivals = sorted((entry for entry in others if entry.is_rival), key=lambda rival: -rival.score.value)
+    original = [entry for entry in others if entry.name.startswith("trained on original")]
+    values: dict[str, Any] = {"ours": main, "rivals": rivals, "original": original, "corpus": report.corpus}
+    result = [_answer("utility", "use", sign(main.grade, "model"), owner_only=owner, **values)]
+    for pool in rivals:
+        if pool.lead is not None:
+            helps = round(100 * pool.lead.low, 1) > 0  # as printed, in points with one digit
+            values |= {"pool": pool, "helps": helps}
+            result.append(_answer("utility", "selection", True if helps else None, owner_only=True, **values))
     return result
-
-
-def _helps(lead: Estimate) -> bool:
-    """Return whether a lead is above 0 at the low end of its interval, as printed in points with one digit."""
-    return round(100 * lead.low, 1) > 0
 
 
 # -- recommendation ----------------------------------------------------------------------------------------------
