@@ -120,14 +120,12 @@ def test_linkage_of_sentences_is_the_best_possible_attack(run, work):
     scores = scores_of(linked("open", "--json"))
     likelihood = scores["linkage (likelihood)", FIRST]["score"]["value"]
     assert likelihood > 0.8
-    assert abs(scores["linkage (likelihood)", "share linked, expected"]["score"]["value"] - likelihood) < 0.1
-    assert scores["linkage (number of sentences alone)", FIRST]["score"]["value"] < 0.2
     assert ("linkage (layout alone)", FIRST) not in scores
     scores = scores_of(linked("closed", "--json"))
     # 1 of 120 by chance: more than 12 in less than one case of 10^6
     assert scores["linkage (likelihood)", FIRST]["score"]["value"] <= 12 / 120
     text = plain(linked("open"))
-    assert "by the number of sentences, by shared words" in text and "this is the best possible attack" in text
+    assert "by shared words, and by likelihood" in text and "this is the best possible attack" in text
     assert "otherwise the statement is false" in plain(linked("some", original="moved.jsonl"))
     for name, original in (("some", "in.jsonl"), ("closed", "moved.jsonl")):  # nothing can tell at a small epsilon
         assert "the statement says" not in plain(linked(name, original=original))

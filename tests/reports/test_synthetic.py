@@ -55,7 +55,7 @@ def test_a_model_of_the_corpus_is_compared_with_every_baseline(everything):
         ("random texts of the pool, labelled by the release", True),
     ]
     assert all(entry.owner_only and entry.detail.startswith("macro-F1 ") for entry in everything.utility)
-    assert all(entry.score.value > 0.9 for entry in everything.utility)  # the names of labels lie among their words here
+    assert min(entry.score.value for entry in everything.utility) > 0.9  # names of labels lie among their words
     assert "60 texts; tested on 200 held-out texts" in result["trained on the corpus"].detail
     assert [name for name, entry in result.items() if entry.lead] == [*result][4:]
     topics = {answer.topic: answer for answer in answers(everything)["utility"]}
