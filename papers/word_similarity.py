@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from papers.bootstrap import over_people
 
 from dptext.errors import DataError, ParameterError, StorageError, extra
-from dptext.intervals import Estimate, over_people
+from dptext.intervals import Estimate
 from dptext.vectors.word_vectors import WordVectors
 
 RatedPair: TypeAlias = tuple[str, str, float]

@@ -17,9 +17,7 @@ from dptext.intervals import (
     macro_f1,
     mean_of_people,
     mean_over_runs,
-    over_people,
     paired_difference,
-    resampled_rows,
     share,
 )
 
@@ -45,53 +43,6 @@ def test_a_share_never_leaves_its_range():
     assert share(3, 10).of == "rows"
 
 
-def test_people_count_not_rows():
-    generator = np.random.default_rng(2)
-    people = np.repeat(np.arange(40), 50)
-    values = generator.normal(size=40)[people] + 0.1 * generator.normal(size=2000)
-
-    def mean(rows):
-        return float(values[rows].mean())
-
-    grouped = over_people(mean, people, seed=1)
-    alone = over_people(mean, np.arange(2000), seed=1)
-    assert (grouped.count, grouped.of) == (40, "people")
-    assert grouped.high - grouped.low > 4 * (alone.high - alone.low)
-    assert grouped.low < grouped.value < grouped.high
-    assert grouped == over_people(mean, people, seed=1)
-
-
-@pytest.mark.parametrize("people", [[3, 1, 1, 2, 1, 3], [0, 1, 2, 3, 4]], ids=["shared", "one row each"])
-def test_people_are_drawn_whole_and_equally_often(people):
-    people = np.array(people)
-    names = np.unique(people)
-    draws = np.zeros((3000, names.size), dtype=int)
-    for entry, rows in zip(draws, resampled_rows(people, resamples=3000, seed=3), strict=True):
-        counts = np.bincount(rows, minlength=people.size)
-        entry[:] = [counts[people == name][0] for name in names]
-        assert all(np.ptp(counts[people == name]) == 0 for name in names)
-    assert (draws.sum(axis=1) == names.size).all()
-    assert stats.chisquare(draws.sum(axis=0)).pvalue > 1e-6
-
-
-@pytest.mark.statistical
-def test_few_people_are_not_surer_than_they_can_be():
-    """Five people, two-sided at 95%: misses in at most 5% and a little (binomial test against 8%, at 1e-6)."""
-    generator = np.random.default_rng(4)
-    wide = narrow = 0
-    for seed in range(400):
-        values = generator.normal(size=5)
-        result = over_people(
-            lambda rows, values=values: float(values[rows].mean()), np.arange(5), resamples=300, seed=seed
-        )
-        wide += not result.low <= 0 <= result.high
-        draws = generator.choice(values, size=(300, 5)).mean(axis=1)  # for comparison: plain percentiles
-        low, high = np.percentile(draws, [2.5, 97.5])
-        narrow += not low <= 0 <= high
-    assert stats.binomtest(wide, 400, 0.08, alternative="greater").pvalue > 1e-6
-    assert stats.binomtest(narrow, 400, 0.08, alternative="greater").pvalue < 1e-6
-
-
 def misses(trials, sample):
     """How often (interval, truth) pairs miss, for each of the intervals."""
     return np.sum([[not low <= truth <= high for low, high, truth in sample()] for _ in range(trials)], axis=0)
@@ -106,10 +57,6 @@ def too_often(missed, trials, rate=0.05):
 def test_of_people_who_are_all_alike_the_next_may_differ(value):
     result = mean_of_people([value] * 10, list("aabbccddee"))
     assert (result.low, result.high) == pytest.approx((share(round(5 * value), 5).low, share(round(5 * value), 5).high))
-    alone = over_people(lambda rows: value, list("aabbccddee"))
-    assert (alone.low, alone.high) == (value, value)
-    bounded = over_people(lambda rows: value, list("aabbccddee"), bounds=(0.0, 1.0))
-    assert (bounded.low, bounded.high) == pytest.approx((result.low, result.high))
 
 
 def test_one_row_each_is_clopper_pearson_and_rows_that_are_all_alike_count_once():
@@ -318,11 +265,8 @@ def test_what_has_no_interval_is_refused():
         (lambda: share(1, 0), "trials"),
         (lambda: share(3, 2), "successes"),
         (lambda: share(1, 2, confidence=95), "confidence must be a number above 0 and below 1"),
-        (lambda: over_people(np.mean, range(9), resamples=0), "resamples must be an integer of at least 1"),
         (lambda: mean_over_runs([1.0]), "two runs, got 1"),
         (lambda: mean_over_runs([1.0, float("nan")]), "finite"),
-        (lambda: over_people(lambda rows: 1.0, ["a", "a"]), "two people, got 1"),
-        (lambda: over_people(lambda rows: float("nan"), [1, 2]), "finite number"),
         (lambda: mean_of_people([1.0, 0.0], ["a", "a"]), "two people, got 1"),
         (lambda: mean_of_people([1.0, 2.0], [0, 1]), "from 0 to 1"),
         (lambda: mean_of_people([], []), "from 0 to 1"),

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.blogs import Posts
+from papers.bootstrap import over_people
 from papers.dptext.methods import ADV_ALL, NAMES, Labelled, Sender, fit_sender
 from papers.dptext.stored import stored_vectors
 from papers.reports import estimate_numbers, group_numbers
@@ -28,7 +29,7 @@ from dptext.attacks.base import ATTACKERS, Attacker, Learner
 from dptext.evaluation.measures import make_folds
 from dptext.evaluation.measures import measure as measure_score
 from dptext.evaluation.utility import fairness
-from dptext.intervals import Estimate, over_people
+from dptext.intervals import Estimate
 
 REFERENCE: dict[str, Any] = {"method": ADV_ALL, "epsilon": None, "alpha": 1.0}
 """All methods are compared with this one, on the same posts."""

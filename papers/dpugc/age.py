@@ -19,7 +19,9 @@ from papers.dpugc.results import Indices, bootstrap_numbers
 
 from dptext import WordVectors
 from dptext.errors import extra
-from dptext.evaluation.utility import Builder, predictions
+from dptext.evaluation.measures import fold_of_rows
+from dptext.privacy.randomness import RandomBits
+from dptext.threads import one_blas_thread
 
 WORDS, WORDS_AND_CHARACTERS = "public words", "public words and characters"
 """Features without learned vectors; the vectors of a model are added to the second."""
@@ -69,10 +71,20 @@ class Age:
 
     def _errors(self, features: Floats, learner: str) -> Floats:
         """Return the squared error of each person, by a model trained on others."""
-        builder = builder_of(learner)
-        result = predictions(features, self._ages, classes=False, model=builder, folds=FOLDS, seed=SEED)
-        errors = np.empty(len(self.people))
-        errors[result.rows] = (result.true - result.predicted) ** 2
+        ages, model = self._ages, model_of(learner)
+        bits = RandomBits(int(RandomBits(SEED).integers(1)[0] >> np.uint64(33)))
+        ranks = np.empty(ages.size, dtype=np.int64)  # folds of similar ages
+        ranks[np.lexsort((bits.integers(ages.size), ages))] = np.arange(ages.size)
+        fold = fold_of_rows(ranks // FOLDS, FOLDS, bits)
+        errors = np.empty(ages.size)
+        for place in range(FOLDS):
+            train, test = fold != place, fold == place
+            mean, spread = features[train].mean(axis=0), features[train].std(axis=0)
+            inputs = (features - mean) / np.where(spread == 0, 1.0, spread)
+            middle, scale = ages[train].mean(), ages[train].std()
+            with one_blas_thread():
+                fitted = model.fit(inputs[train], (ages[train] - middle) / scale)
+                errors[test] = (fitted.predict(inputs[test]) * scale + middle - ages[test]) ** 2
         return errors
 
     def _features_with(self, model: Model, run: int) -> Floats:
@@ -121,17 +133,17 @@ def character_vectors(public: WordVectors) -> tuple[list[str], Floats]:
     return list(holders), np.stack([public.matrix[rows].mean(axis=0, dtype=np.float64) for rows in holders.values()])
 
 
-def builder_of(learner: str) -> Builder:
+def model_of(learner: str) -> Any:
     """Return the paper's learners, or ridge regression, which tolerates correlated features.
 
     Features and ages are standardised, so the SVR's tube of .2 is a fifth of a standard deviation.
     """
     if learner == "SVR":
-        return lambda _seed: extra("sklearn.svm", "sklearn", "an SVR").SVR(C=1.0, epsilon=0.2)
+        return extra("sklearn.svm", "sklearn", "an SVR").SVR(C=1.0, epsilon=0.2)
     linear = extra("sklearn.linear_model", "sklearn", "a linear model")
     if learner == "linear":
-        return lambda _seed: linear.LinearRegression()
-    return lambda _seed: linear.RidgeCV(alphas=10.0 ** np.arange(-1, 5))  # chosen on the training people
+        return linear.LinearRegression()
+    return linear.RidgeCV(alphas=10.0 ** np.arange(-1, 5))  # chosen on the training people
 
 
 def _characters(counts: Counter[str]) -> Counter[str]:

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from papers.bootstrap import over_people, resampled_rows
 from papers.dpugc.models import LARGER, Model
 from papers.dpugc.neighbours import PAPER_QUERIES
 from papers.reports import estimate_numbers
 
-from dptext.intervals import Estimate, over_people, resampled_rows, share
+from dptext.intervals import Estimate, share
 from papers import reports
 
 ORDER = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError, extra
-from dptext.privacy.randomness import RandomBits
 from dptext.validation import check_float, check_int
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -19,7 +18,6 @@ Ids: TypeAlias = npt.NDArray[np.int64]
 CONFIDENCE = 0.95
 _ROUNDING = 1e-9  # by which a sum of shares may exceed 1
 _NO_SPREAD = 1e-24  # a variance below this fraction of a binomial variance is a rounding error
-_AT_ONCE = 1 << 14  # people drawn
 
 
 @dataclass(frozen=True)
@@ -54,47 +52,13 @@ def mean_over_runs(values: Sequence[float] | npt.NDArray[np.float64], *, confide
     return Estimate(mean, mean - reach, mean + reach, runs.size, "runs")
 
 
-def over_people(
-    statistic: Callable[[npt.NDArray[np.int64]], float],
-    people: npt.ArrayLike,
-    *,
-    bounds: tuple[float, float] | None = None,
-    resamples: int = 1000,
-    confidence: float = CONFIDENCE,
-    seed: int | None = None,
-) -> Estimate:
-    """Return a statistic of rows, with the percentile interval of a bootstrap over *people*, not rows."""
-    error, owners = _error(confidence), np.asarray(people)
-    value = float(statistic(np.arange(len(owners))))
-    results = [statistic(rows) for rows in resampled_rows(owners, resamples=resamples, seed=seed)]
-    # a resample without any row of a class has no value
-    values = np.array([entry for entry in results if np.isfinite(entry)])
-    if not np.isfinite(value) or not values.size:
-        raise ParameterError("the statistic must return a finite number for all rows")
-    everybody = len(np.unique(owners))
-    tail = 100 * _tail_of(everybody, error)
-    low, high = (float(entry) for entry in np.percentile(values, [tail, 100 - tail]))
-    if bounds is not None:
-        seen = (error / 2) ** (1 / _equal_people(owners))
-        low = min(low, bounds[0] + (value - bounds[0]) * seen)
-        high = max(high, bounds[1] - (bounds[1] - value) * seen)
-    return Estimate(value, low, high, everybody, "people")
-
-
-def _tail_of(people: int, error: float) -> float:
-    """Return the tail to cut off a bootstrap distribution: Phi(-sqrt(n / (n - 1)) t), for n people and Student's t."""
-    stats = _stats()
-    reach = float(stats.t.isf(error / 2, people - 1)) * np.sqrt(people / (people - 1))
-    return float(stats.norm.sf(reach))
-
-
 def mean_of_people(values: npt.ArrayLike, people: npt.ArrayLike, **interval: float) -> Estimate:
     """Return the mean of numbers from 0 to 1 over rows that are grouped by person."""
     rows = _finite("values", values)
     if not rows.size or rows.min() < 0 or rows.max() > 1 + _ROUNDING:
         raise ParameterError("values must be numbers from 0 to 1, at least one")
     value = min(float(rows.mean()), 1.0)
-    influence, units = (rows - value) / rows.size, _equal_people(people)
+    influence, units = (rows - value) / rows.size, equal_people(people)
     return estimate_from_influence(value, influence, people, units=units, **interval)
 
 
@@ -113,7 +77,7 @@ def macro_f1(true: npt.ArrayLike, named: npt.ArrayLike, people: npt.ArrayLike, *
         # the derivative of the ratio: 2 dh / t - f1 dt / t
         influence += (2.0 * hits - f1 * (1.0 * occurs + answered)) / total / classes.size
         weights += occurs / occurs.sum()  # classes have equal weight, so people of a rare class weigh more
-    units = _equal_people(owners, weights)
+    units = equal_people(owners, weights)
     return estimate_from_influence(result, influence, owners, units=units, **interval)
 
 
@@ -177,7 +141,7 @@ def _area(values: Floats, inside: npt.NDArray[np.bool_], owners: Ids, parts: npt
     rows = np.concatenate(used)
     value = float((placement * weight)[inside].sum() / pairs)
     influence = (placement - value) * weight / pairs
-    units = min(_equal_people(owners[rows[inside[rows]]]), _equal_people(owners[rows[~inside[rows]]]))
+    units = min(equal_people(owners[rows[inside[rows]]]), equal_people(owners[rows[~inside[rows]]]))
     return value, influence, units
 
 
@@ -235,7 +199,7 @@ def _effective(value: float, influence: Floats, of_people: Floats, units: float,
     return float(max(similar * doubt, minimum))
 
 
-def _equal_people(people: npt.ArrayLike, weights: Floats | None = None) -> float:
+def equal_people(people: npt.ArrayLike, weights: Floats | None = None) -> float:
     """Return (sum w)^2 / sum w^2 (Kish 1965), the number of people of equal weight with the same uncertainty."""
     owners = np.unique(np.asarray(people), return_inverse=True)[1]
     of_people = np.bincount(owners, weights).astype(np.float64)
@@ -267,35 +231,6 @@ def paired_difference(
     size = float(np.sqrt((inside_rows @ inside_rows) * (right @ right)))
     result = difference(*estimates, correlation=float(inside_rows @ right) / size if size else 0.0)
     return Estimate(result.value, result.low, result.high, estimates[0].count, "people")
-
-
-def resampled_rows(
-    people: npt.ArrayLike, *, resamples: int = 1000, seed: int | None = None
-) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the rows of people drawn with replacement, as many as there are: the resamples of `over_people`."""
-    names, owners = np.unique(np.asarray(people), return_inverse=True)
-    if len(names) < 2:
-        raise ParameterError(f"an interval over people needs at least two people, got {len(names)}")
-    order = np.argsort(owners, kind="stable")
-    sizes = np.bincount(owners)
-    starts = np.cumsum(sizes) - sizes
-    bits, resamples = RandomBits(seed), check_int("resamples", resamples, minimum=1)
-
-    def draw() -> Iterator[npt.NDArray[np.int64]]:
-        at_once = max(1, _AT_ONCE // len(names))  # drawing few people takes as long as drawing many
-        for start in range(0, resamples, at_once):
-            shape = min(at_once, resamples - start), len(names)
-            for draws in (
-                bits.below(np.full(shape[0] * shape[1], shape[1], dtype=np.uint64)).astype(np.int64).reshape(shape)
-            ):
-                places = starts[draws]
-                if len(sizes) < len(order):  # some people have several rows
-                    many = sizes[draws]
-                    within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-                    places = np.repeat(places, many) + within
-                yield order[places]
-
-    return draw()
 
 
 def _finite(name: str, values: Any) -> npt.NDArray[np.float64]:

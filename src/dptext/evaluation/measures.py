@@ -1,11 +1,10 @@
-"""Folds for cross-validation, and measures of predictions (accuracy, macro-F1, RMSE, MAE) with a baseline.
+"""Folds for cross-validation, and measures of predictions (accuracy, macro-F1) with a baseline.
 
 Derivation: docs/understand/utility.md#evaluation-measures
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -13,15 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
-from dptext.intervals import Estimate, macro_f1, mean_of_people, over_people, paired_difference, share
+from dptext.intervals import Estimate, macro_f1, mean_of_people, paired_difference, share
 from dptext.privacy.randomness import RandomBits
 from dptext.validation import check_choice, check_int
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
-
-CLASS_MEASURES = ("accuracy", "macro-F1")
-NUMBER_MEASURES = ("RMSE", "MAE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +25,11 @@ class Measured:
     """A measure of predictions and its baseline, the best guess without features.
 
     Attributes:
-        measure: "accuracy", "macro-F1", "RMSE" or "MAE".
+        measure: "accuracy" or "macro-F1".
         score: the number with its interval.
         baseline: score of the baseline on the same rows.
-        baseline_name: the kind of guess ("majority class", "mean").
-        gain: improvement over the baseline on the same rows; positive is better for every measure.
+        baseline_name: the kind of guess ("majority class").
+        gain: improvement over the baseline on the same rows.
     """
 
     measure: str
@@ -44,50 +40,20 @@ class Measured:
 
 
 def measure(
-    name: str,
-    true: npt.ArrayLike,
-    predicted: npt.ArrayLike,
-    *,
-    people: npt.ArrayLike | None = None,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    seed: int | None = None,
+    name: str, true: npt.ArrayLike, predicted: npt.ArrayLike, *, people: npt.ArrayLike | None = None
 ) -> Measured:
-    check_choice("measure", name, (*CLASS_MEASURES, *NUMBER_MEASURES))
-    if name in CLASS_MEASURES:
-        return _measure_classes(name, *codes_of_answers(true, predicted), people, confidence)
-    truth, answers = check_numbers("true", true), check_numbers("predicted", predicted)
-    _check_lengths(truth, answers)
-    owners = people_of(people, truth.size)
-    power = 2 if name == "RMSE" else 1
-    constant, baseline_name = (truth.mean(), "mean") if name == "RMSE" else (np.median(truth), "median")
-    errors, baseline_errors = (np.abs(truth - guess) ** power for guess in (answers, constant))
-
-    def average(values: Floats, rows: Rows) -> float:
-        return float(values[rows].mean() ** (1 / power))
-
-    options: dict[str, Any] = {"resamples": resamples, "confidence": confidence, "seed": seed}
-    return Measured(
-        measure=name,
-        score=over_people(lambda rows: average(errors, rows), owners, **options),
-        baseline=average(baseline_errors, np.arange(truth.size)),
-        baseline_name=baseline_name,
-        gain=over_people(lambda rows: average(baseline_errors, rows) - average(errors, rows), owners, **options),
-    )
-
-
-def _measure_classes(
-    name: str, true: Rows, predicted: Rows, people: npt.ArrayLike | None, confidence: float
-) -> Measured:
-    owners = people_of(people, true.size)
-    score = class_score(name, true, predicted, None if people is None else owners, confidence=confidence)
+    """Return "accuracy" or "macro-F1" of predictions, with 95% intervals over people."""
+    check_choice("measure", name, ("accuracy", "macro-F1"))
+    labels, answers = codes_of_answers(true, predicted)
+    owners = people_of(people, labels.size)
+    score = class_score(name, labels, answers, None if people is None else owners)
     if name == "macro-F1":
-        chance = 1.0 / np.unique(true).size
+        chance = 1.0 / np.unique(labels).size
         gain = replace(score, value=score.value - chance, low=score.low - chance, high=score.high - chance)
         guess = "classes guessed as often as they occur"
         return Measured(measure=name, score=score, baseline=chance, baseline_name=guess, gain=gain)
-    majority = true == np.bincount(true).argmax()
-    gain = paired_difference(true == predicted, majority, owners, confidence=confidence)
+    majority = labels == np.bincount(labels).argmax()
+    gain = paired_difference(labels == answers, majority, owners)
     baseline = float(majority.mean())
     return Measured(measure=name, score=score, baseline=baseline, baseline_name="majority class", gain=gain)
 
@@ -114,18 +80,6 @@ def codes_of_answers(true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Row
         labels, answers = labels.astype(object), answers.astype(object)
     codes = codes_of("predicted", np.concatenate([labels, answers]))
     return codes[: labels.size], codes[labels.size :]
-
-
-def check_numbers(name: str, values: npt.ArrayLike) -> Floats:
-    try:
-        numbers: Floats = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} must have one number per row") from None
-    if numbers.ndim != 1 or not numbers.size:
-        raise ParameterError(f"{name} must have one number per row, got shape {numbers.shape}")
-    if not np.isfinite(numbers).all():
-        raise ParameterError(f"{name} must be finite numbers, row {int(np.argmin(np.isfinite(numbers)))} is not")
-    return numbers
 
 
 def _check_lengths(true: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> None:
@@ -169,70 +123,35 @@ class Fold:
 
 
 def make_folds(
-    targets: npt.ArrayLike,
-    *,
-    count: int = 5,
-    people: npt.ArrayLike | None = None,
-    classes: bool = True,
-    seed: int | None = None,
+    targets: npt.ArrayLike, *, count: int = 5, people: npt.ArrayLike | None = None, seed: int | None = None
 ) -> list[Fold]:
-    """Return folds for cross-validation: every row is tested once."""
+    """Return folds for cross-validation: every row is tested once, and no person is on both sides of a fold."""
     count = check_int("folds", count, minimum=2)
-    values = np.asarray(targets)
-    codes = codes_of("targets", targets) if classes else np.zeros(len(values), dtype=np.int64)
+    codes = codes_of("targets", targets)
     owners = people_of(people, codes.size)
-    _check_counts(codes, owners, count, unit="rows" if people is None else "people", classes=classes)
+    _check_counts(codes, owners, count, unit="rows" if people is None else "people")
     bits = RandomBits(seed)
-    if people is not None:
-        places = _assign_people(codes, owners, count, bits)[owners]
-    elif classes:
-        places = _assign_rows(codes, count, bits)
-    else:
-        ranks = np.empty(values.size, dtype=np.int64)
-        ranks[np.lexsort((bits.integers(values.size), values))] = np.arange(values.size)
-        places = _assign_rows(ranks // count, count, bits)
+    places = fold_of_rows(codes, count, bits) if people is None else _fold_of_people(codes, owners, count, bits)
     folds = [Fold(np.flatnonzero(places != index), np.flatnonzero(places == index)) for index in range(count)]
     if any(np.unique(codes[fold.train]).size <= codes.max() for fold in folds):
-        raise ParameterError("targets: all rows of one class are in one fold. Use fewer folds, or drop the class")
+        raise ParameterError("targets: all rows of a class are in one fold: use fewer folds, or drop the class")
     return folds
 
 
-def check_folds(folds: Sequence[Fold], rows: int, *, people: npt.ArrayLike | None = None) -> list[Fold]:
-    """Validate a caller's folds (one fold for a fixed training and test set): no person is on both sides."""
-    owners = people_of(people, rows)
-    tested = np.zeros(rows, dtype=np.int64)
-    checked = []
-    for number, fold in enumerate(folds):
-        train, test = (np.asarray(side, dtype=np.int64).ravel() for side in (fold.train, fold.test))
-        if not train.size or not test.size:
-            raise ParameterError(f"folds: fold {number} must have rows to train on and rows to test")
-        if min(train.min(), test.min()) < 0 or max(train.max(), test.max()) >= rows:
-            raise ParameterError(f"folds: fold {number} has rows outside 0 to {rows - 1}")
-        shared = np.intersect1d(owners[train], owners[test]).size
-        if shared:
-            unit = "rows" if people is None else "people"
-            raise ParameterError(f"folds: fold {number} has {shared} {unit} in both parts. Put each in one part")
-        np.add.at(tested, test, 1)
-        checked.append(Fold(train, test))
-    if not checked or (tested > 1).any():
-        raise ParameterError("folds must test each row at most once, and at least one fold is needed")
-    return checked
-
-
-def _check_counts(codes: Rows, owners: Rows, count: int, *, unit: str, classes: bool) -> None:
+def _check_counts(codes: Rows, owners: Rows, count: int, *, unit: str) -> None:
     units = np.unique(owners).size
     if units < count:
         raise ParameterError(f"folds must be at most the number of {unit}, {units}, got {count}")
-    if classes and codes.max() == 0:
+    if codes.max() == 0:
         raise ParameterError("targets must have at least two classes, got one")
     rarest = int(np.bincount(np.unique(np.stack([codes, owners]), axis=1)[0]).min())
-    if classes and rarest < count:
+    if rarest < count:
         raise ParameterError(
             f"targets: the rarest class has {rarest} {unit}, fewer than {count} folds: use fewer folds, or drop it"
         )
 
 
-def _assign_rows(strata: Rows, count: int, bits: RandomBits) -> Rows:
+def fold_of_rows(strata: Rows, count: int, bits: RandomBits) -> Rows:
     """Return (rows,) the fold of each row: rows of a stratum in random order take the folds in turn."""
     order = np.lexsort((bits.integers(strata.size), strata))
     places = np.empty(strata.size, dtype=np.int64)
@@ -240,8 +159,8 @@ def _assign_rows(strata: Rows, count: int, bits: RandomBits) -> Rows:
     return places
 
 
-def _assign_people(codes: Rows, owners: Rows, count: int, bits: RandomBits) -> Rows:
-    """Return (people,) the fold of each person, such that folds hold similar shares of every class."""
+def _fold_of_people(codes: Rows, owners: Rows, count: int, bits: RandomBits) -> Rows:
+    """Return (rows,) the fold of each person, such that folds have similar shares of every class."""
     people, classes = int(owners.max()) + 1, int(codes.max()) + 1
     shares = np.zeros((people, classes))
     np.add.at(shares, (owners, codes), 1.0)
@@ -255,4 +174,4 @@ def _assign_people(codes: Rows, owners: Rows, count: int, bits: RandomBits) -> R
         best = np.flatnonzero(overlap == overlap.min())
         places[person] = best[np.argmin(filled[best].sum(axis=1))]
         filled[places[person]] += shares[person]
-    return places
+    return places[owners]

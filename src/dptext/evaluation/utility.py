@@ -9,20 +9,16 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError, extra
 from dptext.evaluation.measures import (
-    CLASS_MEASURES,
-    NUMBER_MEASURES,
     Fold,
     Measured,
     Rows,
-    check_folds,
-    check_numbers,
     class_score,
     codes_of,
     codes_of_answers,
@@ -40,13 +36,10 @@ from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import best_dimension
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
-from dptext.validation import check_choice
-
-Builder: TypeAlias = Callable[[int], Any]
-"""A seed -> a model with ``fit(features, targets)`` and ``predict(features)``."""
 
 SMALLEST_GROUP = 30
 _CONFIDENCE = 0.95
+_BUCKETS = 1 << 16
 
 
 # -- models trained on some rows and tested on others --------------------------------------------------------------
@@ -56,7 +49,6 @@ _CONFIDENCE = 0.95
 class UtilityScore(Measured):
     """Score of a model on ``rows`` rows that did not train it, over ``folds`` trained models."""
 
-    model: str
     features: str
     trained_on: str
     tested_on: str
@@ -70,8 +62,8 @@ class UtilityScore(Measured):
 
     def __str__(self) -> str:
         return (
-            f"{self.measure} {self.score} against {self.baseline:.3f} ({self.baseline_name}), {self.model} trained on "
-            f"{self.trained_on}, tested on {self.tested_on}"
+            f"{self.measure} {self.score} against {self.baseline:.3f} ({self.baseline_name}), logistic regression "
+            f"trained on {self.trained_on}, tested on {self.tested_on}"
         )
 
 
@@ -83,39 +75,25 @@ class Predictions:
     true: npt.NDArray[Any]
     predicted: npt.NDArray[Any]
     people: npt.NDArray[np.int64] | None
-    model: str
     features: str
     trained_on: str
     tested_on: str
     folds: int
 
-    def score(
-        self, name: str, *, resamples: int = 1000, confidence: float = 0.95, seed: int | None = None
-    ) -> UtilityScore:
-        """Return one measure of these predictions; see `dptext.evaluation.measures.measure`."""
-        options: dict[str, Any] = {"people": self.people, "resamples": resamples, "confidence": confidence}
-        result = measured(name, self.true, self.predicted, seed=seed, **options)
-        names = ("model", "features", "trained_on", "tested_on", "folds")
+    def score(self, name: str) -> UtilityScore:
+        """Return "accuracy" or "macro-F1" of these predictions."""
+        result = measured(name, self.true, self.predicted, people=self.people)
+        names = ("features", "trained_on", "tested_on", "folds")
         return UtilityScore(**vars(result), **{name: getattr(self, name) for name in names}, rows=self.rows.size)
 
 
-def utility(
-    rows: Any,
-    targets: npt.ArrayLike,
-    *,
-    measure: str = "accuracy",
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    seed: int | None = None,
-    **options: Any,
-) -> UtilityScore:
+def utility(rows: Any, targets: npt.ArrayLike, *, measure: str = "accuracy", **options: Any) -> UtilityScore:
     """Train a model on some rows, test it on others, and compare the score with the baseline.
 
     Args:
         rows: texts (strings, `dptext.Document`, None), or (rows, d) vectors.
-        targets: (rows,) classes for "accuracy" and "macro-F1", numbers for "RMSE" and "MAE".
-        measure: one of these four.
-        seed: seed of folds, models and resamples.
+        targets: (rows,) classes.
+        measure: "accuracy" or "macro-F1".
         **options: options of `predictions`.
 
     Raises:
@@ -126,105 +104,94 @@ def utility(
     >>> print(utility(texts, stars, seed=1, trained_on="raw"))
     accuracy 1.000 [0.912, 1.000] against 0.500 (majority class), logistic regression trained on raw, tested on raw
     """
-    check_choice("measure", measure, (*CLASS_MEASURES, *NUMBER_MEASURES))
-    result = predictions(rows, targets, classes=measure in CLASS_MEASURES, seed=seed, **options)
-    return result.score(measure, resamples=resamples, confidence=confidence, seed=seed)
+    return predictions(rows, targets, **options).score(measure)
 
 
 def predictions(
     rows: Any,
     targets: npt.ArrayLike,
     *,
-    classes: bool = True,
     test_rows: Any = None,
     trained_on: str = "private",
     tested_on: str | None = None,
-    features: Features | None = None,
-    model: str | Builder = "linear",
     people: npt.ArrayLike | None = None,
-    folds: int | Sequence[Fold] = 5,
+    folds: int = 5,
     seed: int | None = None,
 ) -> Predictions:
-    """Return answers about rows from models trained on the rows of other people.
+    """Return answers about rows from logistic regressions (penalty 1) trained on the rows of other people.
+
+    The features of a text are its words, hashed into 65,536 buckets and weighted by tf-idf; vectors are scaled.
 
     Args:
         rows: texts or vectors to train on, as in `utility`.
-        targets: (rows,) classes, or numbers with ``classes=False``.
+        targets: (rows,) classes.
         test_rows: the same rows in another form (such as the original texts) to test on; None: the rows themselves.
         trained_on, tested_on: names of the two forms in the result.
-        features: `BagOfWords`, `VectorFeatures` or another object with their methods; None: a bag of words for
-            texts, the vectors for vectors.
-        model: ``"linear"`` (logistic or ridge regression, penalty 1), ``"mlp"`` (one hidden layer of 128, Adam, at
-            most 100 epochs), or a `Builder`.
         people: (rows,) the person of each row, who is never in both sides of a fold; None: one row per person.
-        folds: number of folds, or a list of `Fold` (one for a fixed training and test set).
-        seed: seed of folds and models.
+        folds: number of folds.
+        seed: seed of the folds.
 
     Raises:
         ParameterError: see `utility`.
     """
-    features = features or _default_features(rows)
-    train_inputs = features.of(rows)
+    train_inputs, features = _features(rows)
     values = _check_targets(train_inputs, targets)
-    test_inputs = train_inputs if test_rows is None else features.of(test_rows)
+    test_inputs = train_inputs if test_rows is None else _features(test_rows)[0]
     if test_inputs.shape != train_inputs.shape:
         raise ParameterError(f"test_rows must be the same rows, of shape {train_inputs.shape}, got {test_inputs.shape}")
-    codes: npt.NDArray[Any] = codes_of("targets", targets) if classes else check_numbers("targets", targets)
+    codes = codes_of("targets", targets)
     owners = None if people is None else codes_of("people", people, rows=len(values))
-    bits = RandomBits(seed)
-    fold_seed = _draw_seed(bits)
-    if isinstance(folds, int | np.integer):
-        split = make_folds(codes, count=folds, people=owners, classes=classes, seed=fold_seed)
-    else:
-        split = check_folds(folds, codes.size, people=owners)
-        if classes and any(np.unique(codes[part.train]).size <= codes.max() for part in split):
-            raise ParameterError("folds: the training rows must contain every class")
-    model_name, build = _builder_of(model, classes=classes)
-    class_count = int(codes.max()) + 1 if classes else 0
-    answers = []
-    for part in split:
-        model_seed = _draw_seed(bits)
-        train, test = train_inputs[part.train], test_inputs[part.test]
-        answers.append(_train_and_answer(build(model_seed), features, train, codes[part.train], test, class_count))
-    tested, predicted = np.concatenate([part.test for part in split]), np.concatenate(answers)
+    fold_seed = int(RandomBits(seed).integers(1)[0] >> np.uint64(33))
+    split = make_folds(codes, count=folds, people=owners, seed=fold_seed)
+    answers = [_answers(train_inputs[part.train], codes[part.train], test_inputs[part.test]) for part in split]
+    tested = np.concatenate([part.test for part in split])
     return Predictions(
         rows=tested,
-        true=values[tested] if classes else codes[tested],
-        predicted=values[np.unique(codes, return_index=True)[1]][predicted] if classes else predicted,
+        true=values[tested],
+        predicted=values[np.unique(codes, return_index=True)[1]][np.concatenate(answers)],
         people=None if owners is None else owners[tested],
-        model=model_name,
-        features=features.name,
+        features=features,
         trained_on=trained_on,
         tested_on=tested_on or (trained_on if test_rows is None else "raw"),
         folds=len(split),
     )
 
 
-def trained_answers(rows: Any, targets: npt.ArrayLike, questions: Any, *, seed: int | None = None) -> npt.NDArray[Any]:
+def trained_answers(rows: Any, targets: npt.ArrayLike, questions: Any) -> npt.NDArray[Any]:
     """Return a linear model's answers about rows whose classes it may never have seen.
 
-    >>> trained_answers(["a good film", "a bad film"] * 9, ["+", "-"] * 9, ["good", "bad"], seed=1).tolist()
+    >>> trained_answers(["a good film", "a bad film"] * 9, ["+", "-"] * 9, ["good", "bad"]).tolist()
     ['+', '-']
     """
-    features = _default_features(rows)
-    train_inputs, test_inputs = features.of(rows), features.of(questions)
+    train_inputs, test_inputs = _features(rows)[0], _features(questions)[0]
     values, codes = _check_targets(train_inputs, targets), codes_of("targets", targets)
     labels = values[np.unique(codes, return_index=True)[1]]
     if labels.size == 1:
         return np.repeat(labels, test_inputs.shape[0])
-    _, build = _builder_of("linear", classes=True)
-    model = build(_draw_seed(RandomBits(seed)))
-    result: npt.NDArray[Any] = labels[_train_and_answer(model, features, train_inputs, codes, test_inputs, labels.size)]
+    result: npt.NDArray[Any] = labels[_answers(train_inputs, codes, test_inputs)]
     return result
 
 
-def _default_features(rows: Any) -> Features:
-    if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiu":
-        return VectorFeatures()
+def _features(rows: Any) -> tuple[Any, str]:
+    """Return the word counts of texts (sparse) or the vectors, and their name."""
+    is_matrix = isinstance(rows, np.ndarray) and rows.dtype.kind in "fiu"
     if isinstance(rows, str) or not hasattr(rows, "__len__"):
         raise ParameterError(f"rows must be a list of texts, or vectors, got {type(rows).__name__}")
-    first = next((row for row in rows if row is not None), "")
-    return BagOfWords() if isinstance(first, str) or hasattr(first, "text") else VectorFeatures()
+    first = None if is_matrix else next((row for row in rows if row is not None), "")
+    if isinstance(first, str) or hasattr(first, "text"):
+        text = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words")
+        counter = text.HashingVectorizer(analyzer=words_of, n_features=_BUCKETS, norm=None, alternate_sign=False)
+        return counter.transform(check_texts(rows)), f"bag of words ({_BUCKETS:,} buckets, tf-idf)"
+    try:
+        vectors: npt.NDArray[np.float64] = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError("rows must be texts, or vectors of equal length") from None
+    if vectors.ndim != 2 or not vectors.size:
+        raise ParameterError(f"rows must be texts, or one vector per row, got shape {vectors.shape}")
+    if not np.isfinite(vectors).all():
+        row = int(np.argmin(np.isfinite(vectors).all(axis=1)))
+        raise ParameterError(f"rows must be finite vectors, row {row} holds NaN or infinity")
+    return vectors, "vectors"
 
 
 def _check_targets(inputs: Any, targets: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -232,77 +199,6 @@ def _check_targets(inputs: Any, targets: npt.ArrayLike) -> npt.NDArray[Any]:
     if values.shape[:1] != (count,):
         raise ParameterError(f"targets must have one entry for each of {count} rows, got shape {values.shape}")
     return values
-
-
-def _draw_seed(bits: RandomBits) -> int:
-    return int(bits.integers(1)[0] >> np.uint64(33))  # scikit-learn takes 31 bits
-
-
-class Features(Protocol):
-    """Features of rows, and their name in a score."""
-
-    name: str
-
-    def of(self, rows: Any) -> Any:
-        """Return one entry per row, to be selected by an array of indices."""
-
-    def fitted(self, train: Any) -> Callable[[Any], Any]:
-        """Return the map from a selection to the model's inputs, learnt from the training selection."""
-
-
-class BagOfWords:
-    """Word counts, weighted by rarity in the training rows (1 + ln tf, smooth idf, unit length).
-
-    Args:
-        vocabulary: public words to count; None: every word, hashed into 65,536 buckets.
-    """
-
-    def __init__(self, vocabulary: Sequence[str] | None = None) -> None:
-        if vocabulary is not None and not len(vocabulary):
-            raise ParameterError("vocabulary must contain at least one word")
-        text = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words")
-        self._weighting = text.TfidfTransformer
-        if vocabulary is None:
-            self._counter = text.HashingVectorizer(
-                analyzer=words_of, n_features=1 << 16, norm=None, alternate_sign=False
-            )
-            self.name = f"bag of words ({1 << 16:,} buckets, tf-idf)"
-        else:
-            rows = {word: row for row, word in enumerate(dict.fromkeys(map(fold, vocabulary)))}
-            self._counter = text.CountVectorizer(analyzer=words_of, vocabulary=rows)
-            self.name = f"bag of words ({len(rows):,} public words, tf-idf)"
-
-    def of(self, rows: Iterable[str | None]) -> Any:
-        """Return (rows, words) sparse counts."""
-        return self._counter.transform(check_texts(rows))
-
-    def fitted(self, train: Any) -> Callable[[Any], Any]:
-        transform: Callable[[Any], Any] = self._weighting(sublinear_tf=True).fit(train).transform
-        return transform
-
-
-class VectorFeatures:
-    """Vectors with every coordinate scaled to mean 0 and standard deviation 1 over the training rows."""
-
-    name = "vectors"
-
-    def of(self, rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return (rows, d) finite numbers."""
-        try:
-            vectors: npt.NDArray[np.float64] = np.asarray(rows, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ParameterError("rows must be texts, or vectors of equal length") from None
-        if vectors.ndim != 2 or not vectors.size:
-            raise ParameterError(f"rows must be texts, or one vector per row, got shape {vectors.shape}")
-        if not np.isfinite(vectors).all():
-            row = int(np.argmin(np.isfinite(vectors).all(axis=1)))
-            raise ParameterError(f"rows must be finite vectors, row {row} holds NaN or infinity")
-        return vectors
-
-    def fitted(self, train: npt.NDArray[np.float64]) -> Callable[[Any], Any]:
-        mean, spread = train.mean(axis=0), train.std(axis=0)
-        spread[spread == 0] = 1.0
-        return lambda vectors: (vectors - mean) / spread
 
 
 def words_of(text: str) -> list[str]:
@@ -314,41 +210,21 @@ def words_of(text: str) -> list[str]:
     return [fold(piece) for piece in pieces(text) if kind_of(piece) is Kind.WORD]
 
 
-def _builder_of(model: str | Builder, *, classes: bool) -> tuple[str, Builder]:
-    if callable(model):
-        return getattr(model, "__name__", type(model).__name__), model
-    if model == "linear":
-        linear = extra("sklearn.linear_model", "sklearn", "a linear model")
-        if classes:
-            return "logistic regression", lambda _seed: linear.LogisticRegression(C=1.0, max_iter=1000)
-        return "ridge regression", lambda _seed: linear.Ridge(alpha=1.0)
-    if model == "mlp":
-        network = extra("sklearn.neural_network", "sklearn", "a neural network")
-        kind = network.MLPClassifier if classes else network.MLPRegressor
-        return "MLP (128 hidden units)", lambda seed: kind(hidden_layer_sizes=(128,), max_iter=100, random_state=seed)
-    raise ParameterError(f"model must be 'linear', 'mlp' or a function that builds one from a seed, got {model!r}")
-
-
 @one_blas_thread()
-def _train_and_answer(
-    model: Any, features: Features, train_inputs: Any, targets: npt.NDArray[Any], test_inputs: Any, classes: int
-) -> npt.NDArray[Any]:
-    """Return the answers of a model: codes of classes, or numbers if there are 0 classes."""
-    transform = features.fitted(train_inputs)
-    mean, spread = (0.0, 1.0) if classes else (float(targets.mean()), float(targets.std()) or 1.0)
-    with warnings.catch_warnings():  # the number of steps is fixed; the score shows whether they were enough
+def _answers(train_inputs: Any, codes: Rows, test_inputs: Any) -> Rows:
+    """Return the answers of a model; weights and scales are those of the training rows."""
+    model = extra("sklearn.linear_model", "sklearn", "a linear model").LogisticRegression(C=1.0, max_iter=1000)
+    if isinstance(train_inputs, np.ndarray):
+        mean, spread = train_inputs.mean(axis=0), train_inputs.std(axis=0)
+        spread[spread == 0] = 1.0
+        train_inputs, test_inputs = ((vectors - mean) / spread for vectors in (train_inputs, test_inputs))
+    else:
+        tfidf = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words").TfidfTransformer
+        weighting = tfidf(sublinear_tf=True).fit(train_inputs)
+        train_inputs, test_inputs = weighting.transform(train_inputs), weighting.transform(test_inputs)
+    with warnings.catch_warnings():  # the score shows whether the steps were enough
         warnings.filterwarnings("ignore", message=".*(onverge|maximum iterations).*")
-        model.fit(transform(train_inputs), targets if classes else (targets - mean) / spread)
-    answers = np.asarray(model.predict(transform(test_inputs)))
-    if answers.shape != test_inputs.shape[:1] or not np.isfinite(answers).all():
-        raise ParameterError(
-            f"model must return {test_inputs.shape[0]} finite predictions, got shape {answers.shape} or NaN"
-        )
-    if not classes:
-        return answers * spread + mean
-    if not np.isin(answers, np.arange(classes)).all():
-        raise ParameterError(f"model must return class codes from 0 to {classes - 1}")
-    return answers.astype(np.int64)
+        return np.asarray(model.fit(train_inputs, codes).predict(test_inputs), dtype=np.int64)
 
 
 # -- fairness ------------------------------------------------------------------------------------------------------

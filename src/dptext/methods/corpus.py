@@ -348,15 +348,14 @@ class CorpusExamination(Examination):
         source = "held-out texts" if held_out is not None else "the other half of the original texts"
 
         def add(name: str, predicted: npt.NDArray[Any], *, texts: int | None = None, **fields: Any) -> None:
-            options: dict[str, Any] = {"people": people, "seed": files.seed}
-            accuracy, f1 = (measure(kind, test.codes, predicted, **options) for kind in ("accuracy", "macro-F1"))
+            accuracy, f1 = (measure(kind, test.codes, predicted, people=people) for kind in ("accuracy", "macro-F1"))
             detail = f"macro-F1 {f1.score.value:.3f} ({f1.score.low:.3f} to {f1.score.high:.3f})"
             if texts is not None:
                 detail += f"; {texts:,} texts; tested on {len(test):,} {source}"
             self.utility.append(Measurement.of(accuracy, name=name, detail=detail, owner_only=True, **fields))
 
         def train_on(texts: _Texts) -> npt.NDArray[Any]:
-            return trained_answers(texts.texts, texts.codes, test.texts, seed=files.seed)
+            return trained_answers(texts.texts, texts.codes, test.texts)
 
         files.say(f"Training models on {len(corpus):,} texts ...")
         predicted = train_on(corpus)

@@ -379,7 +379,7 @@ class RowExamination(Examination):
                 owner_only=self._is_private(label, files.user) or "raw" in (model.trained_on, model.tested_on),
                 is_rival=model.trained_on == "random",
                 detail=f"predicting {label!r}, {len(set(labels))} classes: {result.rows:,} rows, {result.folds} folds, "
-                f"{result.model}, {result.features}",
+                f"logistic regression, {result.features}",
             )
             self.utility.append(measurement)
 
