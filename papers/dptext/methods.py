@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from papers.dptext.defences import DefendedEncoder, LearntBudget
 from papers.dptext.eraser import fit_eraser
 
 from dptext.attacks.base import Learner
-from dptext.hiding.encoder import HidingEncoder
-from dptext.hiding.training import LearntBudget
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace, NormalisedLaplace
 from dptext.representations.bounds import Domain, fit_bound
@@ -173,7 +172,7 @@ def fit_sender(method: Method, epsilon: float | None, alpha: float | None, publi
         return _decision_sender(public, epsilon)
     noise = method.randomizer(epsilon)
     if method.trained is not None:
-        hiding = HidingEncoder(
+        hiding = DefendedEncoder(
             None,
             noise,
             dimension=method.dimension or WIDE,
@@ -188,7 +187,7 @@ def fit_sender(method: Method, epsilon: float | None, alpha: float | None, publi
             lambda rows: hiding.clean(rows.vectors).astype(np.float64),
             lambda rows, draw: np.asarray(hiding.transform(rows.vectors, seed=draw), dtype=np.float64),
             hiding.randomizer_,
-            tuple(epoch.budget for epoch in hiding.epochs_ if epoch.budget is not None),
+            hiding.budgets_,
         )
     if noise is None:
         return _sender_without_noise(lambda rows: np.asarray(rows.vectors, dtype=np.float64))

@@ -13,7 +13,7 @@ DIMENSION = 8
 UNSAFE = {"unsafe_as_published": True}
 WORDS = {"vickrey": {"t": 0.3}, "mahalanobis": {"lambda_": 0.4}, "custext": {"size": 2}, "santext+": {"p": 0.2}}
 VECTORS = dptext.load_vectors((["tea", "cup", "tax", "law"], [[1, 0], [2, 1], [-1, 2], [-2, 1]]))
-RANDOM = {"Gaussian": {"delta": 1e-6}, "CappedLaplace": {}, "OME": UNSAFE | {"lambda_": 100.0}}
+RANDOM = {"Gaussian": {"delta": 1e-6}, "OME": UNSAFE | {"lambda_": 100.0}}
 
 
 def word_statements(name, kind):

@@ -16,7 +16,6 @@ from sklearn.neural_network import MLPClassifier
 import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.guarantee import NoGuarantee, PureDP
-from dptext.representations.additive import NormalisedLaplace
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder, Provenance
 from dptext.representations.layers import HidingLayers, LayeredEncoder
@@ -56,40 +55,6 @@ def test_new_attackers_find_the_attribute_without_adversaries_and_not_with_them(
     assert scores[0.0][1] > 0.63
     assert scores[1.0][1] < 0.57
     assert scores[1.0][0] > scores[0.0][0] - 0.03
-
-
-def readable(vectors, labels):
-    labels = np.array(labels)
-    return LogisticRegression().fit(vectors[:300], labels[:300]).score(vectors[300:], labels[300:])
-
-
-@pytest.mark.slow
-def test_games_and_aims_hide_an_attribute_and_keep_the_task():
-    """(600, 6): the first two coordinates determine the task, the third one the group, which the fourth repeats."""
-    vectors = np.random.default_rng(1).normal(size=(600, 6))
-    task, group = vectors[:, 0] + vectors[:, 1] > 0, vectors[:, 2] > 0
-    vectors[:, 3] = vectors[:, 2] + 0.1 * vectors[:, 3]
-    settings = {"dimension": 4, "epochs": 20, "batch_size": 64, "learning_rate": 0.005}
-
-    def trained(**options):
-        encoder = hiding(**settings | options).fit(vectors, task=task.tolist(), attributes={"group": group.tolist()})
-        return encoder, np.asarray(encoder.transform(vectors, seed=2), dtype=float)
-
-    assert readable(trained(alpha=0.0)[1], group) > 0.75
-    for options in ({"aim": "deny", "alpha": 0.5}, {"game": "reversal"}):
-        _, private = trained(**options)
-        assert readable(private, task) > 0.85
-        assert readable(private, group) < 0.7
-    _, spread = trained(aim="decluster")
-    assert readable(spread, task) > 0.85
-    assert np.linalg.norm(spread.mean(axis=0)) < 0.2  # on the sphere: as far apart as possible
-    federate, private = trained(randomizer=NormalisedLaplace(epsilon=20.0), game="reversal", dimension=2)
-    assert readable(private, task) > 0.7
-    assert (federate.statement_.epsilon, federate.statement_.mechanism) == (20.0, "NormalisedLaplace")
-    for options in ({}, {"hidden": 16}):
-        encoder, private = trained(randomizer=dptext.L2Laplace(epsilon=20.0), epochs=1, **options)
-        assert len(encoder.layers_.layers) == (2 if "hidden" in options else 1)
-        assert np.isfinite(private).all()
 
 
 def test_rows_without_labels_count_where_they_have_one(made_vectors):
@@ -171,33 +136,6 @@ def test_no_noise_means_no_guarantee(made_vectors):
     private = published.fit(made_vectors.rows, **made_vectors.labels).transform(made_vectors.rows)
     assert (published.statement_.epsilon, published.statement_.claimed_epsilon) == (np.inf, 5.0)
     assert (private >= published.clean(made_vectors.rows) - 1e-6).all()
-
-
-def test_learnt_budget_is_stated_as_its_cap(made_vectors):
-    trained = hiding(epochs=2, randomizer=dptext.L2Laplace(epsilon=9.0), learn_epsilon=True)
-    trained.fit(made_vectors.rows, **made_vectors.labels)
-    assert trained.statement().guarantee == PureDP(9.0)
-    assert 0 < trained.randomizer_.share < 1
-    assert trained.randomizer_.share != pytest.approx(1 / (1 + np.exp(-2.0)), abs=1e-4)  # it moved
-    first = made_vectors.first(600)
-    claimed = DPText(epsilon=400.0, unsafe_as_published=True)
-    one = hiding(epochs=2, randomizer=claimed, learn_epsilon=True).fit(first.rows, **first.labels)
-    statement = one.statement()
-    assert (statement.claimed_epsilon, statement.epsilon) == (400.0, np.inf)
-    assert statement.parameters["share"] == one.randomizer_.share == one.epochs_[-1].budget.share != 1
-    assert "never negative" in str(statement.parameters["reason"])
-
-
-@pytest.mark.parametrize(("alpha", "sign"), [(0.0, 1), (30.0, -1)])
-def test_task_wants_less_noise_and_adversaries_want_more(made_vectors, alpha, sign):
-    """On the sphere, where vectors cannot be shortened instead; the slopes say which of the two was stronger."""
-    noise = dptext.L2Laplace(epsilon=20.0, domain="unit sphere")
-    first = made_vectors.first(1000)
-    trained = hiding(alpha=alpha, batch_size=64, epochs=4, randomizer=noise, learn_epsilon=True)
-    budgets = [epoch.budget for epoch in trained.fit(first.rows, **first.labels).epochs_]
-    assert sign * (budgets[-1].share - budgets[0].share) > 0
-    assert budgets[-1].task < 0 <= budgets[-1].attributes
-    assert (budgets[-1].task + budgets[-1].attributes) * sign < 0
 
 
 # -- the trained encoder -------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from dptext.representations.encoders import CallableEncoder, MeanOfWords
 from dptext.representations.layers import DeviceModel, HidingLayers
 from dptext.representations.private_encoder import PrivateEncoder
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.published import DPNR, OME, OUE, SUE, CappedDPText, DPText, mask_words
+from dptext.representations.published import DPNR, OME, OUE, SUE, DPText, mask_words
 from dptext.representations.registry import randomizer_from_parameters, randomizer_of
 
 SAFE = {"unsafe_as_published": True}
@@ -107,7 +107,6 @@ PARAMETER_ERRORS = {
         (lambda: SUE(epsilon=500.0, **SAFE).channel(2), "probabilities must lie between"),
         (lambda: DPNR(epsilon=1.0, **SAFE).channel(1), "at least 2"),
         (lambda: DPText(epsilon=1e-30, **SAFE).channel(4), "choose a larger epsilon"),
-        (lambda: CappedDPText(epsilon=2.0, share=1.5, **SAFE), "share"),
         (lambda: mask_words(["a b"], mu=0.0), "mu must be a number above 0 and at most 1"),
         (lambda: mask_words(["a b"], mu=0.5, mask=" "), "mask must be a token"),
         (lambda: mask_words("a b", mu=0.5), "texts must be a list"),
@@ -161,9 +160,8 @@ def test_published_protocols_are_refused_without_their_flag():
         for flag in ({}, {"unsafe_as_published": False}, {"unsafe_as_published": 1}):
             with pytest.raises(RefusedError, match=rf"does not keep .*{message}.* unsafe_as_published=True"):
                 protocol(epsilon=1.0, **flag)
-    for protocol in (DPText, CappedDPText):
-        with pytest.raises(RefusedError, match=r"rules out every larger one. Use Laplace\(domain='unit cube'\)"):
-            protocol(epsilon=1.0)
+    with pytest.raises(RefusedError, match=r"rules out every larger one. Use Laplace\(domain='unit cube'\)"):
+        DPText(epsilon=1.0)
 
 
 def test_bad_data_is_refused(tmp_path):

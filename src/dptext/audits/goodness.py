@@ -386,7 +386,6 @@ _NOISES: dict[str, Callable[[Constants], Noise]] = {
     "Laplace": partial(_laplace, normalised=False),
     "NormalisedLaplace": partial(_laplace, normalised=True),
     "L2Laplace": _l2_laplace,
-    "CappedLaplace": _l2_laplace,
     "Gaussian": _gaussian,
     "PrivUnit": partial(_cap, sphere=True),
     "PrivUnitG": partial(_cap, sphere=False),

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from inspect import Parameter as Argument
 from inspect import Signature, signature
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +15,15 @@ import numpy.typing as npt
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extra
 from dptext.hiding.inputs import Labels, as_vectors, check_targets, check_users, split_rows, training_vectors
-from dptext.hiding.training import HidingEpoch, HidingOptions, train_layers, training_channel
+from dptext.hiding.training import Game, HidingEpoch, HidingOptions, train_layers, training_channel
 from dptext.privacy.guarantee import NoGuarantee, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition, EncoderStays
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
-from dptext.representations.additive import CappedLaplace, L2Laplace
 from dptext.representations.bounds import Bound, Domain, Floats, bound_into
 from dptext.representations.device import DeviceEncoder, encoder_of
 from dptext.representations.encoders import Provenance, TextEncoder
 from dptext.representations.layers import HidingLayers, LayeredEncoder
-from dptext.representations.published import CappedDPText
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import randomizer_of
 
@@ -65,7 +63,7 @@ class HidingEncoder(ReprMixin):
         options: the options, checked.
         text_encoder_: the trained encoder, frozen; None without an encoder.
         layers_: the trained `HidingLayers`, frozen.
-        randomizer_: the noise of the release, with the learnt budget.
+        randomizer_: the noise of the release.
         bound_: the `Bound` before the noise.
         release_: the frozen `DeviceEncoder`, to be saved for devices; only with encoder and randomizer.
         provenance_: the `Provenance` of the training.
@@ -96,6 +94,8 @@ class HidingEncoder(ReprMixin):
     statement_: PrivacyStatement
     epochs_: tuple[HidingEpoch, ...]
     best_: int
+
+    game_type: ClassVar[type[Game]] = Game
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class HidingEncoder(ReprMixin):
             MissingExtraError: torch, or a package that the encoder needs, is not installed.
         """
         options, randomizer = self.options, self.randomizer
-        channel = training_channel(randomizer, options.dimension, learn=options.learn_epsilon)
+        channel = training_channel(randomizer, options.dimension)
         torch = extra("torch", "train", "HidingEncoder")
         encoder = None if self.encoder is None else encoder_of(self.encoder)
         vectors = training_vectors(texts_or_vectors, encoder)
@@ -143,8 +143,8 @@ class HidingEncoder(ReprMixin):
         users = check_users(user, len(vectors))
         start = int.from_bytes(RandomBits(options.seed).take(8), "little") >> 1
         parts = split_rows(len(vectors), users, targets[0], options.validation_fraction, start)
-        self.layers_, self.best_, self.epochs_, share = train_layers(
-            torch, vectors, targets, channel, parts, options, start
+        self.layers_, self.best_, self.epochs_ = train_layers(
+            torch, vectors, targets, channel, parts, options, start, game_type=self.game_type
         )
         self.provenance_ = Provenance(
             trained_on=options.public_name,
@@ -155,9 +155,6 @@ class HidingEncoder(ReprMixin):
         vars(self).pop("statement_", None)
         vars(self).pop("release_", None)
         self.bound_ = bound_into(Domain.SPHERE if channel is None else channel.domain, options.dimension)
-        if options.learn_epsilon and randomizer is not None:
-            capped: Any = CappedLaplace if isinstance(randomizer, L2Laplace) else CappedDPText
-            randomizer = capped(**randomizer.options(), share=share)
         self.randomizer_ = randomizer
         self.text_encoder_ = None if encoder is None else LayeredEncoder(encoder, self.layers_, self.provenance_)
         if self.text_encoder_ is not None and randomizer is not None:

@@ -203,24 +203,6 @@ class Gaussian(_Additive):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class CappedLaplace(L2Laplace):
-    """L2-Laplace noise of the budget ``share * epsilon``, with the guarantee ``epsilon``."""
-
-    name: ClassVar[str] = "CappedLaplace"
-
-    share: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "share", check_float("share", self.share, above=0, maximum=1))
-
-    def _calibrate(self, dimension: int) -> AdditiveChannel:
-        channel = L2Laplace(epsilon=self.epsilon * self.share, domain=self.domain)._calibrate(dimension)
-        channel.name, channel.guarantee = self.name, PureDP(self.epsilon)
-        return channel
-
-
 def onto_l1_sphere(vectors: Floats) -> Floats:
     """(n, d) vectors of which none is zero, each over the sum of its absolute values.
 

@@ -51,7 +51,6 @@ __all__ = [
     "OME",
     "OUE",
     "SUE",
-    "CappedDPText",
     "DPText",
     "MaskedTexts",
     "amplified_by_dropout",
@@ -275,11 +274,11 @@ class DPNR(Published):
 class OneSidedNoise(PublishedChannel):
     """DPText's noise for vectors of one dimension."""
 
-    def __init__(self, mechanism: DPText, dimension: int) -> None:
+    def __init__(self, mechanism: DPText, dimension: int, *, share: float = 1.0) -> None:
         self.name, self.domain = mechanism.name, Domain.CUBE  # the last state of a GRU lies between -1 and 1
         self.dimension = self.width = dimension
         self.guarantee = NoGuarantee(mechanism.flaw)
-        self.scale = self.domain.sensitivity(dimension)[0] / mechanism.budget  # D / epsilon
+        self.scale = self.domain.sensitivity(dimension)[0] / (mechanism.epsilon * share)  # D / epsilon
         if self.scale > _LARGEST:
             raise ParameterError(
                 f"{self.name} would add noise of {self.scale:.3g}, which float32 does not hold: choose a larger epsilon"
@@ -323,7 +322,7 @@ class DPText(Published):
     Input: (n, d). Output: (n, d) float32.
 
     Args:
-        epsilon: as printed; 0.1 in the paper. Where it is learned, its cap.
+        epsilon: as printed; 0.1 in the paper.
         others: see `Published`.
 
     >>> given = DPText(epsilon=0.1, dimension=64, unsafe_as_published=True)
@@ -341,42 +340,5 @@ class DPText(Published):
     )
     instead: ClassVar[str] = "Laplace(domain='unit cube'), or with less noise L2Laplace, Gaussian or PrivUnit"
 
-    @property
-    def budget(self) -> float:
-        return self.epsilon
-
     def _calibrate(self, dimension: int) -> OneSidedNoise:
         return OneSidedNoise(self, dimension)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CappedDPText(DPText):
-    """DPText's noise with a budget that was learnt below the printed one: the scale is D / (share * epsilon).
-
-    What `dptext.HidingEncoder` makes of `DPText` with ``learn_epsilon=True``, as the paper does.
-
-    **Guarantee**: none, as for `DPText`. The claim that the statement carries is the cap: the learnt budget is a result
-    of the training data.
-
-    Args:
-        epsilon: c1, the cap.
-        share: of the cap, that the noise is scaled to; above 0 and at most 1.
-        others: as for `DPText`.
-
-    >>> learnt = CappedDPText(epsilon=0.1, share=0.5, unsafe_as_published=True)
-    >>> said = learnt.statement(64)
-    >>> said.claimed_epsilon, said.epsilon, said.parameters["scale"]
-    (0.1, inf, 2560.0)
-    """
-
-    name: ClassVar[str] = "CappedDPText"
-
-    share: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "share", check_float("share", self.share, above=0, maximum=1))
-
-    @property
-    def budget(self) -> float:
-        return self.epsilon * self.share

@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.release.mechanism import refuse_beside
-from dptext.representations.additive import CappedLaplace, Gaussian, L2Laplace, Laplace, NormalisedLaplace
+from dptext.representations.additive import Gaussian, L2Laplace, Laplace, NormalisedLaplace
 from dptext.representations.bits import OneBit, OptimizedUnary, SymmetricUnary, WeightedBits
 from dptext.representations.bounds import BOUNDS, Domain
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.privunit import PrivUnit, PrivUnitG
-from dptext.representations.published import DPNR, OME, OUE, SUE, CappedDPText, DPText
+from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
 from dptext.representations.randomizer import Randomizer
 from dptext.validation import did_you_mean, display_value, require_epsilon
 
@@ -30,7 +30,6 @@ RANDOMIZERS: dict[str, type[Randomizer]] = {
         PrivUnit,
         PrivUnitG,
         L2Laplace,
-        CappedLaplace,
         Laplace,
         Gaussian,
         NormalisedLaplace,
@@ -44,9 +43,7 @@ RANDOMIZERS: dict[str, type[Randomizer]] = {
 }
 """Those with a proof."""
 
-PUBLISHED_ONLY: dict[str, type[Randomizer]] = {
-    entry.name: entry for entry in (SUE, OUE, OME, DPNR, DPText, CappedDPText)
-}
+PUBLISHED_ONLY: dict[str, type[Randomizer]] = {entry.name: entry for entry in (SUE, OUE, OME, DPNR, DPText)}
 """Those that do not keep what their papers print: for comparisons, with ``unsafe_as_published=True``."""
 ADDED: dict[str, type[Randomizer]] = {}
 """Randomizers of the caller (`dptext.register`)."""

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.published import CappedDPText, DPText
-from dptext.representations.registry import randomizer_from_parameters
+from dptext.representations.published import DPText
 
 FALSE_ALARM = 1e-6
 SAFE = {"unsafe_as_published": True}
@@ -53,13 +51,3 @@ def test_noise_takes_any_vector_and_the_border_of_its_draws():
         assert np.isfinite(DPText(epsilon=1.0, **SAFE).randomize(strange, seed=1)).all()
     sent = DPText(epsilon=1.0, **SAFE).channel(2).sample([[0.0, 0.0]], Borders())
     assert sent.tolist() == [[pytest.approx(4 * 53 * math.log(2))] * 2]
-
-
-def test_learnt_budget_means_more_noise_and_the_same_claim():
-    learnt, fixed = CappedDPText(epsilon=2.0, share=0.25, dimension=4, **SAFE), DPText(epsilon=0.5, **SAFE)
-    x = np.zeros((3, 4))
-    assert learnt.randomize(x, seed=1).tolist() == fixed.randomize(x, seed=1).tolist()
-    statement = learnt.statement(4)
-    assert (statement.claimed_epsilon, statement.epsilon) == (2.0, math.inf)
-    assert isinstance(statement.guarantee, NoGuarantee)
-    assert randomizer_from_parameters(statement.mechanism, statement.parameters) == learnt
