@@ -21,10 +21,10 @@ from papers.blogs import Blogger, documents_of
 from papers.dpugc.models import VECTORS
 from papers.dpugc.results import bootstrap_numbers
 
-from dptext import BudgetPolicy, CallableEncoder, Document, PrivateEncoder
+from dptext import CallableEncoder, Document, PrivateEncoder
 from dptext.attacks.base import are_texts
-from dptext.embeddings.levels import concerns_by
 from dptext.errors import extra
+from dptext.noise.discrete import RandomizedResponse
 from dptext.representations.device import encoder_of
 
 LEVELS = {"conservative": 1.0, "moderate": 4.0, "liberal": 16.0}
@@ -56,8 +56,7 @@ def assign_levels(people: Sequence[Blogger], by: str) -> Assignment:
 
     order = sorted(people, key=place)
     concerns = {person.user: (rank + 0.5) / len(order) for rank, person in enumerate(order)}
-    policy = BudgetPolicy(LEVELS, attribute=LEVEL, concerns=CONCERNS)
-    return Assignment(concerns, {user: policy.level(concern) for user, concern in concerns.items()})
+    return Assignment(concerns, {user: level_of(concern) for user, concern in concerns.items()})
 
 
 def add_levels(documents: Sequence[Document], levels: Mapping[str, str]) -> list[Document]:
@@ -65,11 +64,16 @@ def add_levels(documents: Sequence[Document], levels: Mapping[str, str]) -> list
     return [replace(document, attributes={LEVEL: levels[str(document.user)]}) for document in documents]
 
 
-def policy_of(predictor: Any, *, margin: float = 0.0, device: float | None = None, texts: bool = False) -> BudgetPolicy:
-    """Return the policy of a release whose levels come from a predictor."""
-    source: Any = DEVICE if device is not None else TEXTS if texts else "public"
-    fields: dict[str, Any] = {"predicted_from": source, "training": "public", "epsilon": device, "margin": margin}
-    return BudgetPolicy(LEVELS, attribute=LEVEL, concerns=CONCERNS, predictor=predictor, **fields)
+def level_of(concern: float) -> str:
+    """Return the level with the largest epsilon that suffices for a concern."""
+    by_epsilon = sorted(LEVELS, key=LEVELS.__getitem__, reverse=True)
+    return next((name for name in by_epsilon if concern <= CONCERNS[name]), by_epsilon[-1])
+
+
+def concerns_by(regressor: Any, features: Any) -> Floats:
+    """Return (n,) predicted concerns; infinite where the regressor gives no number."""
+    concerns = np.asarray(regressor.predict(features), dtype=np.float64)
+    return np.where(np.isfinite(concerns), concerns, np.inf)
 
 
 def fit_concerns(features: Any, concerns: Sequence[float]) -> Any:
@@ -105,15 +109,14 @@ class ColdStart:
         by, source = settings["by"], settings["source"]
         sent = settings["epsilon"] if source == VECTOR else None
         wishes, model = self.assignment(by), self.model(by, source, sent)
-        policy = policy_of(model, margin=settings["margin"], device=settings["epsilon"] if source == DEVICE else None)
         users = [person.user for person in self.people]
         guessed = concerns_by(model, self._features(source, self.people, sent))
         known = np.array([wishes.concerns[user] for user in users])
         mean = float(np.mean([wishes.concerns[person.user] for person in self.volunteers]))
         names = list(LEVELS)
-        chances = np.eye(len(names))[[names.index(policy.level(entry)) for entry in guessed.tolist()]]
-        if policy.response is not None:
-            chances = chances @ policy.response.probabilities
+        chances = np.eye(len(names))[[names.index(level_of(entry + settings["margin"])) for entry in guessed.tolist()]]
+        if source == DEVICE:
+            chances = chances @ RandomizedResponse(len(names), settings["epsilon"]).probabilities
         target = np.array([LEVELS[wishes.levels[user]] for user in users])
         value = np.array([LEVELS[name] for name in names])
         over = {
@@ -134,9 +137,8 @@ class ColdStart:
 
     def guessed_levels(self, by: str) -> dict[str, str]:
         """Return the levels that the server predicts from texts."""
-        policy = policy_of(self.model(by, TEXTS), texts=True)
-        predictions = policy.predict(self._features(TEXTS, self.people))
-        return {person.user: level for person, level in zip(self.people, predictions, strict=True)}
+        concerns = concerns_by(self.model(by, TEXTS), self._features(TEXTS, self.people))
+        return {person.user: level_of(concern) for person, concern in zip(self.people, concerns.tolist(), strict=True)}
 
     @cache  # noqa: B019 (as long as the experiment lasts)
     def model(self, by: str, source: str, sent: float | None = None) -> Any:

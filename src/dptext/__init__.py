@@ -19,7 +19,6 @@ _HOME = {
         "calibration.calibration": "calibrate",
         "calibration.deniability": "deniability",
         "embeddings.cooccurrence": "Cooccurrence",
-        "embeddings.levels": "BudgetPolicy",
         "embeddings.skipgram": "SkipGram",
         "errors": "DptextError",
         "features.pool": "Pool",

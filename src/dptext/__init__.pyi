@@ -5,7 +5,6 @@ from dptext.audits.mechanisms import audit as audit
 from dptext.calibration.calibration import calibrate as calibrate
 from dptext.calibration.deniability import deniability as deniability
 from dptext.embeddings.cooccurrence import Cooccurrence as Cooccurrence
-from dptext.embeddings.levels import BudgetPolicy as BudgetPolicy
 from dptext.embeddings.skipgram import SkipGram as SkipGram
 from dptext.errors import DptextError as DptextError
 from dptext.features.pool import Pool as Pool

@@ -1,7 +1,7 @@
 """A release of everything that the registries know, and of every kind: what contracts and golden files ask."""
 
 import dptext
-from dptext import BudgetPolicy, Document
+from dptext import Document
 from dptext.hiding.encoder import statement_of_vectors
 from dptext.representations.encoders import MeanOfWords, Provenance
 from dptext.representations.published import mask_words
@@ -76,14 +76,6 @@ def other_statements():
     encoder.transform(["tea"])
     yield encoder.statement_
     yield statement_of_vectors(None, {}, Provenance(hidden="age"), DIMENSION)
-
-    class Said:
-        def predict(self, features):
-            return features[:, 0]
-
-    yield BudgetPolicy(
-        {"strict": 1.0, "open": 8.0}, predicted_from="device", predictor=Said(), training="public", epsilon=0.5
-    ).statement()
 
 
 CASES = {

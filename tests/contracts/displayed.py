@@ -75,7 +75,6 @@ def user_objects(folder):
     yield described
     yield described.sample(POOL, 2, cache=False)
     yield dptext.HidingEncoder(VECTORS, epsilon=8.0)
-    yield dptext.BudgetPolicy({"strict": 1.0, "open": 8.0})
     yield dptext.PersonalBudgets({"strict": 1.0, "open": 8.0}, delta=1e-6)
     yield dptext.Ledger.create(folder / "ledger.db", epsilon=5.0)
 

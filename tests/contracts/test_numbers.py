@@ -17,10 +17,8 @@ NO_NUMBERS = [math.nan, "8", True, [1.0], 1j]
 BEYOND = {"epsilon": [-1.0, -math.inf, 10**400], "delta": [-0.5, 1.5, math.inf], "rho": [-1.0, 10**400]}
 SOME = {"epsilon": 3.0, "delta": 1e-6}
 BANK = dptext.TextBank(["tea cup", "tax law", "law"], encoder="words", cache=False, name="three")
-JUDGE = {"predictor": type("Judge", (), {"predict": lambda self, features: features[:, 0]})()}
 GIVEN = {
     "BankRewriter": {"bank": BANK},
-    "BudgetPolicy": {"levels": {"strict": 1.0, "open": 8.0}, "predicted_from": "device", "training": "public", **JUDGE},
     "CallableEncoder": {"function": lambda texts: [[1.0] for _ in texts]},
     "ChatEndpoint": {"url": "http://localhost:1", "model": "none"},
     "MetricDP": {"metric": "euclidean"},

@@ -10,7 +10,6 @@ from dptext.privacy.neighbours import (
     ANY_TWO,
     Condition,
     EncoderStays,
-    LevelIsSent,
     OfLevel,
     OneGroup,
     SameLayout,
@@ -30,8 +29,6 @@ REQUIREMENTS = [
     TextsOfOne(2),
     TextsOfOne(3),
     OfLevel("strict"),
-    OfLevel("open", "device"),
-    LevelIsSent(),
     EncoderStays(),
     Stated("two texts of one language"),
 ]

@@ -19,7 +19,6 @@ from dptext.privacy.guarantee import ZCDP, ApproxDP, MetricDP, NoGuarantee, Pure
 from dptext.privacy.neighbours import (
     Condition,
     EncoderStays,
-    LevelIsSent,
     OfLevel,
     OneGroup,
     SameLayout,
@@ -48,11 +47,11 @@ amounts = st.floats(min_value=0, allow_nan=False)
 shares = st.floats(min_value=0, max_value=1)
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 requirements = st.one_of(
-    st.sampled_from([SameLayout(), SameSentenceCount(), LevelIsSent(), EncoderStays()]),
+    st.sampled_from([SameLayout(), SameSentenceCount(), EncoderStays()]),
     st.builds(OneGroup, words),
     st.builds(WordsChanged, st.integers(1, 9)),
     st.builds(TextsOfOne, st.integers(1, 9)),
-    st.builds(OfLevel, words, st.sampled_from(["level", "declaration", "device"])),
+    st.builds(OfLevel, words),
     st.builds(Stated, words.filter(bool)),
 )
 conditions = st.builds(

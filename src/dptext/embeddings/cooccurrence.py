@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.display import ReprMixin
-from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.plan import (
     ContextFeatures,
+    Levels,
     ReleasePlan,
     UserMatrixSum,
     UserText,
@@ -156,9 +156,8 @@ class Cooccurrence(Shareable, ReprMixin):
         epsilon: one number for all users, or public levels such as ``{"strict": 1.0, "open": 8.0}``. Required.
         delta: the delta of every user.
         unit: "user"; or "document", a much weaker guarantee: none for a person with several documents.
-        level: name of the public attribute of documents that holds a user's level, or a `dptext.BudgetPolicy`, which
-            also predicts levels (``epsilon`` is then ``policy.levels``). The strictest of several declared levels
-            counts.
+        level: name of the public attribute of documents that holds a user's level. The strictest of several declared
+            levels counts.
         default_level: level of users who declared none; None: the strictest.
         vocabulary: words that `dptext.private_vocabulary` learned from the same users. They follow the words of
             ``vectors``, and their guarantee is included.
@@ -198,7 +197,7 @@ class Cooccurrence(Shareable, ReprMixin):
         epsilon: float | Mapping[str, float] | None = None,
         delta: float = 1e-6,
         unit: str = "user",
-        level: str | BudgetPolicy | None = None,
+        level: str | None = None,
         default_level: str | None = None,
         vocabulary: PrivateVocabulary | None = None,
         window: int = WINDOW,
@@ -257,11 +256,7 @@ class Cooccurrence(Shareable, ReprMixin):
         )
         values: Any = self.epsilon
         epsilon: float | Mapping[str, float] = require_epsilon(values, "Cooccurrence")
-        default = self.default_level
-        if isinstance(self.level, BudgetPolicy) and default is None and isinstance(epsilon, Mapping):
-            default = self.level.default if self.level.default in epsilon else None
-        budgets = PersonalBudgets(epsilon, delta=self.delta, default=default)
-        levels = Levels.of(self.level, budgets.levels, budgets.default, unit)
+        budgets = PersonalBudgets(epsilon, delta=self.delta, default=self.default_level)
         public, known = check_source(self.vectors, self.vocabulary)
         if not isinstance(public, WordVectors):
             raise ParameterError("vectors must be public word vectors, got words alone")
@@ -271,7 +266,7 @@ class Cooccurrence(Shareable, ReprMixin):
             words=words,
             public=public,
             vocabulary=self.vocabulary,
-            levels=levels,
+            levels=Levels(budgets.levels, budgets.default, self.level),
             features=features_of_vectors(public.matrix, words),
             weights=_weights(words, public=len(public)),
             budgets=budgets,

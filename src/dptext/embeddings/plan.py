@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, ClassVar
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext.embeddings.levels import Levels
 from dptext.embeddings.participation import public_frequencies
 from dptext.embeddings.refinement import public_base, strengths
 from dptext.errors import DataError, ParameterError
@@ -21,7 +20,7 @@ from dptext.io.documents import Document, DocumentReader
 from dptext.noise.gaussian_sums import CELL, MOST_USERS, Floats, Integers, clipped_matrices
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import ApproxDP, Guarantee, Relation, Trust, Unit, as_approx, rounded_up
-from dptext.privacy.neighbours import Condition
+from dptext.privacy.neighbours import Condition, OfLevel
 from dptext.privacy.restating import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.text.tokens import UNKNOWN, Vocabulary
@@ -236,6 +235,25 @@ def hidden_by_noise(signal: npt.NDArray[np.bool_]) -> tuple[str, ...]:
     return ()
 
 
+@dataclass(frozen=True)
+class Levels:
+    """Public levels of users in one release: epsilon or sampling rate per level, default, and name of the attribute."""
+
+    shares: Mapping[str, float]
+    default: str
+    attribute: str | None = None
+
+    @property
+    def most(self) -> str:
+        """The level with the largest share; its guarantee holds for every user."""
+        return max(self.shares, key=self.shares.__getitem__)
+
+    def condition(self, level: str) -> Condition:
+        """Return the users that the statement of a level is about."""
+        is_smaller = self.shares[level] < max(self.shares.values())
+        return Condition(requirements=(OfLevel(level),) if is_smaller else ())
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReleasePlan(ABC):
     """Everything decided before a text is read: public and validated."""
@@ -294,7 +312,7 @@ class ReleasePlan(ABC):
 
     def substitution_guarantee(self, level: str) -> ApproxDP:
         release = self.guarantee(level, relation=Relation.SUBSTITUTION)
-        return substituted(self.levels.add_level(release), self.prior)
+        return substituted(release, self.prior)
 
     @property
     def total_delta(self) -> float:
@@ -303,12 +321,11 @@ class ReleasePlan(ABC):
 
     @property
     def prior(self) -> dict[str, PrivacyStatement]:
-        """Statements of earlier, non-public releases: vocabulary, vectors, predictor of levels."""
+        """Statements of earlier, non-public releases: vocabulary and vectors."""
         vectors = self.listed if self.public is None else self.public
         result = {
             "vocabulary": None if self.vocabulary is None else self.vocabulary.statement,
             "vectors": None if vectors is None else vectors.statement,
-            "predictor": None if self.levels.policy is None else self.levels.policy.training,
         }
         return {name: entry for name, entry in result.items() if entry is not None}
 
@@ -323,7 +340,7 @@ class ReleasePlan(ABC):
         return sum(1 for _ in takewhile(learned.__contains__, reversed(self.words.words)))
 
     def _guarantee(self, level: str) -> Guarantee:
-        return self.levels.add_level(self.guarantee(level))
+        return self.guarantee(level)
 
     def _condition(self, level: str) -> Condition:
         return self.levels.condition(level)
@@ -334,7 +351,7 @@ class ReleasePlan(ABC):
         if len(self.levels.shares) > 1:
             parameters |= {f"{self.share}_of_{name}": share for name, share in self.levels.shares.items()}
             parameters |= {"level": level, "default_level": self.levels.default}
-        parameters |= self.levels.parameters | {"words": len(self.words), "new_words": self.new_words}
+        parameters |= {"words": len(self.words), "new_words": self.new_words}
         return (
             parameters
             | self._shape()
@@ -359,7 +376,9 @@ class ReleasePlan(ABC):
             lines.append("the public vectors were not made from the protected texts")
         if self.unit == "user":
             lines += ONE_NAME
-        return (*lines, *self.levels.assumptions, *self._proof_assumptions())
+        if len(self.levels.shares) > 1:
+            lines.append("each user's level was declared without regard to the texts, and may be public")
+        return (*lines, *self._proof_assumptions())
 
     @property
     def _origin(self) -> str:

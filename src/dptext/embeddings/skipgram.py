@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.display import ProgressOption, ReprMixin, progress_bar
-from dptext.embeddings.levels import BudgetPolicy, Levels
 from dptext.embeddings.participation import CELLS, EVERYONE, IEEE, Participation, Recipe, Unit
-from dptext.embeddings.plan import ReleasePlan, check_source, hidden_by_noise
+from dptext.embeddings.plan import Levels, ReleasePlan, check_source, hidden_by_noise
 from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_base
 from dptext.embeddings.sharing import Shareable
 from dptext.errors import DataError, ParameterError
@@ -101,7 +100,7 @@ class SkipGramPlan(ReleasePlan):
             "trained": hashlib.sha256(self.rows.astype("<i8").tobytes()).hexdigest(),
             "public": None if self.public is None else self.public.fingerprint,
             "software": version("dptext"),
-        } | self.levels.parameters
+        }
         return hashlib.sha256(json.dumps(text, sort_keys=True).encode()).digest()
 
     def start(self) -> Singles:
@@ -276,8 +275,8 @@ class SkipGram(Shareable, ReprMixin):
         unit: "user"; or "document", a much weaker guarantee: none for a person with several documents; or "pair",
             weaker still: one pair of neighbouring words, of which a sentence has hundreds.
         mode: "private"; or "clipped": no noise and no guarantee, for comparison.
-        level: name of the public attribute of documents that holds a user's level, or a `dptext.BudgetPolicy`, which
-            also predicts levels. The declared level with the lowest sampling rate counts.
+        level: name of the public attribute of documents that holds a user's level. The declared level with the lowest
+            sampling rate counts.
         vocabulary: words that `dptext.private_vocabulary` learned from the same users. They follow the words of
             ``vectors``, and their guarantee is included.
         trained_words: number of most frequent words to train; the others keep their public vectors, or are left out
@@ -330,7 +329,7 @@ class SkipGram(Shareable, ReprMixin):
         delta: float = 1e-6,
         unit: Unit = "user",
         mode: Mode = "private",
-        level: str | BudgetPolicy | None = None,
+        level: str | None = None,
         vocabulary: PrivateVocabulary | None = None,
         trained_words: int = 5000,
         steps: int = 1000,
@@ -461,7 +460,7 @@ class SkipGram(Shareable, ReprMixin):
             mode=self.mode,
             users=users,
             dimension=public.dimension if public is not None else dimension or _DIMENSION,
-            levels=Levels.of(self.level, participation.rates, participation.default, recipe.unit),
+            levels=Levels(participation.rates, participation.default, self.level),
             listed=loaded if public is None else None,
         )
 

@@ -45,8 +45,8 @@ def bound_membership(files: ReleaseFiles) -> AttackResult:
     parameters, epsilon, delta = statement.parameters, verdict.allowed, verdict.delta
     sigma, sensitivity = parameters.get("sigma"), parameters.get("sensitivity")
     accuracy = auc = None
-    # new words and the level that a user sent are released too
-    if checks.earlier_guarantees(statement) or parameters.get("epsilon_for_level"):
+    # new words are released too
+    if checks.earlier_guarantees(statement):
         epsilon, delta = statement.epsilon, getattr(statement.guarantee, "delta", 0.0)
     elif isinstance(sigma, float) and isinstance(sensitivity, float):
         ceiling = gaussian_ceiling(sigma, sensitivity=sensitivity)
@@ -173,9 +173,7 @@ class Embeddings(Method):
             users = "everybody" if level is None or file == STATEMENT else f"users of the level {str(level)!r}"
             name = f"the guarantee for {users} follows from the parameters"
             result.append(Check(name, not _judge_learned(one).refuted, f"{one.guarantee}"))
-        level = statement.parameters.get("epsilon_for_level", 0.0)
-        sent = float(level) * checks.DIGITS[0] if isinstance(level, int | float) else 0.0
-        covers = checks.covers_earlier(statement, sent)
+        covers = checks.covers_earlier(statement)
         result.append(Check("the guarantee covers this release and earlier ones in it", *covers))
         return Audit(statement, result, _judge_learned(statement))
 

@@ -327,10 +327,10 @@ def earlier_guarantees(statement: PrivacyStatement) -> list[str]:
     return [str(value) for name, value in statement.parameters.items() if name.startswith("promise_of_")]
 
 
-def covers_earlier(statement: PrivacyStatement, epsilon: float = 0.0) -> tuple[bool, str]:
-    """Return whether the guarantee is at least the sum of all parts (and a pure epsilon), and the parts in words."""
+def covers_earlier(statement: PrivacyStatement) -> tuple[bool, str]:
+    """Return whether the guarantee is at least the sum of all parts, and the parts in words."""
     release, earlier, guarantee = own_guarantee(statement), earlier_guarantees(statement), statement.guarantee
-    parts = [(release.epsilon, release.delta), (epsilon, 0.0), *map(_at_least, earlier)]
+    parts = [(release.epsilon, release.delta), *map(_at_least, earlier)]
     least_epsilon, least_delta = (math.fsum(values) * (1 - 1e-12) for values in zip(*parts, strict=True))
     covers = isinstance(guarantee, ApproxDP) and guarantee.epsilon >= least_epsilon and guarantee.delta >= least_delta
     return covers, f"{guarantee}" + (f", of which {', '.join(earlier)} for earlier releases" if earlier else "")

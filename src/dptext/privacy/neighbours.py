@@ -82,20 +82,7 @@ class OfLevel(Requirement):
     """The user has this privacy level; users of other levels are not covered."""
 
     level: str
-    known_by: Literal["level", "declaration", "device"] = "level"
-    """Origin of the level."""
     kind = "level"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("known_by of the condition 'level'", self.known_by, ("level", "declaration", "device"))
-
-
-@dataclass(frozen=True)
-class LevelIsSent(Requirement):
-    """The user's device sends a level whether or not their documents are in the corpus."""
-
-    kind = "level is sent"
 
 
 @dataclass(frozen=True)
@@ -349,16 +336,10 @@ class Condition:
         return value + (f"; of texts with {' and '.join(of_texts)}" if of_texts else "") + self._world_text()
 
     def _level_text(self) -> str:
-        texts = {
-            "declaration": " who declared the level {!r} themselves",
-            "device": " whose device sent the level {!r}, or who declared it",
-            "level": " of the level {!r}",
-        }
-        return "".join(texts[requirement.known_by].format(requirement.level) for requirement in self._select(OfLevel))
+        return "".join(f" of the level {requirement.level!r}" for requirement in self._select(OfLevel))
 
     def _world_text(self) -> str:
-        text = "; their device sends a level with and without them" if self.has(LevelIsSent) else ""
-        return text + (", the trained encoder staying the same" if self.has(EncoderStays) else "")
+        return ", the trained encoder staying the same" if self.has(EncoderStays) else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON, where ``maximum`` is called ``most``."""
