@@ -1,13 +1,12 @@
 """What a function takes for a mechanism, a randomizer, vectors and an epsilon: the same everywhere."""
 
 import inspect
-import re
 
 import pytest
 
 import dptext
 from contracts.cases import VECTORS, WORDS
-from dptext.errors import ParameterError
+from dptext.errors import ParameterError, RefusedError
 from dptext.representations.registry import PUBLISHED_ONLY as PUBLISHED_RANDOMIZERS
 from dptext.representations.registry import RANDOMIZERS, randomizer_of
 from dptext.words.registry import MECHANISMS, word_mechanism
@@ -41,7 +40,7 @@ def test_a_word_mechanism_is_an_object_a_class_or_a_name():
         word_mechanism("tem", vectors=VECTORS)
     with pytest.raises(ParameterError, match=r"must be one of 'tem', .* got 'tme': did you mean 'tem'\?"):
         word_mechanism("tme", epsilon=1.0, vectors=VECTORS)
-    with pytest.raises(ParameterError, match=re.escape("TruncatedGumbel(vectors, epsilon=..., unsafe_as_published")):
+    with pytest.raises(RefusedError, match="unsafe_as_published=True to compare"):
         word_mechanism("truncatedgumbel", epsilon=1.0, vectors=VECTORS)
 
 
@@ -89,9 +88,7 @@ def test_a_calibration_takes_vectors_by_path(folder):
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_a_randomizer_is_an_object_or_a_name(name):
     if name == "Gaussian":
-        with pytest.raises(
-            ParameterError, match=r"Gaussian needs more than epsilon: build it, Gaussian\(epsilon=..., d"
-        ):
+        with pytest.raises(TypeError, match="'delta'"):
             randomizer_of(name, epsilon=3.0)
         return
     output = randomizer_of(name.lower(), epsilon=3.0)
@@ -111,9 +108,7 @@ def test_what_is_no_randomizer_is_refused():
     with pytest.raises(ParameterError, match="got list"):
         randomizer_of([8.0])
     for name in PUBLISHED_RANDOMIZERS:
-        with pytest.raises(
-            ParameterError, match=rf"the printed guarantee of {name} is false.*published.{name}\(\.\.\., unsafe_as_pub"
-        ):
+        with pytest.raises(RefusedError, match=rf"{name} does not keep .* unsafe_as_published=True"):
             randomizer_of(name, epsilon=3.0)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -73,16 +73,7 @@ def randomizer_of(randomizer: str | Randomizer, *, epsilon: float | None = None)
         raise ParameterError(
             f"randomizer must be one of {names}, or a randomizer, got {display_value(randomizer)}{hint}"
         )
-    name = build.__name__
-    if build.name in PUBLISHED_ONLY:
-        raise ParameterError(
-            f"the printed guarantee of {name} is false: for comparisons use dptext.representations."
-            f"published.{name}(..., unsafe_as_published=True)"
-        )
-    needs = [f"{field.name}=..." for field in fields(build) if field.default is MISSING]
-    if needs != ["epsilon=..."]:
-        raise ParameterError(f"{name} needs more than epsilon: build it, {name}({', '.join(needs)})")
-    result: Randomizer = build(epsilon=require_epsilon(epsilon, name))
+    result: Randomizer = build(epsilon=require_epsilon(epsilon, build.__name__))
     return result
 
 

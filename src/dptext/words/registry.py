@@ -49,13 +49,8 @@ def word_mechanism(
     if isinstance(mechanism, WordMechanism):
         refuse_beside(mechanism, epsilon=epsilon, vectors=vectors, **options)
         return mechanism
-    build: Any = MECHANISMS.get(mechanism.lower()) if isinstance(mechanism, str) else mechanism
-    if isinstance(mechanism, str) and mechanism.lower() in PUBLISHED_ONLY:
-        name = PUBLISHED_ONLY[mechanism.lower()].__name__
-        raise ParameterError(
-            f"the printed guarantee of {name} does not hold: for comparisons build it yourself, {name}(vectors, "
-            "epsilon=..., unsafe_as_published=True)"
-        )
+    known = MECHANISMS | PUBLISHED_ONLY
+    build: Any = known.get(mechanism.lower()) if isinstance(mechanism, str) else mechanism
     if not (isinstance(build, type) and issubclass(build, WordMechanism)):
         names, hint = ", ".join(map(repr, MECHANISMS)), did_you_mean(mechanism, MECHANISMS)
         raise ParameterError(
