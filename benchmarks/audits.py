@@ -18,7 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import dptext
-from dptext.audits import sampled_loss
+from dptext.audits.losses import sampled_loss
 from known_broken import noises, published
 
 HELD_OUT = 100_000

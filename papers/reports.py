@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from papers.fairness import Fairness
 from papers.sweeps import Row, read_sweep
 
 from dptext.errors import DataError, extra
-from dptext.evaluation.utility import Fairness
 from dptext.intervals import Estimate, mean_over_runs
 
 

@@ -34,12 +34,13 @@ from papers.dpnr.blogs_report import (
     write_report,
 )
 from papers.dpnr.servers import randomizer
+from papers.fairness import fairness
 from papers.reports import estimate_numbers, group_numbers, parse_options
 from papers.sweeps import sweep
 
 from dptext import WordVectors, load_vectors
 from dptext.attacks.attribute import attribute_inference
-from dptext.evaluation.utility import fairness, predictions
+from dptext.evaluation.utility import predictions
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Bound, fit_bound
 from dptext.representations.encoders import MeanOfWords

@@ -21,6 +21,7 @@ from papers.blogs import Posts
 from papers.bootstrap import over_people
 from papers.dptext.methods import ADV_ALL, NAMES, Labelled, Sender, fit_sender
 from papers.dptext.stored import stored_vectors
+from papers.fairness import fairness
 from papers.reports import estimate_numbers, group_numbers
 from papers.sweeps import sweep
 
@@ -28,7 +29,6 @@ from dptext.attacks import author_reidentification
 from dptext.attacks.base import ATTACKERS, Attacker, Learner
 from dptext.evaluation.measures import make_folds
 from dptext.evaluation.measures import measure as measure_score
-from dptext.evaluation.utility import fairness
 from dptext.intervals import Estimate
 
 REFERENCE: dict[str, Any] = {"method": ADV_ALL, "epsilon": None, "alpha": 1.0}

@@ -24,9 +24,9 @@ from papers.synthesis.baselines import _COSINE_SCALE, DESCRIPTIONS, centred_cosi
 from papers.synthesis.cells import DELTA
 from papers.synthesis.corpus import select, shuffled
 from papers.synthesis.encoders import CachedSentences
+from papers.synthesis.measures import compare
 
 import dptext
-from dptext.evaluation.corpus_quality import compare
 from dptext.features.features import UNIT
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.sentence_encoder import MINILM_ONNX

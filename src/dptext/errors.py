@@ -93,7 +93,7 @@ def extras(needed: Iterable[tuple[str, str]], purpose: str) -> None:
 
 def _package(module: str) -> str:
     first = module.partition(".")[0]
-    return {"sklearn": "scikit-learn", "mauve": "mauve-text"}.get(first, first.replace("_", "-"))
+    return "scikit-learn" if first == "sklearn" else first.replace("_", "-")
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext.audits import canary_loss, one_run_bound
-from dptext.audits.losses import p_value
+from canaries import canary_loss, one_run_bound, p_value
 
 FALSE_ALARM = 1e-6
 

@@ -8,8 +8,8 @@ import pytest
 
 import dptext
 from dptext import TEM, PureDP
-from dptext.audits import Outcome, judge_exact
 from dptext.audits.goodness import compare_draws
+from dptext.audits.verdict import Outcome, judge_exact
 from dptext.privacy.randomness import RandomBits
 from known_broken.case import ApproxDP, claim
 

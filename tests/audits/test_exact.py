@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dptext.audits import exact_delta, exact_loss
+from dptext.audits.losses import exact_delta, exact_loss
 
 
 def distributions(inputs, outputs, seed=1):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dptext.audits import Outcome, judge_gaussian
+from dptext.audits.verdict import Outcome, judge_gaussian
 from dptext.privacy.gaussian import gaussian_sigma
 from dptext.privacy.guarantee import ApproxDP
 from known_broken.case import claim

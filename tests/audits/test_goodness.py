@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.audits import audit_vectors
 from dptext.audits.goodness import compare_releases, compare_vectors, stated_noise
+from dptext.audits.vectors import audit_vectors
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import L2Laplace
 from dptext.representations.registry import RANDOMIZERS

@@ -9,8 +9,8 @@ from scipy.spatial.distance import cdist
 
 import dptext
 from dptext import TEM, MetricDP, PureDP, audit
-from dptext.audits import Outcome, judge_exact
 from dptext.audits.mechanisms import distance_named
+from dptext.audits.verdict import Outcome, judge_exact
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import Unit
 from known_broken.case import ApproxDP, claim

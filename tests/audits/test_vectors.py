@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.audits import audit_vectors
-from dptext.audits.vectors import extreme_pairs
+from dptext.audits.vectors import audit_vectors, extreme_pairs
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.representations.privunit import PrivUnit

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from canaries import canary_loss
 from dptext import Document
-from dptext.audits import canary_loss
 from dptext.embeddings.skipgram import SkipGram
 from dptext.privacy.gaussian import SampledGaussian
 from dptext.privacy.randomness import NoiseKey

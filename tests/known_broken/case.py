@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dptext import ApproxDP, MetricDP, PrivacyStatement, PureDP
-from dptext.audits import judge_exact, judge_sample, require_refutable, sampled_loss
-from dptext.audits.verdict import Verdict
+from dptext.audits.losses import sampled_loss, strongest_bound
+from dptext.audits.verdict import Verdict, judge_exact, judge_sample
 from dptext.privacy.guarantee import Guarantee, Relation, Trust, Unit
 
 __all__ = ["ApproxDP", "Case", "MetricDP", "PureDP", "claim", "judge_pair", "judge_table"]
@@ -48,7 +48,7 @@ def claim(guarantee: Guarantee, unit: Unit = Unit.DOCUMENT, slack: float = 0.0) 
 def judge_pair(pair, draw, score, guarantee: PureDP | ApproxDP, seed, error, samples=SAMPLES) -> Verdict:
     """Audit one pair of inputs by samples: `draw` is (input, count, bits) -> outputs, `score` ranks outputs."""
     epsilon, delta = guarantee.epsilon, getattr(guarantee, "delta", 0.0)
-    require_refutable(epsilon, samples, error=error, delta=delta)
+    assert strongest_bound(samples, error=error, delta=delta) > epsilon, "no sample of this size could refute the claim"
     bound = sampled_loss(
         *(lambda count, bits, x=x: draw(x, count, bits) for x in pair),
         samples=samples,

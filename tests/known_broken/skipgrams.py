@@ -7,8 +7,8 @@ sees the tables after every step, as the guarantee allows.
 import numpy as np
 from papers.dpugc.as_printed import DPUGC
 
+from canaries import canary_loss, judge_canaries
 from dptext import Document
-from dptext.audits import canary_loss, judge_canaries
 from dptext.embeddings.skipgram import SkipGram
 from dptext.embeddings.training import _NOISE, _USES
 from dptext.privacy.guarantee import ApproxDP

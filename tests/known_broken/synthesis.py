@@ -3,7 +3,7 @@ the corpus drawn from them."""
 
 import numpy as np
 
-from dptext.audits import judge_gaussian
+from dptext.audits.verdict import judge_gaussian
 from dptext.noise.gaussian_sums import CELL, noisy_matrix
 from dptext.privacy.gaussian import gaussian_sigma
 from dptext.privacy.guarantee import Unit

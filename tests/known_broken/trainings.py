@@ -9,8 +9,8 @@ import dataclasses
 
 import numpy as np
 
+from canaries import canary_loss, judge_canaries
 from dptext import ZCDP, ApproxDP
-from dptext.audits import canary_loss, judge_canaries
 from dptext.privacy.guarantee import Relation, approx_from_zcdp
 from dptext.privacy.randomness import RandomBits
 from known_broken.case import Case, claim

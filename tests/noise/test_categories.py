@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dptext.audits import exact_loss
+from dptext.audits.losses import exact_loss
 from dptext.noise.discrete import RandomizedResponse
 from dptext.privacy.randomness import RandomBits
 

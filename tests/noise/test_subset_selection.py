@@ -6,7 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from dptext.audits import exact_loss
+from dptext.audits.losses import exact_loss
 from dptext.errors import ParameterError
 from dptext.noise.subset_selection import Profile, SubsetSelection, best_size
 from dptext.privacy.guarantee import best_guesses, rate_at_most

@@ -1,7 +1,6 @@
-"""Privacy loss of pairs of inputs: sampled lower bounds, exact losses and canaries.
+"""Privacy loss of pairs of inputs: sampled lower bounds and exact losses.
 
 Derivation: docs/understand/audits.md#audits-sampled
-Derivation: docs/understand/audits.md#audits-canaries
 """
 
 from __future__ import annotations
@@ -351,87 +350,3 @@ def _checked(log_probabilities: npt.ArrayLike) -> Floats:
             f"row {worst} of the log-probabilities is not a distribution: it sums to {totals[worst]:.6g}"
         )
     return logs
-
-
-@dataclass(frozen=True)
-class CanaryBound:
-    """A lower bound on epsilon from one training run.
-
-    Attributes:
-        loss: a lower bound on epsilon that holds with probability at least 1 - error.
-        strongest: the bound if all guesses had been correct.
-        correct, guesses, canaries: the counts behind it.
-    """
-
-    loss: float
-    strongest: float
-    correct: int
-    guesses: int
-    canaries: int
-
-
-def p_value(correct: int, *, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """The largest probability, over all (epsilon, delta)-DP trainings, of at least this many correct guesses."""
-    binom = extra("scipy.stats", "audit", "a canary audit").binom
-    chance = 1.0 / (1.0 + math.exp(-epsilon))
-    beta = float(binom.sf(correct - 1, guesses, chance))
-    if delta == 0.0 or correct == 0:
-        return min(1.0, beta)
-    steps = np.arange(1, correct + 1)
-    alpha = float(np.max(np.cumsum(binom.pmf(correct - steps, guesses, chance)) / steps))
-    return min(1.0, beta + 2.0 * canaries * delta * alpha)
-
-
-def one_run_bound(correct: int, *, guesses: int, canaries: int, delta: float = 0.0, error: float = 0.05) -> float:
-    """The largest epsilon that this many correct guesses refute, 0 if none: p_value is below error up to there."""
-
-    def refuted(epsilon: float) -> bool:
-        return p_value(correct, guesses=guesses, canaries=canaries, epsilon=epsilon, delta=delta) < error
-
-    low, high = 0.0, 1.0
-    if not refuted(low):
-        return 0.0
-    while refuted(high) and high < 64:
-        low, high = high, 2 * high
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
-
-
-def canary_loss(
-    train: Callable[[npt.NDArray[np.bool_]], Any],
-    score: Callable[[Any], Floats],
-    *,
-    canaries: int,
-    guesses: int | None = None,
-    delta: float = 0.0,
-    error: float = 0.05,
-    seed: int | None = None,
-) -> CanaryBound:
-    """Train once with a random half of the canaries and bound epsilon (add/remove of a canary) from below.
-
-    Args:
-        train: (m,) booleans, True if the canary is in the training data -> the release.
-        score: the release -> (m,) scores; higher means that the canary is likelier in the training data.
-        canaries, guesses: m, and r, which is fixed before the run; default: all.
-        delta: of the claim.
-        error: the probability with which the bound may be wrong.
-        seed: seed of the random half; None for fresh randomness.
-
-    Raises:
-        ParameterError: scores of another shape or not finite; counts out of range.
-    """
-    guesses = canaries if guesses is None else guesses
-    if canaries < 2 or not 2 <= guesses <= canaries:
-        raise ParameterError(f"expected 2 <= guesses <= canaries, got {guesses} guesses of {canaries} canaries")
-    bits = RandomBits(seed)
-    included = bits.below(np.full(canaries, 2, dtype=np.uint64)).astype(bool)
-    scores = np.asarray(score(train(included.copy())), dtype=np.float64)
-    if scores.shape != (canaries,) or not np.isfinite(scores).all():
-        raise ParameterError(f"expected {canaries} finite scores, one per canary, got shape {scores.shape}")
-    order = np.lexsort((bits.uniform(canaries), scores))  # ties fall at random
-    lowest, highest = guesses // 2, guesses - guesses // 2
-    correct = int((~included[order[:lowest]]).sum() + included[order[canaries - highest :]].sum())
-    bound = partial(one_run_bound, guesses=guesses, canaries=canaries, delta=delta, error=error)
-    return CanaryBound(bound(correct), bound(guesses), correct, guesses, canaries)

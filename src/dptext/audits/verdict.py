@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.audits.goodness import DrawTest, Sampler, compare_draws
-from dptext.audits.losses import CanaryBound, LossBound, exact_delta, exact_loss, strongest_bound
+from dptext.audits.losses import LossBound, exact_delta, exact_loss
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
 from dptext.privacy.gaussian import SampledGaussian, gaussian_delta, gaussian_epsilon
@@ -276,24 +276,6 @@ def judge_sample(
     )
 
 
-def judge_canaries(claim: PrivacyStatement, bound: CanaryBound, *, error: float, coverage: str) -> Verdict:
-    """Judge a claim by canaries in one training run."""
-    guarantee = as_approx(check_claim(claim))
-    allowed = guarantee.epsilon + claim.slack
-    return Verdict(
-        outcome=Outcome.REFUTED if bound.loss > allowed else Outcome.CONSISTENT,
-        claim=claim.guarantee,
-        method="canaries in one training run (Steinke, Nasr and Jagielski 2023)",
-        loss=bound.loss,
-        allowed=allowed,
-        delta=guarantee.delta,
-        error=error,
-        strongest=bound.strongest,
-        witness=f"{bound.correct:,} of {bound.guesses:,} guesses about {bound.canaries:,} canaries were right",
-        coverage=coverage,
-    )
-
-
 def judge_gaussian(
     claim: PrivacyStatement, *, sigma: float, sensitivity: float, release_guarantee: ApproxDP, coverage: str
 ) -> Verdict:
@@ -358,16 +340,6 @@ def _release_budget(claim: PrivacyStatement, release_guarantee: ApproxDP) -> App
     total = as_approx(check_claim(claim))
     delta = check_float("delta", min(release_guarantee.delta, total.delta), above=0, below=1)
     return ApproxDP(min(release_guarantee.epsilon, total.epsilon), delta)
-
-
-def require_refutable(claim_loss: float, samples: int, *, error: float, delta: float = 0.0) -> None:
-    """Raise ParameterError if no sample of this size could refute the claim."""
-    maximum = strongest_bound(samples, error=error, delta=delta)
-    if maximum <= claim_loss:
-        raise ParameterError(
-            f"{samples:,} samples can show a loss of at most {maximum:.4g}, but the claim allows {claim_loss:.4g}. Use "
-            "more samples, a pair of inputs with a smaller allowance, or an exact audit."
-        )
 
 
 def as_approx(claim: PrivacyStatement) -> ApproxDP:

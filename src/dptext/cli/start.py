@@ -148,7 +148,7 @@ def _show(sample: _Sample, release: Release, distribution: TextDistribution, acc
 
 
 def _accuracy(sample: _Sample, release: Release, distribution: TextDistribution) -> dict[str, float]:
-    from dptext.evaluation.corpus_quality import nearest_labels
+    from dptext.evaluation.utility import nearest_labels
 
     texts, labels = [text or "" for text in release.texts], np.array(release.labels)
     shuffled = labels[np.argsort(RandomBits(0).integers(len(labels)), kind="stable")]

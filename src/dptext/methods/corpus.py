@@ -19,9 +19,8 @@ from dptext.attacks import AttackScore
 from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.audits.verdict import Verdict, judge_gaussian
 from dptext.errors import DataError, ParameterError, extra
-from dptext.evaluation.corpus_quality import nearest_labels
 from dptext.evaluation.measures import measure
-from dptext.evaluation.utility import trained_answers
+from dptext.evaluation.utility import nearest_labels, trained_answers
 from dptext.intervals import Estimate, paired_difference
 from dptext.io.batches import display_name
 from dptext.io.documents import OnError, read_documents

@@ -1,9 +1,9 @@
-"""Similarity of a corpus to real texts: precision, recall, Fréchet distance, AUC, MAUVE, distinct-n; a baseline."""
+"""Similarity of a corpus to real texts: precision, recall, Fréchet distance, AUC, MAUVE, distinct-n."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from dptext.errors import ParameterError, extra
 from dptext.evaluation.utility import words_of
-from dptext.features.features import PublicFeatures
-from dptext.synthesis.moments import Labels
 from dptext.threads import one_blas_thread
 
 Floats = npt.NDArray[np.float64]
@@ -27,11 +25,10 @@ MEASURES = {
     "MAUVE": "1 where the distributions are equal",
 }
 _FOLDS = 5
-_PART_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_]+")
 
 
 def compare(texts: Sequence[str], vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> dict[str, float]:
-    """Return the `MEASURES` of a corpus by name; MAUVE only if its package is installed (extra ``evaluation``).
+    """Return the `MEASURES` of a corpus by name; MAUVE only if its package is installed.
 
     ``vectors`` (n, k) belong to the n texts, ``real`` (m, k) to real texts, by the same encoder; use m = n.
     """
@@ -101,22 +98,8 @@ def distinct_n(texts: Sequence[str], n: int) -> float:
 def mauve(vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> float:
     """Return MAUVE (Pillutla et al. 2021, arXiv:2102.01454) by the package ``mauve-text`` (1: equal samples)."""
     generated, original = _pair(vectors, real)
-    package: Any = extra("mauve", "evaluation", "MAUVE")
+    package: Any = import_module("mauve")
     return float(package.compute_mauve(p_features=original, q_features=generated, seed=seed, verbose=False).mauve)
-
-
-def nearest_labels(features: PublicFeatures, labels: Labels, texts: Sequence[str]) -> npt.NDArray[np.intp]:
-    """Return (n,) the class whose description lies nearest to each text; it uses public data only.
-
-    Vectors are compared by cosine, after the mean of the pool is subtracted. A label without a description is described
-    by the words of its name (``AddToPlaylist``: "add to playlist").
-    """
-    values = [" ".join(labels.values_of(code).values()) for code in range(len(labels))]
-    names = [" ".join(_PART_OF_NAME.findall(value)).lower() or value for value in values]
-    vectors, described = (features.vectors(text) - features.mean for text in (texts, labels.described or names))
-    lengths = np.linalg.norm(described, axis=1, keepdims=True)
-    nearest: npt.NDArray[np.intp] = (vectors @ (described / np.where(lengths > 0, lengths, 1.0)).T).argmax(axis=1)
-    return nearest
 
 
 def _pair(vectors: npt.ArrayLike, real: npt.ArrayLike, *, minimum: int = 2) -> tuple[Floats, Floats]:

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from papers.fairness import fairness
 from scipy import stats
 
 from dptext.errors import ParameterError
-from dptext.evaluation.utility import fairness
 
 
 def served(generator, accuracies, people=100, rows=5):
