@@ -97,7 +97,7 @@ def test_keyboard_alone(page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.name") == "method"
     page.keyboard.press("ArrowDown")
-    until(page, "state.shown.method === 'vectors'")
+    until(page, "state.shown.method === 'sentences'")
     page.keyboard.press("ArrowUp")
     until(page, "state.shown.method === 'words'")
     tab_to(page, "document.activeElement.id === 'slider'")
@@ -192,7 +192,7 @@ def test_nothing_is_stored_and_no_text_is_in_an_address(page, address):
 
 
 def test_saved_pictures_are_the_shown_ones(page, tmp_path):
-    choose(page, "vectors")
+    choose(page, "sentences")
     write(page, "zebulon likes rain & <snow>")
     for name in ("attack", "overlap"):
         for kind in ("SVG", "PNG"):

@@ -1,17 +1,12 @@
 """``dptext demo``, ``dptext advise`` and ``dptext playground``."""
 
 import json
-import os
-import pty
 import re
-import select
 import shlex
 import signal
 import subprocess
-import time
 from functools import lru_cache
 from pathlib import Path
-from shutil import which
 
 import httpx
 import pytest
@@ -19,12 +14,11 @@ import typer
 from rich.console import Console
 
 import dptext
-from cli.conftest import command, names, plain, read_rows
+from cli.conftest import command, names, read_rows
 from demo_folder import place_demo
 from dptext.cli.app import program
 from dptext.vectors.formats import load_vectors
 from methods.conftest import SECRET, made_up_rows
-from warm import folders_of_programs
 
 # -- demo ----------------------------------------------------------------------------------------------------------
 
@@ -125,36 +119,6 @@ def test_recommended_commands_run_and_the_others_parse(run, answers):
                 code, _, err = run(*words, *(["--features", "static"] if words[0] == "synthesize" else []))
                 assert code == 0, err
     assert not answers or len(names()) > len(before)
-
-
-def on_a_terminal(arguments, typed, path):
-    """Return what the program prints where standard input, output and error are a terminal."""
-    main, side = pty.openpty()
-    environment = os.environ | {"COLUMNS": "80", "TERM": "dumb", "PATH": path}
-    program_and_arguments = [which("dptext", path=path), *arguments]
-    process = subprocess.Popen(program_and_arguments, stdin=side, stdout=side, stderr=side, env=environment)
-    os.close(side)
-    for line in typed:
-        os.write(main, line.encode())
-    output, until = b"", time.monotonic() + 120
-    while time.monotonic() < until and (select.select([main], [], [], 0.2)[0] or process.poll() is None):
-        try:
-            output += os.read(main, 65536) if select.select([main], [], [], 0)[0] else b""
-        except OSError:  # the other side is closed
-            break
-    os.close(main)
-    return process.wait(timeout=60), output.decode().replace("\r", "")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("notes")
-def test_only_a_terminal_is_asked_and_an_empty_line_decides_nothing(tmp_path_factory):
-    path = os.pathsep.join([folders_of_programs(tmp_path_factory), os.environ["PATH"]])
-    code, output = on_a_terminal(["advise", "notes.jsonl"], ["1\n", "\n", "nonsense\n", "local\n"], path)
-    assert (code, "Who receives it?" in output, "texts of a bank" in output) == (0, True, True)
-    assert "Answer --recipient too: the recommendation may change." in plain(output)
-    code, output = on_a_terminal(["advise", "notes.jsonl", "--json"], [], path)
-    assert (code, "Who receives it?" in output) == (0, False)
 
 
 # -- playground ----------------------------------------------------------------------------------------------------

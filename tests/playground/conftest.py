@@ -4,7 +4,6 @@ import pytest
 
 from dptext import load_vectors
 from dptext.methods import synthesis, words
-from dptext.methods import vectors as private_vectors
 from dptext.methods.preview import Samples
 from dptext.privacy.randomness import RandomBits
 
@@ -36,5 +35,5 @@ def samples():
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
     """Draw all numbers that tests compare from a seed."""
-    for module in (synthesis, private_vectors, words):
+    for module in (synthesis, words):
         monkeypatch.setattr(module, "RandomBits", lambda: RandomBits(11))

@@ -14,12 +14,9 @@ from dptext.errors import DptextError
 from dptext.methods.bank import BankPreviewer
 from dptext.methods.preview import largest, overlap
 from dptext.methods.synthesis import CorpusPreviewer
-from dptext.methods.vectors import VectorPreviewer, log_densities, mean_of_draws
 from dptext.noise.gaussian_sums import CELL
 from dptext.playground.server import MAX_CHARACTERS, PREVIEWERS, Playground
 from dptext.privacy.gaussian import gaussian_delta
-from dptext.privacy.randomness import RandomBits
-from dptext.representations.privunit import PrivUnit
 
 TEXT = "the cat and the dog"
 SECRET = "Zxqvy"
@@ -27,32 +24,13 @@ SECRET = "Zxqvy"
 
 @pytest.fixture(scope="module")
 def previewers(vectors, samples):
-    kinds = (BankPreviewer, CorpusPreviewer, VectorPreviewer)
+    kinds = (BankPreviewer, CorpusPreviewer)
     return {kind.key: kind(vectors, samples) for kind in kinds}
 
 
-def test_draws_estimate_the_exact_mean():
-    """The 95% interval is tripled here."""
-    assert overlap(np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.5, 0.5])).value == 0.5
+def test_the_overlap_of_two_distributions():
+    assert overlap(np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.5, 0.5])) == 0.5
     assert largest(np.array([0.1, 0.4, 0.4, 0.0, 0.2]), 3) == [1, 2, 4]
-    result = mean_of_draws(RandomBits(4).uniform(8000) ** 2)
-    half = (result.high - result.low) / 2
-    assert abs(result.value - 1 / 3) < 3 * half and half < 0.03 and result.draws == 8000
-
-
-@pytest.mark.parametrize("dimension", [2, 8])
-def test_densities_are_those_of_the_draws(dimension):
-    """The mean likelihood ratio is 1, and no ratio exceeds e^epsilon. With 20,000 draws the mean is off by at most .1
-    (ratios are at most e^3), and a density with 1.5 times the epsilon is detected.
-    """
-    channel = PrivUnit(epsilon=3.0).channel(dimension)
-    vectors = channel.domain.bound(RandomBits(1).normal(2, dimension))
-    outputs = np.asarray(channel.sample(np.repeat(vectors[:1], 20_000, axis=0), RandomBits(2)), dtype=np.float64)
-    logs = log_densities(channel, outputs, vectors)
-    losses = logs[:, 0] - logs[:, 1]
-    assert np.abs(losses).max() <= 3.0 + 1e-6
-    assert np.exp(-losses).mean() == pytest.approx(1.0, abs=0.1)
-    assert abs(np.exp(-1.5 * losses).mean() - 1.0) > 0.1
 
 
 # -- each method ---------------------------------------------------------------------------------------------------
@@ -98,16 +76,9 @@ def test_membership_in_a_corpus_is_the_total_variation_of_the_release(previewers
     assert np.minimum(one, other).sum() == pytest.approx(result.neighbours.overlap, abs=1e-5)
 
 
-def test_private_vectors_overlap_as_much_as_the_guarantee_demands(previewers):
-    result = previewers["vectors"].show(TEXT, 1.0)
-    assert result.neighbours.overlap >= 1 - math.tanh(0.5) - 0.05  # from draws: .05 is 10 standard errors
-    assert sum(outcome[1] for outcome in result.neighbours.outcomes) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(("name", "maximum"), [("sentences", 20.0), ("synthetic", 100.0), ("vectors", 100.0)])
+@pytest.mark.parametrize(("name", "maximum"), [("sentences", 20.0), ("synthetic", 100.0)])
 def test_a_larger_epsilon_hides_less(previewers, name, maximum):
-    epsilons = (0.05, *((0.25, 0.5, 1.0, 2.0, 4.0) if name != "vectors" else ()), maximum)
-    results = [previewers[name].show(TEXT, epsilon) for epsilon in epsilons]
+    results = [previewers[name].show(TEXT, epsilon) for epsilon in (0.05, 0.25, 0.5, 1.0, 2.0, 4.0, maximum)]
     tiny, *_, huge = results
     assert huge.attack.success > 0.8 and huge.neighbours.overlap < 0.1 and not huge.protects
     assert tiny.attack.success < tiny.attack.chance + 0.05 and tiny.neighbours.overlap > 0.9 and tiny.protects

@@ -84,11 +84,8 @@ def test_the_card_is_the_same_with_and_without_the_originals(everything, folder)
     for word in ("dptext report", "linkage", "nearest vector", "original rows", "came out unchanged", "--original"):
         assert word not in card
 
-    def without_samples(text):  # drawn afresh
-        return re.sub(r"### Before and after\n.*?(?=\n##|\Z)", "", text, flags=re.DOTALL)
-
     assert MORE in card
-    assert without_samples(card.replace(MORE, "")) == without_samples(alone.card())
+    assert card.replace(MORE, "") == alone.card()
     assert everything.shared().utility == alone.utility
     assert not everything.shared().has_owner_numbers
 
@@ -143,7 +140,6 @@ def test_people_are_in_one_fold_and_a_seed_repeats_the_numbers(folder):
     assert (score.count, score.of) == (ROWS // 2, "people")
     first, second = (report(folder, label="side", rows=100, seed=3) for _ in range(2))
     assert (first.utility, first.notes) == (second.utility, second.notes)
-    assert first.samples != second.samples  # public sentences, drawn afresh each time
 
 
 def test_a_changed_file_is_refuted_and_no_word_is_recovered_from_it(folder, tmp_path):
@@ -158,9 +154,6 @@ def test_a_changed_file_is_refuted_and_no_word_is_recovered_from_it(folder, tmp_
 
 @pytest.mark.slow
 def test_a_report_on_vectors(folder, tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
     from dptext.representations.device import encode_file
     from dptext.representations.private_encoder import PrivateEncoder
 
@@ -170,17 +163,11 @@ def test_a_report_on_vectors(folder, tmp_path):
     encode_file(folder / "in.jsonl", out, encoder.release_, keep=("side", "who"))
     options = {"private": out, "label": "side", "samples": 20_000, "rows": 120, "seed": 1}
     result = dptext.report(original=folder / "in.jsonl", attribute="side", attackers=("linear",), **options)
-    assert not result.refuted and not result.samples
+    assert not result.refuted
     models = ["trained on private rows, tested on private rows", "trained on original rows, tested on original rows"]
     assert [entry.name for entry in result.utility] == models
     assert any("were not linked to their texts" in note for note in result.notes)
     assert "became a vector of 8 numbers" in result.html() and SECRET not in result.html()
-    # original vectors of another length: a model of private ones cannot read them
-    long = np.random.default_rng(3).normal(size=ROWS * 20).astype(np.float32)
-    table = pyarrow.table({"vector": pyarrow.FixedSizeListArray.from_arrays(long, 20)})
-    parquet.write_table(table, tmp_path / "long.parquet")
-    result = dptext.report(original=tmp_path / "long.parquet", **options)
-    assert [entry.name for entry in result.utility] == models
 
 
 def test_unsuitable_files_and_columns_are_refused_without_any_text(folder, tmp_path):

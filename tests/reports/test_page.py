@@ -107,7 +107,6 @@ def test_the_page_is_complete_loads_nothing_and_escapes_everything():
         verdicts=[SAMPLED],
         attacks=[attack_of(0.4, 0.6)],
         utility=[task_of(0.6, 0.7, detail=NASTY), task_of(0.4, 0.7)],
-        samples=[(NASTY, NASTY)],
         command=NASTY,
         notes=[NASTY],
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 import threading
 import webbrowser
 from collections import Counter
@@ -12,22 +11,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import typer
-from rich.console import Console
-from rich.prompt import Prompt
 
 from dptext.cli import options
-from dptext.cli.console import can_ask, filled, print_json, print_paragraphs, print_table, say, stdout
+from dptext.cli.console import filled, print_json, print_paragraphs, print_table, stdout
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
 from dptext.cli.outputs import written_as_dict
 from dptext.errors import DptextError, ParameterError
 from dptext.io.atomic import hashed_file
 from dptext.io.documents import Document, read_documents
-from dptext.methods.data import QUESTIONS, Holder, Purpose, Question, Recipient
+from dptext.methods.data import Holder, Purpose, Recipient
 from dptext.privacy import wording
 from dptext.privacy.randomness import RandomBits
 from dptext.release.release import Release
@@ -206,19 +202,20 @@ def advise(
         None, "central: one party may hold all texts; local: each owner protects its own."
     ),
     recipient: Recipient | None = privacy_option(None, "Who receives the release."),
-    purpose: Purpose | None = method_option(None, "Purpose of the release."),
+    purpose: Purpose | None = method_option(
+        None,
+        "read: people read the texts; classify: a classifier is trained on it; vectors: word vectors of the domain; "
+        "devices: vectors of texts, sent by devices; statistics: what many people write about.",
+    ),
     output: options.Output,
 ) -> None:
     """Compare the release methods for a file, with the command to run.
 
-    Print the guarantee, utility and attack success of each method, for the owner of the data. Nothing is written. On a
-    terminal, it asks for --purpose, --recipient and --trust if they are missing.
+    Print the guarantee, utility and attack success of each method, for the owner of the data. Nothing is written. The
+    recommendation follows from --purpose, --recipient and --trust.
 
     Example: dptext advise notes.csv --purpose read --recipient public --trust central
     """
-    answers: dict[str, Any] = {"purpose": purpose, "recipient": recipient, "trust": trust}
-    if not (output.as_json or output.quiet) and can_ask():
-        answers |= _ask([question for question in QUESTIONS if answers[question.name] is None])
     from dptext.methods import advise as comparison  # loads every method: the help does without
 
     advice = comparison.advise(
@@ -228,32 +225,13 @@ def advise(
         label=label or None,
         public=[Path(name) for name in public] or None,
         public_text=public_text,
-        **answers,
+        purpose=purpose,
+        recipient=recipient,
+        trust=trust,
     )
     console = stdout()
     width = min(console.width, _MAX_WIDTH) if console.is_terminal else comparison.WIDTH
     output.print_result(advice.as_dict, lambda: typer.echo(comparison.as_text(advice, width)))
-
-
-def _ask(questions: Sequence[Question]) -> dict[str, str | None]:
-    """Ask questions on a terminal; an answer is a number, a name, or nothing."""
-    answers: dict[str, str | None] = {}
-    for question in questions:
-        names = list(question.choices)
-        numbers = [str(number) for number in range(1, len(names) + 1)]
-        say(question.text)
-        for number, (name, meaning) in zip(numbers, question.choices.items(), strict=True):
-            say(f"  {number}  {name:<11} {meaning}")
-        answer = Prompt.ask(
-            f"--{question.name} (1 to {len(names)}; Enter: not decided)",
-            console=Console(stderr=True, highlight=False),
-            choices=["", *names, *numbers],
-            show_choices=False,
-            stream=sys.stdin,
-        )
-        answers[question.name] = names[int(answer) - 1] if answer in numbers else answer or None
-        say("")
-    return answers
 
 
 # -- playground ----------------------------------------------------------------------------------------------------

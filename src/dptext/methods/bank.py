@@ -28,15 +28,14 @@ from dptext.methods.examination import (
     linkage_options,
     linkage_result,
     read_pairs,
-    sample_pairs,
 )
 from dptext.methods.files import Audit, Check, ReleaseFiles, Rows, audit_file, check_document_guarantee
-from dptext.methods.preview import DRAWS, OUTCOMES, REPLACEMENTS, Piece, Previewer, Samples, Share, TextPreview
+from dptext.methods.preview import DRAWS, OUTCOMES, REPLACEMENTS, Piece, Previewer, Samples, TextPreview
 from dptext.privacy.guarantee import Trust, best_guesses, rate_at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import is_bank_statement, percent_at_most
-from dptext.release.redaction import inner_mechanism, public_form
+from dptext.release.redaction import inner_mechanism
 from dptext.representations.encoders import MeanOfWords
 from dptext.sentences.bank import TextBank
 from dptext.sentences.origins import Likelihoods, Parting
@@ -54,7 +53,6 @@ class BankExamination(RowExamination):
         self._draw_checks: list[Check] = []
         super().run()
         self.checks += self._draw_checks
-        self.samples = sample_pairs(public_form(self._rewriter, self.statement))
 
     def audit(self) -> Audit:
         return check_bank(self.files, self._rewriter)
@@ -116,7 +114,7 @@ class BankPreviewer(Previewer):
             rewriter.document_statement(1),
             pieces=[Piece(text, 0.0 if same is None else float(one[same]), replacements)],
             draws=rewriter.sample([text] * DRAWS),
-            success=Share(guesses.rate),
+            success=guesses.rate,
             chance=guesses.blind,
             candidates=len(candidates),
             texts=(text, second),

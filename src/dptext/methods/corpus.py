@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -67,7 +65,6 @@ NOISE_ERROR = 1e-6
 """Probability with which `check_noise` rejects an honest release."""
 _VISIBLE = 0.85  # smallest noise, relative to the stated scale, that a conclusive comparison may miss
 _MAX_TRAINING = 20_000
-_LABELS_SHOWN, _SAMPLES_SHOWN, _MAX_CHARACTERS = 20, 3, 200
 _MAX_TARGETS = 1000  # members, and others
 _MAX_NUMBERS = 1 << 31
 _NO_HELD_OUT = "--held-out names a file of people who are not in the data"
@@ -223,24 +220,11 @@ def _judge_people(statement: PrivacyStatement) -> Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelOfCorpus:
-    """One label of a synthetic corpus."""
-
-    name: str
-    count: int
-    share: float
-    released: float
-    samples: Sequence[str] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """Contents of a synthetic corpus."""
+    """Numbers of texts in a synthetic corpus and in its public pool (None: a generator wrote the texts)."""
 
     texts: int
     pool: int | None
-    labels: Sequence[LabelOfCorpus] = ()
-    more_labels: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +266,7 @@ class CorpusExamination(Examination):
             self._check_noise(files.original)
             self._measure_utility(corpus, self._read(files.original, files.user, maximum=files.rows))
             self._attack_membership()
-        self.corpus = self._describe_texts(corpus)
+        self.corpus = Corpus(texts=len(corpus), pool=files.counted("pool_texts") or None)
 
     def membership(self) -> list[AttackScore]:
         """Return the bound on membership inference, and the success of an adversary who guesses the other texts."""
@@ -477,34 +461,6 @@ class CorpusExamination(Examination):
             if total.cells.any():
                 matrices.append(np.asarray(total.cells * CELL, dtype=np.float64))
         return matrices
-
-    # -- texts ------------------------------------------------------------------------------------------------
-
-    def _describe_texts(self, corpus: _Texts) -> Corpus:
-        names, shares = self._distribution.labels.names, self._distribution.shares()
-        if not self._distribution.labels.columns:
-            names, shares = ("all texts",), {"all texts": 1.0}
-        counts = Counter(corpus.codes.tolist())
-        bits = RandomBits(self.files.seed)  # not those of originals: these samples are published
-        labels = []
-        for code in sorted(range(len(names)), key=lambda code: (-counts[code], code))[:_LABELS_SHOWN]:
-            rows = np.flatnonzero(corpus.codes == code)
-            draws = rows[np.argsort(bits.integers(len(rows)), kind="stable")[:_SAMPLES_SHOWN]]
-            labels.append(
-                LabelOfCorpus(
-                    name=names[code],
-                    count=counts[code],
-                    share=counts[code] / len(corpus),
-                    released=shares[names[code]],
-                    samples=[shorten(corpus.texts[row], _MAX_CHARACTERS, placeholder="…") for row in draws.tolist()],
-                )
-            )
-        return Corpus(
-            texts=len(corpus),
-            pool=self.files.counted("pool_texts") or None,
-            labels=labels,
-            more_labels=max(0, len(self._distribution.labels.names) - _LABELS_SHOWN),
-        )
 
 
 class _EncodedTexts:

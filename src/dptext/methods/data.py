@@ -1,4 +1,4 @@
-"""Columns and counts of private rows, for their owner only (no value of a row is kept), and questions about them."""
+"""Columns and counts of private rows, for their owner only (no value of a row is kept), and what a release is for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from importlib.resources import files
 from itertools import islice
 from pathlib import Path, PurePath
 from statistics import median_low
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import describe_columns, is_pipe, may_be_values
@@ -21,7 +21,7 @@ from dptext.io.documents import Document, canonical_label, find_files, read_docu
 from dptext.io.formats import announced_by, file_format
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.guarantee import canonical_id
-from dptext.text.identifiers import ALL_DIFFERENT, NAMES_SOMEBODY, Column, columns_of, look_at
+from dptext.text.identifiers import ALL_DIFFERENT, Column, columns_of, look_at
 from dptext.validation import check_choice, check_names, format_names
 
 MOST_ROWS = 200_000
@@ -29,7 +29,6 @@ MOST_ROWS = 200_000
 _INSPECTED = 10_000  # rows from which columns are described
 _WITH_A_HEADER = (".csv", ".tsv")  # formats whose first line may be a row instead of names
 _MOST_LABELS = 50  # values that a column of labels has at most
-_ROWS_A_LABEL = 4  # at least, on average: fewer, and it is no class
 _NO_FILE = "FILE.jsonl"
 _KNOWN = {
     "text": "text review body content comment message post note document sentence utterance query question answer "
@@ -38,7 +37,6 @@ _KNOWN = {
     "label": "label class topic category intent stars rating sentiment target",
 }
 _NO_TEXT = ("number", "date")
-_PEOPLE_OF = ("identifier", "category", "number", "text")  # kinds of a column that can name who wrote
 
 Purpose: TypeAlias = Literal["read", "classify", "vectors", "devices", "statistics"]
 Recipient: TypeAlias = Literal["public", "partner", "colleagues"]
@@ -47,42 +45,6 @@ PUBLIC, LABELS, LICENCE, NEW = "PUBLIC.jsonl", "LABEL1,LABEL2", "LICENCE", "NEW.
 """Placeholders: a file of public texts, the public labels (never read from the private file), the licence of the
 public texts, and texts to label."""
 PLACEHOLDERS = (PUBLIC, LABELS, LICENCE, NEW)
-
-
-class Question(NamedTuple):
-    """One question about a plan, by the name of its option."""
-
-    name: str
-    text: str
-    choices: dict[str, str]
-
-
-QUESTIONS = (
-    Question(
-        "purpose",
-        "What will the release be used for?",
-        {
-            "read": "people read the texts",
-            "classify": "a classifier is trained on it",
-            "vectors": "word vectors of this domain",
-            "devices": "vectors of texts, sent by devices to a server",
-            "statistics": "what many people write about, or something else",
-        },
-    ),
-    Question(
-        "recipient",
-        "Who receives it?",
-        {"public": "anybody", "partner": "a partner, under a contract", "colleagues": "colleagues of the owner"},
-    ),
-    Question(
-        "trust",
-        "May one party hold all original texts?",
-        {
-            "central": "yes, they are collected in one trusted place",
-            "local": "no, each owner or device protects its own texts",
-        },
-    ),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,9 +241,12 @@ def _roles(
         raise ParameterError(
             f"no column of {format_names(known) or 'none'} looks like texts: name it with --text (text=)"
         )
-    user = user or _guess_user([column for column in columns if column.name not in (*named, text)])
-    free = [column for column in columns if column.name not in (*named, text, user)]
-    return Roles(text=text, user=user, labels=_guess_labels(free) if labels is None else labels, guessed=guessed)
+    user = user or _named("user", [column for column in columns if column.present and column.name not in named])
+    if labels is None:
+        free = [column for column in columns if column.name not in (*named, text, user)]
+        label = _named("label", [column for column in free if 2 <= column.distinct <= _MOST_LABELS])
+        labels = () if label is None else (label,)
+    return Roles(text=text, user=user, labels=labels, guessed=guessed)
 
 
 def _guess_text(columns: Sequence[Column]) -> str | None:
@@ -291,25 +256,6 @@ def _guess_text(columns: Sequence[Column]) -> str | None:
     # short texts: nearly all differ, and nothing else is known of them
     texts = texts or [column for column in columns if column.reasons == (ALL_DIFFERENT,)]
     return named or (max(texts, key=lambda column: column.distinct).name if texts else None)
-
-
-def _guess_user(columns: Sequence[Column]) -> str | None:
-    """Guess the column of users: by its name, else one whose repeated values look like identifiers."""
-    able = [column for column in columns if column.kind in _PEOPLE_OF and column.distinct > 1]
-    shared = [column for column in able if 2 * column.distinct <= column.present]
-    by_name = [column.name for column in (*shared, *able) if NAMES_SOMEBODY in column.reasons]
-    by_values = [column.name for column in shared if column.kind == "identifier"]
-    return _named("user", able) or next(iter(by_name + by_values), None)
-
-
-def _guess_labels(columns: Sequence[Column]) -> tuple[str, ...]:
-    """Guess the label column: by its name, else the first with few values that identify no one."""
-    kinds = ("category", "number", "text")
-    few = [column for column in columns if column.kind in kinds and 2 <= column.distinct <= _MOST_LABELS]
-    few = [column for column in few if _ROWS_A_LABEL * column.distinct <= column.present]
-    plain = (column.name for column in few if column.kind == "category" and not column.reasons)
-    label = _named("label", few) or next(plain, None)
-    return () if label is None else (label,)
 
 
 def _named(role: str, columns: Sequence[Column]) -> str | None:

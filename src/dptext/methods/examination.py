@@ -35,23 +35,13 @@ from dptext.methods.files import (
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import paragraphs
 from dptext.release.mechanism import TextMechanism, mark, placeholder
-from dptext.release.privatize import privatize
 from dptext.release.redaction import read_terms, redaction_of
 from dptext.representations.device import VECTOR
 from dptext.text.identifiers import columns_of as identifying_columns
 from dptext.text.tokens import Kind, fold, split
 
-NO_ENCODER = "Private vectors were not linked to their texts: that requires the encoder."
 _NEAR, _HALF, _NEARLY = 0.1, 0.5, 0.9  # advantages at which grades change
 _TIMES = 20.0  # a guarantee of 3 nats allows about this multiple of the chance level
-_SENTENCES = (
-    "The doctor said that my knee will be fine in three weeks.",
-    "Please book a table for two at an Italian restaurant tomorrow.",
-    "My sister lost her job at the bank and moved to London.",
-    "I was angry about the long wait, but the nurse was kind.",
-    "Write to anna@example.org or call 555 0100 before Friday.",
-    "The film was too long and the music was terrible.",
-)  # made up for this library, to show a text before and after
 _SOURCES = {"private": "private rows", "raw": "original rows", "random": "texts of the bank at random"}
 
 
@@ -293,7 +283,7 @@ class RowExamination(Examination):
             return rows, None
         for column in missing and sorted(set(missing) - set(columns_of(files.original))):
             raise DataError(f"{name} and {display_name(files.original)}: neither has a column {column!r}")
-        raw = read_rows(files.original, chosen, text=files.text, columns=missing)
+        raw = read_rows(files.original, chosen, text=files.text, columns=missing, texts_only=True)
         rows.columns.update(raw.columns)
         return rows, raw
 
@@ -361,12 +351,11 @@ class RowExamination(Examination):
         selected = rows.at(places)
         people, labels = selected.column(files.user), selected.column(label) or []
         files.say(f"Training models on {len(places):,} rows ...")
-        widths = {None if side.vectors is None else side.vectors.shape[1] for side in (rows, raw) if side is not None}
         models = self.models(
             selected.features,
             None if raw is None else raw.at(places).features,
             np.asarray(labels),
-            comparable=len(widths) == 1,
+            comparable=rows.vectors is None,
             people=None if people is None else np.asarray(people),
             folds=FOLDS,
             seed=files.seed,
@@ -412,9 +401,3 @@ def count_unchanged(
         if before is not None and after is not None and any(kind is Kind.WORD for _, kind in split(before))
     ]
     return sum(normalise(before) == normalise(after) for before, after in pairs), len(pairs)
-
-
-def sample_pairs(mechanism: TextMechanism | None) -> list[tuple[str, str]]:
-    """Return made-up sentences before and after a mechanism."""
-    texts = () if mechanism is None else privatize(_SENTENCES, mechanism).texts
-    return [(before, after or "") for before, after in zip(_SENTENCES, texts, strict=False)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -71,16 +70,6 @@ class TextPreview:
     neighbours: Neighbours
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A number from 0 to 1: exact, or the mean of this many draws with its 95% interval."""
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    draws: int | None = None
-
-
 class Previewer(ABC):
     """Previews of one release method.
 
@@ -107,11 +96,11 @@ class Previewer(ABC):
         *,
         pieces: Iterable[Piece],
         draws: Iterable[str],
-        success: Share,
+        success: float,
         chance: float,
         candidates: int,
         texts: tuple[str, str],
-        overlap: Share,
+        overlap: float,
         outcomes: Sequence[tuple[str, float, float]],
     ) -> TextPreview:
         """Return a preview with its sentences; ``statement`` None: the text has no word that it could cover."""
@@ -135,9 +124,9 @@ class Previewer(ABC):
             protects=statement is not None and Strength.for_statement(statement) is Strength.PROTECTS,
             pieces=tuple(pieces),
             draws=tuple(draws),
-            attack=AttackPreview(" ".join(paragraphs_of("attack")), success.value, chance),
+            attack=AttackPreview(" ".join(paragraphs_of("attack")), success, chance),
             neighbours=Neighbours(
-                *texts, overlap.value, " ".join(paragraphs_of("overlap")), tuple(outcomes) if overlap.value < 1 else ()
+                *texts, overlap, " ".join(paragraphs_of("overlap")), tuple(outcomes) if overlap < 1 else ()
             ),
         )
 
@@ -157,9 +146,9 @@ def percent(share: float) -> str:
     return "<0.1%" if 0 < share < 0.001 else f"{100 * share:.1f}".removesuffix(".0") + "%"
 
 
-def overlap(first: Floats, second: Floats) -> Share:
+def overlap(first: Floats, second: Floats) -> float:
     """Return the overlap of two distributions over the same outputs: one minus their total variation distance."""
-    return Share(min(1.0, float(np.minimum(first, second).sum())))
+    return min(1.0, float(np.minimum(first, second).sum()))
 
 
 def largest(values: Floats, count: int) -> list[int]:

@@ -20,7 +20,7 @@ from dptext.methods.corpus import CorpusExamination, check_corpus, check_descrip
 from dptext.methods.data import LABELS, NEW, quote
 from dptext.methods.examination import AttackResult, attack_result
 from dptext.methods.files import STATEMENT, Audit, ReleaseFiles
-from dptext.methods.preview import DELTA, DRAWS, Piece, Previewer, Samples, Share, TextPreview
+from dptext.methods.preview import DELTA, DRAWS, Piece, Previewer, Samples, TextPreview
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import Trust
@@ -85,11 +85,11 @@ class CorpusPreviewer(Previewer):
             plan.future_statement,
             pieces=[Piece(text)],
             draws=(plan.pool.texts[row] for row in rows.tolist()),
-            success=Share(1 - overlap / 2),
+            success=1 - overlap / 2,
             chance=0.5,
             candidates=people,
             texts=(f"{people:,} people and this text: {text}", f"{people:,} people without it"),
-            overlap=Share(overlap),
+            overlap=overlap,
             outcomes=list(zip(names, one, other, strict=True)),
         )
 

@@ -2,51 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dptext.audits.mechanisms import audit
 from dptext.audits.verdict import Verdict
-from dptext.calibration.deniability import Floats
 from dptext.errors import DataError
 from dptext.io.artifacts import announced_format
 from dptext.methods import files as checks
-from dptext.methods import preview as numbers
 from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Caveat, Method, describe
-from dptext.methods.examination import NO_ENCODER, RowExamination, infer_attribute
+from dptext.methods.examination import RowExamination, infer_attribute
 from dptext.methods.files import STATEMENT, Audit, Check, ReleaseFiles, Rows
-from dptext.methods.preview import DRAWS, OUTCOMES, Piece, Previewer, Samples, Share, TextPreview, outcome_table
 from dptext.privacy.guarantee import Trust
-from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.representations.bounds import fit_bound
-from dptext.representations.device import DeviceEncoder, check_device, vectors_in
-from dptext.representations.encoders import MeanOfWords
+from dptext.representations.device import check_device, vectors_in
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published_protocols import PublishedChannel
-from dptext.representations.randomizer import Channel
 from dptext.representations.registry import (
     ON_NEWS,
     USUAL,
     is_randomizer,
     randomizer_from_parameters,
 )
-from dptext.vectors.word_vectors import WordVectors
 
 _MOST_NUMBERS = 1 << 20  # of a vector: the audit must fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
 """What follows from the encoder, which a statement does not hold, and what a search found."""
-
-# of previews
-_CANDIDATE_DRAWS = 20  # of each candidate of the adversary
-_PAIR_DRAWS = 2000  # of each of two neighbours
-_DIMENSION = 16
-_INTERVAL_ERROR = 0.05
 
 
 class VectorExamination(RowExamination):
@@ -56,74 +40,7 @@ class VectorExamination(RowExamination):
         return Vectors().check(self.files)
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:  # noqa: ARG002
-        self.notes.append(NO_ENCODER)
-
-
-class VectorPreviewer(Previewer):
-    """Private vectors of texts by PrivUnit: from a fixed number of draws."""
-
-    key, title = "vectors", "A text becomes a private vector"
-    epsilons = (0.5, 50.0, 8.0)
-
-    def __init__(self, vectors: WordVectors, samples: Samples) -> None:
-        super().__init__(vectors, samples)
-        self._encoder = MeanOfWords(vectors)
-        public = self._encoder.encode(samples.public)
-        self._bound = fit_bound(public, dimension=min(_DIMENSION, vectors.dimension), public_name=samples.name)
-        self._public = self._bound.apply(public)
-
-    def show(self, text: str, epsilon: float) -> TextPreview:
-        device, bits = DeviceEncoder(self._encoder, self._bound, PrivUnit(epsilon=epsilon)), RandomBits()
-        second, candidates = self._samples.neighbour(text), self._samples.candidates(text)
-        clean = self._bound.apply(np.asarray(self._encoder.encode([*candidates, second]), dtype=np.float64))
-        clean = device.channel.domain.bound(clean)
-        known, pair = clean[:-1], clean[[0, -1]]
-        private = _draw(device.channel, known, _CANDIDATE_DRAWS, bits)
-        relative = log_densities(device.channel, private, known)
-        relative -= relative.max(axis=1, keepdims=True)
-        outputs = _draw(device.channel, pair, _PAIR_DRAWS, bits)
-        logs = log_densities(device.channel, outputs, pair)
-        nearest = self._nearest(outputs).reshape(2, _PAIR_DRAWS)
-        one, other = (np.bincount(rows, minlength=len(self._public)) / _PAIR_DRAWS for rows in nearest)
-        top = numbers.largest(np.maximum(one, other), OUTCOMES)
-        names = [self._samples.public[row] for row in top]
-        sample = np.asarray(device.encode([text] * DRAWS), dtype=np.float64)
-        return self.preview(
-            epsilon,
-            device.statement,
-            pieces=[Piece(text)],
-            draws=(self._samples.public[row] for row in self._nearest(sample).tolist()),
-            success=mean_of_draws(1.0 / np.exp(relative).sum(axis=1)),
-            chance=1 / len(known),
-            candidates=len(known),
-            texts=(text, second),
-            overlap=mean_of_draws(2.0 / (1.0 + np.exp(np.abs(logs[:, 0] - logs[:, 1])))),
-            outcomes=outcome_table(names, one[top], other[top], rest="nearest to another text"),
-        )
-
-    def _nearest(self, vectors: Floats) -> npt.NDArray[np.intp]:
-        """Return the public text nearest to each vector."""
-        return np.asarray(np.argmax(vectors @ self._public.T, axis=1))
-
-
-def _draw(channel: Channel, vectors: Floats, draws: int, bits: RandomBits) -> Floats:
-    return np.asarray(channel.sample(np.repeat(vectors, draws, axis=0), bits), dtype=np.float64)
-
-
-def log_densities(channel: Channel, outputs: Floats, vectors: Floats) -> Floats:
-    """Return (n, m) log densities of outputs of PrivUnit for each input vector, up to a constant."""
-    constants = channel.parameters()
-    height, mass, chance = (float(constants[name] or 0.0) for name in ("cap_height", "cap_mass", "cap_chance"))
-    directions = outputs / np.linalg.norm(outputs, axis=1, keepdims=True)
-    inside, outside = math.log(chance / mass), math.log1p(-chance) - math.log1p(-mass)
-    return np.asarray(np.where(directions @ vectors.T >= height, inside, outside))
-
-
-def mean_of_draws(values: Floats) -> Share:
-    """Return the mean of independent draws, each from 0 to 1."""
-    mean = min(float(values.mean()), 1.0)
-    reach = math.sqrt(math.log(2 / _INTERVAL_ERROR) / (2 * values.size))  # Hoeffding 1963
-    return Share(mean, max(mean - reach, 0.0), min(mean + reach, 1.0), values.size)
+        self.notes.append("Private vectors were not linked to their texts: that requires the encoder.")
 
 
 class Vectors(Method):
@@ -139,7 +56,6 @@ class Vectors(Method):
     folder = "dptext-device-encoder"
     needs_vectors = True
     attacks: ClassVar = {"attribute": infer_attribute}
-    playground = VectorPreviewer
     mismatch: ClassVar = {
         "read": "There is nothing to read: the output is one noisy vector per text.",
         "vectors": "The output is one vector per text, none per word.",

@@ -16,7 +16,6 @@ from dptext.errors import DataError
 from dptext.methods import preview as numbers
 from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Method, describe
 from dptext.methods.examination import (
-    NO_ENCODER,
     AttackResult,
     RowExamination,
     attack_result,
@@ -25,14 +24,13 @@ from dptext.methods.examination import (
     linkage_options,
     linkage_result,
     read_pairs,
-    sample_pairs,
 )
 from dptext.methods.files import Audit, Check, ReleaseFiles, Rows, audit_file, check_document_guarantee
-from dptext.methods.preview import DRAWS, OUTCOMES, REPLACEMENTS, Piece, Previewer, Share, TextPreview, outcome_table
+from dptext.methods.preview import DRAWS, OUTCOMES, REPLACEMENTS, Piece, Previewer, TextPreview, outcome_table
 from dptext.privacy.guarantee import Trust, best_guesses
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
-from dptext.release.redaction import placeholders_of, public_form
+from dptext.release.redaction import placeholders_of
 from dptext.text.tokens import Kind, Token, split
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import is_word_mechanism, mechanism_from_statement
@@ -58,7 +56,6 @@ class WordExamination(RowExamination):
     def run(self) -> None:
         self._mechanism = mechanism_from_statement(self.statement, vectors=self.files.vectors)
         super().run()
-        self.samples = sample_pairs(public_form(self._mechanism, self.statement))
         self.stays = deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
 
     def audit(self) -> Audit:
@@ -66,9 +63,6 @@ class WordExamination(RowExamination):
         return check_words(self.files, self._mechanism)
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
-        if raw.vectors is not None or rows.vectors is not None:
-            self.notes.append(NO_ENCODER)
-            return
         before = self.compare(rows, raw, self._mechanism, PLACEHOLDERS)
         if before is None:
             return
@@ -100,7 +94,7 @@ class WordPreviewer(Previewer):
         rows = sorted({*present, *candidates} | (set() if other is None else {other}))
         distributions = dict(zip(rows, mechanism.distributions([words[row] for row in rows]), strict=True))
         parts = [token.text for token in tokens]
-        overlap = Share(1.0)
+        overlap = 1.0
         outcomes: tuple[tuple[str, float, float], ...] = ()
         if place is not None and other is not None:
             parts[place] = words[other]
@@ -114,7 +108,7 @@ class WordPreviewer(Previewer):
             mechanism.document_statement(len(present)) if present else None,
             pieces=(self._piece(token, row, distributions) for token, row in zip(tokens, token_rows, strict=True)),
             draws=mechanism.replacing()([text] * DRAWS, RandomBits())[0],
-            success=Share(best_guesses([table], np.full(len(candidates), 1 / len(candidates))).rate),
+            success=best_guesses([table], np.full(len(candidates), 1 / len(candidates))).rate,
             chance=1 / len(candidates),
             candidates=len(candidates),
             texts=(text, "".join(parts)),

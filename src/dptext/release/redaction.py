@@ -455,19 +455,6 @@ def placeholders_of(statement: PrivacyStatement) -> frozenset[str]:
     return frozenset(run for kind in kinds for run in letters_between(kind))
 
 
-def public_form(mechanism: TextMechanism, statement: PrivacyStatement) -> TextMechanism | None:
-    """Return the mechanism with the public part of a statement's redaction: no list. None if an analyzer was used."""
-    if not is_redacted(statement):
-        return mechanism
-    kinds = _split(statement.parameters["redacted_kinds"])
-    patterns = Redaction().recogniser
-    if statement.parameters["redacted_entities"] is not None or (
-        kinds and patterns not in str(statement.parameters["redacted_by"])
-    ):
-        return None
-    return Redacted(mechanism, kinds=kinds) if kinds else mechanism
-
-
 def redaction_of(statement: PrivacyStatement, *, words: Iterable[str] = ()) -> Redaction | None:
     """Return the redaction that a statement describes; None if nothing was redacted."""
     if not is_redacted(statement):

@@ -41,9 +41,8 @@ class Report(ReprMixin):
         controls: the same attacks on original texts: an attack that fails there as well is not informative.
         limits: bounds that the noise of a description sets on membership attacks, by measure.
         utility: utility of the release.
-        samples: public or synthetic texts, before and after.
         stays: share of words that stay unchanged, at public frequencies; None: no word mechanism.
-        corpus: contents of a synthetic corpus; None: no corpus.
+        corpus: size of a synthetic corpus; None: no corpus.
         command: the command that makes the page again, for the owner.
         notes: sentences for the reader.
         identifying: kept columns that look like identifiers.
@@ -59,7 +58,6 @@ class Report(ReprMixin):
     controls: Sequence[AttackScore] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
     utility: Sequence[Measurement] = ()
-    samples: Sequence[tuple[str, str]] = ()
     stays: float | None = None
     corpus: Corpus | None = None
     command: str = ""
@@ -118,7 +116,6 @@ class Report(ReprMixin):
         return wording.filled(
             "reports/templates/page.html",
             report=self,
-            samples=self.samples,
             attacks=[row for row, is_main in attacks if is_main],
             more_attacks=[row for row, is_main in attacks if not is_main],
             controls=[
@@ -140,7 +137,6 @@ class Report(ReprMixin):
             report=shared,
             has_owner_numbers=self.has_owner_numbers,
             statement=self.statement,
-            samples=shared.samples,
             attacks=[(attack.attack, attack) for attack in shared.attacks],
             utility=[(entry.name, entry) for entry in shared.utility],
             **_shared_values(shared, summary.recommendation(shared, to_recipient=True)),
@@ -240,7 +236,6 @@ def _shared_values(report: Report, recommended: summary.Recommendation) -> dict[
         "levels": levels,
         "protected": wording.protected(report.statement),
         "not_protected": wording.not_protected(report.statement),
-        "percent": _percent,
     }
 
 
