@@ -345,26 +345,6 @@ def test_an_encoder_for_devices_and_a_folder_of_parts_are_verified(run):
     assert "verified, its SHA-256 digest is in the statement" in plain(run("explain", "parts.parquet")[1])
 
 
-@pytest.mark.usefixtures("copies")
-def test_private_files_of_a_folder_are_audited_and_explained_one_by_one(run):
-    audit = ("audit", "outs", "--vectors", "public")
-    code, out, _ = run(*audit)
-    assert (code, [line for line in out.splitlines() if line.endswith(".jsonl")]) == (0, ["a.jsonl", "b.jsonl"])
-    code, out, _ = run("explain", "outs")
-    assert (code, out.count("verified, its SHA-256")) == (0, 2)
-    Path("outs/b.jsonl").write_text(Path("outs/b.jsonl").read_text() + '{"text": "tea"}\n')
-    code, _, err = run(*audit, "-q")
-    assert (code, "refuted: the guarantee of b.jsonl.privacy.json" in err) == (3, True)
-    code, _, err = run("explain", "outs", "-q")
-    assert (code, "b.jsonl does not match its statement" in err) == (1, True)
-    shutil.copy("outs/a.jsonl", "outs/b.jsonl")
-    shutil.copy("outs/a.jsonl.privacy.json", "outs/b.jsonl.privacy.json")
-    Path("outs/a.jsonl.privacy.json").write_text("{}")
-    code, out, err = run(*audit, "--json")
-    assert (code, "1 of 2 files could not be audited; a.jsonl" in err) == (1, True)
-    assert [result["refuted"] for result in json.loads(out).values()] == [None, False]
-
-
 # -- report --------------------------------------------------------------------------------------------------------
 
 

@@ -190,7 +190,7 @@ def test_unsuitable_files_and_columns_are_refused_without_any_text(folder, tmp_p
     with pytest.raises(ParameterError, match=r"dptext\.privatize_file"):
         dptext.report(dptext.privatize(["cat"], dptext.TEM(vectors, epsilon=2.0)))
     dptext.Cooccurrence(vectors, epsilon=1.0, delta=1e-6).fit([dptext.Document("cat", user="u")]).save(tmp_path / "v")
-    with pytest.raises(ParameterError, match="v is a folder of dptext, and a report is about a file"):
+    with pytest.raises(ParameterError, match="v is a folder of dptext: name a private file"):
         dptext.report(tmp_path / "v")
 
 

@@ -179,7 +179,7 @@ def test_unsuitable_options_are_refused(folder, tmp_path):
         ({"label": "topic", "attribute": "stars"}, "omit other columns"),
         ({"held_out": folder / "held.jsonl"}, "held_out needs original"),
         ({"original": folder / "in.jsonl", "held_out": folder / "in.jsonl"}, "must be different"),
-        ({"name": "made.jsonl.distribution"}, "is a folder of dptext, and a report is about a file"),
+        ({"name": "made.jsonl.distribution"}, "is a folder of dptext: name a private file"),
     ]:
         with pytest.raises(ParameterError, match=message):
             report(folder, **options)

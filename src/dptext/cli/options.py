@@ -208,7 +208,7 @@ RELEASE_VECTORS = input_option(None, "Word replacement: vectors, if they moved."
 RELEASE_BANK = input_option(None, "Sentence replacement: the folder of the bank.", "FOLDER", "--bank")
 
 
-RELEASE = argument(..., "A release, its statement (.privacy.json), or a folder of releases.", "FILE")
+RELEASE = argument(..., "A release, or its statement (.privacy.json).", "FILE")
 
 
 @dataclass(frozen=True, kw_only=True)

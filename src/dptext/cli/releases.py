@@ -14,12 +14,12 @@ from dptext.audits.losses import samples_needed
 from dptext.cli import options
 from dptext.cli.console import filled, print_json
 from dptext.cli.options import argument, input_option, method_option, output_option, run_option
-from dptext.errors import DataError, DptextError, RefusedError
+from dptext.errors import DataError, RefusedError
 from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.base import Method
 from dptext.methods.files import STATEMENT, Audit
-from dptext.methods.registry import Verification, open_release, releases_in, verify_release
-from dptext.privacy.wording import audited, paragraphs, strength_in_brief
+from dptext.methods.registry import Verification, open_release, verify_release
+from dptext.privacy.wording import audited, paragraphs
 from dptext.release.release import data_and_statement
 from dptext.reports.page import Report
 from dptext.reports.page import report as make_report
@@ -33,23 +33,13 @@ def explain(*, file: Path = options.RELEASE, output: options.Output) -> None:
 
     Example: dptext explain private.csv
     """
-    files = releases_in(file)
-    releases = [verify_release(path) for path in files or [file]]
+    release = verify_release(file)
     if output.as_json:
-        data = [{"statement": json.loads(item.statement.to_json()), "data_agrees": item.agrees} for item in releases]
-        print_json({path.name: item for path, item in zip(files, data, strict=True)} if files else data[0])
-    elif files and not output.quiet:
-        for path, release in zip(files, releases, strict=True):
-            statement = release.statement
-            strength = strength_in_brief(statement, attacks_follow=False)[0]
-            lines = (f"{statement.guarantee}, for a {statement.unit}", strength, _comparison(release))
-            typer.echo("\n".join([path.name, *map(filled, lines), ""]))
-        typer.echo(f"In full: dptext explain {files[0]}")
+        print_json({"statement": json.loads(release.statement.to_json()), "data_agrees": release.agrees})
     elif not output.quiet:
-        typer.echo(f"{releases[0].statement.explain()}\n\nTHE DATA\n{filled(_comparison(releases[0]))}")
-    changed = [release.data.name for release in releases if release.agrees is False]
-    if changed:
-        raise DataError(f"{', '.join(changed)} does not match its statement: the SHA-256 digest differs")
+        typer.echo(f"{release.statement.explain()}\n\nTHE DATA\n{filled(_comparison(release))}")
+    if release.agrees is False:
+        raise DataError(f"{release.data.name} does not match its statement: the SHA-256 digest differs")
 
 
 def _comparison(release: Verification) -> str:
@@ -75,37 +65,19 @@ def audit(*, file: Path = options.RELEASE, public_inputs: AuditInputs, output: o
 
     Example: dptext audit private.csv
     """
-    files, refuted = releases_in(file), []
-    data: dict[str, Any] = {}
-    failures: dict[str, str] = {}
-    for path in files or [file]:
-        try:
-            method, release = open_release(path, only_fitting=bool(files), **public_inputs.inputs())
-            output.say(f"Auditing {release.statement.mechanism} ...")
-            result = method.check(release)
-        except DptextError as error:
-            if not files:
-                raise
-            failures[path.name] = str(error)
-            data[path.name] = {"refuted": None, "why": str(error)}
-            lines = [filled(f"not audited: {error}", indent="")]
-        else:
-            is_folder = path.name == STATEMENT or (path / STATEMENT).exists()
-            if result.refuted:
-                refuted.append(STATEMENT if is_folder else data_and_statement(path)[1].name)
-            checks, verdict = [asdict(check) for check in result.checks], json.loads(result.verdict.to_json())
-            data[path.name] = {"refuted": result.refuted, "checks": checks, "verdict": verdict}
-            lines = _audit_lines(method, result, is_folder=is_folder)
-        if not (output.as_json or output.quiet):
-            title = [path.name, "=" * len(path.name)] if files else []
-            typer.echo("\n".join([*title, *lines, *([""] if files else [])]))
-    if output.as_json:
-        print_json(data if files else data[file.name])
-    if refuted:
-        raise RefusedError(f"refuted: the guarantee of {', '.join(refuted)} does not hold")
-    if failures:
-        name, reason = next(iter(failures.items()))
-        raise DataError(f"{len(failures)} of {len(files)} files could not be audited; {name}: {reason}")
+    method, release = open_release(file, **public_inputs.inputs())
+    output.say(f"Auditing {release.statement.mechanism} ...")
+    result = method.check(release)
+    is_folder = file.name == STATEMENT or (file / STATEMENT).exists()
+
+    def as_dict() -> dict[str, Any]:
+        checks, verdict = [asdict(check) for check in result.checks], json.loads(result.verdict.to_json())
+        return {"refuted": result.refuted, "checks": checks, "verdict": verdict}
+
+    output.print_result(as_dict, lambda: typer.echo("\n".join(_audit_lines(method, result, is_folder=is_folder))))
+    if result.refuted:
+        statement = STATEMENT if is_folder else data_and_statement(file)[1].name
+        raise RefusedError(f"refuted: the guarantee of {statement} does not hold")
 
 
 def _audit_lines(method: Method, audit: Audit, *, is_folder: bool) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError
 from dptext.io.artifacts import announced_format
 from dptext.methods.bank import Bank
 from dptext.methods.base import Method
@@ -83,15 +83,10 @@ def method_of_folder(folder: Path) -> Method | None:
 # -- the inputs that a method takes --------------------------------------------------------------------------------
 
 
-def foreign_inputs(method: Method, inputs: Mapping[str, Any]) -> list[str]:
-    """Return the public inputs that were named and that the examination of this method does not take."""
-    known = frozenset[str]().union(*(other.inputs for other in METHODS))
-    return [name for name in inputs if inputs[name] and name in known - method.inputs]
-
-
 def refuse_inputs(method: Method, data: Path, inputs: Mapping[str, Any]) -> None:
-    """Raise if there are `foreign_inputs`."""
-    foreign = [f"--{name.replace('_', '-')}" for name in foreign_inputs(method, inputs)]
+    """Raise if there are public inputs that the examination of this method does not take."""
+    known = frozenset[str]().union(*(other.inputs for other in METHODS))
+    foreign = [f"--{name.replace('_', '-')}" for name in inputs if inputs[name] and name in known - method.inputs]
     if foreign:
         raise ParameterError(f"{data.name} contains {method.holds}: omit {' and '.join(foreign)}")
 
@@ -105,11 +100,10 @@ def text_column(data: Path, statement: PrivacyStatement) -> str:
 # -- finding a release ---------------------------------------------------------------------------------------------
 
 
-def open_release(path: Path, *, only_fitting: bool = False, **inputs: Any) -> tuple[Method, ReleaseFiles]:
+def open_release(path: Path, **inputs: Any) -> tuple[Method, ReleaseFiles]:
     """Find the method and statement of a release by its data, its statement or its folder.
 
-    ``inputs`` are fields of `ReleaseFiles`; ``only_fitting`` ignores those that the method does not take, which raise
-    otherwise. Without ``text``, the text column is found by the statement.
+    ``inputs`` are fields of `ReleaseFiles`. Without ``text``, the text column is found by the statement.
     """
     path = path if path.name else path.resolve()
     folder = path.parent if path.name == STATEMENT else path
@@ -119,8 +113,6 @@ def open_release(path: Path, *, only_fitting: bool = False, **inputs: Any) -> tu
     data, place = data_and_statement(path)
     statement = read_statement(place)
     method = method_of(statement)
-    if only_fitting:
-        inputs = {name: inputs[name] for name in inputs.keys() - foreign_inputs(method, inputs)}
     refuse_inputs(method, data, inputs)
     if inputs.get("text") is None:
         inputs["text"] = text_column(data, statement)
@@ -177,37 +169,3 @@ def attack_release(name: str, path: Path, **inputs: Any) -> AttackResult:
         others = f"run `dptext attack {' or '.join(attacks)}` instead of {name}" if attacks else "no attack applies"
         raise ParameterError(f"{path.name} {holds}: {others}")
     return attacks[name](ReleaseFiles(data=path, stated=statement, **inputs))
-
-
-# -- folders of releases -------------------------------------------------------------------------------------------
-
-
-def releases_in(path: Path) -> list[Path]:
-    """Return the private files in a folder of releases; an empty list: the path is itself one release."""
-    folder = path if path.name else path.resolve()
-    if not folder.is_dir() or statement_path(folder).exists() or method_of_folder(folder) is not None:
-        return []
-    files = _private_files(folder)
-    if not files:
-        refuse_folder(folder)
-    return files
-
-
-def refuse_folder(folder: Path) -> None:
-    """Raise unless a folder holds the parts of one private file, whose statement lies next to it."""
-    if folder.name and statement_path(folder).exists():
-        return
-    reason = "holds no release: name a private file with its statement (….privacy.json), or a folder of dptext"
-    if announced_format(folder) is not None:
-        reason = "is a folder of dptext, and a report is about a file: name a private file, or run `dptext audit`"
-    elif _private_files(folder):
-        reason = "holds several private files, and a report is about one: name one of them"
-    raise ParameterError(f"{folder.name or folder} {reason}")
-
-
-def _private_files(folder: Path) -> list[Path]:
-    """Return the files of a folder that have a statement, sorted by name."""
-    try:
-        return sorted(path for path in folder.iterdir() if statement_path(path).is_file())
-    except OSError as error:
-        raise StorageError.of("read", folder, error) from None

@@ -16,7 +16,7 @@ from dptext.io.documents import PathLike
 from dptext.methods.corpus import Corpus
 from dptext.methods.examination import Grade, Measurement, grade
 from dptext.methods.files import FOLDS, Check, ReleaseFiles
-from dptext.methods.registry import method_of, refuse_folder, refuse_inputs, text_column
+from dptext.methods.registry import method_of, method_of_folder, refuse_inputs, text_column
 from dptext.privacy import wording
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import Release, data_and_statement, read_statement
@@ -197,8 +197,10 @@ def report(
         raise ParameterError("private, original, held_out, distribution and bank must be different")
     public = options.get("public") or ()
     options |= named | {"public": [Path(name) for name in ([public] if isinstance(public, str | Path) else public)]}
-    if path.is_dir():
-        refuse_folder(path if path.name else path.resolve())
+    if path.is_dir() and method_of_folder(path) is not None:
+        raise ParameterError(
+            f"{path.name} is a folder of dptext: name a private file, or run `dptext audit {path.name}`"
+        )
     data, statement_file = data_and_statement(path)
     statement = read_statement(statement_file)
     required = [("scipy.stats", "report"), ("sklearn", "report")]
