@@ -107,8 +107,8 @@ def test_the_page_on_installing_has_all_extras():
     named = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
     assert named == EXTRAS - {"dev", "docs", "browser"}
     (everything,) = PROJECT["optional-dependencies"]["all"]
-    assert set(re.search(r"\[(.*)\]", everything)[1].split(",")) == named - {"all", "presidio", "evaluation"}
-    assert "all of these but `presidio` and `evaluation`" in INSTALL
+    assert set(re.search(r"\[(.*)\]", everything)[1].split(",")) == named - {"all", "presidio"}
+    assert "all of these but `presidio`" in INSTALL
 
 
 def test_every_file_command_and_target_that_is_named_exists():
