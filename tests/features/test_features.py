@@ -251,14 +251,6 @@ def test_latent_words_match_scikit_learn():
 
 
 def test_latent_words_are_frozen_and_keep_no_private_word():
-    for parts in (
-        (["a"], [1.0, 2.0], [[1.0]]),
-        (["a"], [1.0], [1.0]),
-        (["a"], [-1.0], [[1.0]]),
-        (["a", "a"], [1, 1], [[1], [2]]),
-    ):
-        with pytest.raises(ParameterError):
-            LatentWords(*parts, public_texts=1)
     with pytest.raises(AttributeError, match=r"frozen|immutable"):
         LatentWords(["a"], [1.0], [[1.0]], public_texts=1).idf = 3
     encoder = fit_latent_words(PublicWords(POOL), dimension=8)

@@ -39,7 +39,7 @@ from dptext.representations.encoders import (
 from dptext.representations.layers import LayeredEncoder
 from dptext.representations.sentence_encoder import KNOWN_MODELS, MINILM_ONNX, SentenceEncoder
 from dptext.threads import one_blas_thread
-from dptext.validation import check_float, check_int, display_value
+from dptext.validation import check_int, display_value
 from dptext.vectors.formats import GLOVE, KNOWN_VECTORS, STATIC, load_vectors_once
 
 UNIT = 2.0**-15
@@ -78,12 +78,7 @@ class Block:
         check_trained_on_public(encoder)
         self.encoder = encoder
         self.centre = _frozen(centre)
-        if self.centre.shape != (encoder.dimension,) or not np.isfinite(self.centre).all():
-            raise ParameterError(
-                f"the centre must be {encoder.dimension} finite numbers, as many as the encoder has dimensions, got "
-                f"the shape {self.centre.shape}"
-            )
-        self.weight = check_float("weight", weight, above=0, maximum=1)
+        self.weight = weight
         self._bits = min(_BITS, (52 - encoder.dimension.bit_length()) // 2)
         self._floor = _FLAT * float(np.abs(self.centre).max())
 
@@ -156,12 +151,8 @@ class PublicFeatures(ReprMixin):
     public_texts: int
 
     def __post_init__(self) -> None:
-        if not self.blocks or math.fsum(block.weight**2 for block in self.blocks) > 1 + 1e-9:
-            raise ParameterError("features need an encoder at least, and squared weights that add up to at most 1")
         for name in ("mean", "covariance"):
             object.__setattr__(self, name, _frozen(getattr(self, name)))
-        if self.mean.shape != (self.dimension,) or self.covariance.shape != (self.dimension, self.dimension):
-            raise ParameterError(f"mean and covariance must have {self.dimension} dimensions")
 
     @property
     def dimension(self) -> int:
@@ -196,9 +187,8 @@ class PublicFeatures(ReprMixin):
         units = np.empty((len(values), self.dimension), dtype=np.int32)
         for start in range(0, len(values), _AT_ONCE):
             part = values[start : start + _AT_ONCE]
-            units[start : start + len(part)] = self._units_of(
-                [encode_each(block.encoder, part) for block in self.blocks]
-            )
+            raw = [encode_each(block.encoder, part) for block in self.blocks]
+            units[start : start + len(part)] = _units_of(self.blocks, raw)
         return units
 
     def vectors(self, texts: Iterable[str | None]) -> Vectors:
@@ -206,18 +196,6 @@ class PublicFeatures(ReprMixin):
         vectors: Vectors = self.units(texts).astype(np.float32)
         vectors *= np.float32(UNIT)  # exact
         return vectors
-
-    def _units_of(self, raw: Sequence[Vectors]) -> Units:
-        """Return the units of texts from their vectors by each encoder."""
-        units = np.empty((len(raw[0]), self.dimension), dtype=np.int32)
-        for start in range(0, len(units), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            first = 0
-            for block, vectors in zip(self.blocks, raw, strict=True):
-                units[rows, first : first + block.dimension] = block.units(vectors[rows])
-                first += block.dimension
-            _cut(units[rows])
-        return units
 
     def parameters(self) -> dict[str, Parameter]:
         """Return the fingerprint and the parameters of each encoder, for statements."""
@@ -324,6 +302,19 @@ def _released(encoder: TextEncoder) -> PrivacyStatement | None:
     return encoder.vectors.statement if isinstance(encoder, MeanOfWords) else None
 
 
+def _units_of(blocks: Sequence[Block], raw: Sequence[Vectors]) -> Units:
+    """Return the units of texts from their vectors by the encoder of each block."""
+    units = np.empty((len(raw[0]), sum(block.dimension for block in blocks)), dtype=np.int32)
+    for start in range(0, len(units), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        first = 0
+        for block, vectors in zip(blocks, raw, strict=True):
+            units[rows, first : first + block.dimension] = block.units(vectors[rows])
+            first += block.dimension
+        _cut(units[rows])
+    return units
+
+
 def _cut(units: Units) -> None:
     """Check in integers that no row has a norm above 1, and shorten the rows that do."""
     while True:
@@ -392,28 +383,21 @@ def fit_features(
     with one_blas_thread():
         weight = math.sqrt(1 / len(encoders)) * _ROUNDING
         blocks = tuple(_fitted(pool, weight) for pool in pools)
-        dimension = sum(block.dimension for block in blocks)
-        empty = np.zeros((dimension, dimension))
-        features = PublicFeatures(blocks, empty[0], empty, (), len(texts))
-        mean, covariance = _moments(features, pools, len(texts))
+        mean, covariance = _moments(blocks, pools, len(texts))
     words = public.informative_words(limit=MOST_HINTS, min_texts=HINT_TEXTS, max_share=HINT_SHARE)
     return PublicFeatures(blocks, mean, covariance, words, len(texts))
 
 
 def _named(spec: Spec) -> list[str | TextEncoder]:
-    if isinstance(spec, str):
-        if spec not in (*NAMES, *KNOWN_VECTORS, *KNOWN_MODELS) and not os.path.exists(spec):  # noqa: PTH110  any text
-            known = ", ".join((*NAMES, *KNOWN_VECTORS, *KNOWN_MODELS))
-            raise ParameterError(
-                f"features must be one of {known}, or the path of word vectors or of a sentence model, got "
-                f"{spec[:60]!r}"
-            )
+    known = (*NAMES, *KNOWN_VECTORS, *KNOWN_MODELS)
+    if isinstance(spec, str) and (spec in known or os.path.exists(spec)):  # noqa: PTH110  any text
         return ["sentences", "words"] if spec == "both" else [spec]
     if isinstance(spec, TextEncoder):
         return [spec]
-    if not isinstance(spec, Sequence) or not spec or any(entry is None for entry in spec):
+    if isinstance(spec, str) or not isinstance(spec, Sequence) or not spec or None in spec:
         raise ParameterError(
-            f"features must be one of {', '.join(NAMES)}, an encoder, or several, got {display_value(spec)}"
+            f"features must be one of {', '.join(known)}, the path of word vectors or of a sentence model, an encoder, "
+            f"or several, got {display_value(spec)}"
         )
     return [name for entry in spec for name in _named(entry)]
 
@@ -495,11 +479,11 @@ def _fitted(pool: _EncodedPool, weight: float) -> Block:
     return block
 
 
-def _moments(features: PublicFeatures, pools: Sequence[_EncodedPool], count: int) -> tuple[Floats, Floats]:
+def _moments(blocks: Sequence[Block], pools: Sequence[_EncodedPool], count: int) -> tuple[Floats, Floats]:
     """Return mean and covariance of the pool's vectors. Sums of integers are exact in any order."""
-    total = np.zeros(features.dimension, dtype=np.int64)
-    squares = np.zeros((features.dimension, features.dimension), dtype=np.int64)
-    for part in _units_of_pools(features, pools):
+    dimension = sum(block.dimension for block in blocks)
+    total, squares = np.zeros(dimension, dtype=np.int64), np.zeros((dimension, dimension), dtype=np.int64)
+    for part in _units_of_pools(blocks, pools):
         units = part.astype(np.float64)
         total += units.sum(axis=0).astype(np.int64)
         squares += (units.T @ units).astype(np.int64)  # 2^11 products of at most 2^30: integers that doubles hold
@@ -581,9 +565,9 @@ def encoded_parts(
     pools = [
         _EncodedPool(block.encoder, texts, kept, progress, together=together, once=True) for block in features.blocks
     ]
-    yield from _units_of_pools(features, pools)
+    yield from _units_of_pools(features.blocks, pools)
 
 
-def _units_of_pools(features: PublicFeatures, pools: Sequence[_EncodedPool]) -> Iterator[Units]:
+def _units_of_pools(blocks: Sequence[Block], pools: Sequence[_EncodedPool]) -> Iterator[Units]:
     for raw in zip(*(pool.parts() for pool in pools), strict=True):
-        yield features._units_of(raw)
+        yield _units_of(blocks, raw)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, ParameterError, extra
+from dptext.errors import DataError, extra
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import (
     FrozenEncoder,
@@ -146,18 +146,7 @@ class LatentWords(FrozenEncoder):
         self.idf = _frozen(idf, np.float64)
         self.components = _frozen(components, np.float32)
         self.public_texts = check_int("public_texts", public_texts, minimum=1)
-        if self.components.ndim != 2 or 0 in self.components.shape:
-            raise ParameterError(f"components must be a matrix of words by dimensions, got {self.components.shape}")
-        if self.idf.shape != (len(self.words),) or len(self.words) != len(self.components):
-            raise ParameterError(
-                f"expected one weight and one row per word, got {len(self.words)} words, {self.idf.shape} weights and "
-                f"{len(self.components)} rows"
-            )
-        if not (np.isfinite(self.components).all() and np.isfinite(self.idf).all() and (self.idf > 0).all()):
-            raise ParameterError("weights of words must be positive and components finite numbers")
         self._row_of = {word: row for row, word in enumerate(self.words)}
-        if len(self._row_of) < len(self.words):
-            raise ParameterError("words must be distinct, one stands twice")
         self._plain = {word for word in self.words if kind_of(word) is Kind.WORD and fold(word) == word}
         self.dimension = int(self.components.shape[1])
 

@@ -49,8 +49,6 @@ class LogRatio:
     domain: Floats
     domain_offset: float
     shares: Floats
-    strength: float
-    exponent: float
     trust: float = 0.0
 
     @classmethod
@@ -78,11 +76,11 @@ class LogRatio:
         values, basis = _eigen(covariance)
         spread = (common + values / counts.sum())[None]
         gap = ((overall - mean) @ basis)[None]
-        domain = (_posterior(gap, spread, values)[0] * gap / np.maximum(values, _TINY) @ basis.T)[0]
+        domain = (_posterior(gap, spread, values) * gap / np.maximum(values, _TINY) @ basis.T)[0]
         moved = covariance @ domain
 
         weights, shifts = np.zeros((classes, size)), np.zeros(classes)
-        strength, exponent, trust = 0.0, 0.0, 0.0
+        trust = 0.0
         if classes > 1:
             values, basis = _eigen(covariance + np.outer(moved, moved))  # (moved)
             noise = np.maximum(errors * (1 - 2 * shares) + common, 0.0)
@@ -95,7 +93,7 @@ class LogRatio:
                 directions = _expected(directions, covariance) @ basis
                 trust = _trust(directions, gaps, spread)
                 expected = trust * directions
-            known, strength, exponent = _posterior(gaps - expected, spread, values)
+            known = _posterior(gaps - expected, spread, values)
             weights, shifts = _discriminants(expected + known * (gaps - expected), values)
             weights = weights @ basis.T
 
@@ -105,8 +103,6 @@ class LogRatio:
             domain=_frozen(domain),
             domain_offset=-float(domain @ mean) - float(domain @ moved),  # (nearness)
             shares=_frozen(shares),
-            strength=strength,
-            exponent=exponent,
             trust=trust,
         )
 
@@ -189,12 +185,12 @@ def _eigen(covariance: Floats) -> tuple[Floats, Floats]:
     return np.maximum(values, 1e-9 * max(float(values.max(initial=0.0)), 0.0)), basis
 
 
-def _posterior(gaps: Floats, spread: Floats, values: Floats) -> tuple[Floats, float, float]:
-    """Return (rows, k) r of (posterior) from (rows, k) g and q in the eigenbasis, with t and a."""
+def _posterior(gaps: Floats, spread: Floats, values: Floats) -> Floats:
+    """Return (rows, k) r of (posterior) from (rows, k) g and q in the eigenbasis."""
     average = float(values.mean()) if values.size else 0.0
     size = float((gaps**2).sum())
     if average <= 0 or size <= 0:
-        return np.zeros_like(gaps), 0.0, 0.0
+        return np.zeros_like(gaps)
     relative = values / average
     spread = spread + 1e-12 * average
     squares = gaps**2
@@ -211,9 +207,9 @@ def _posterior(gaps: Floats, spread: Floats, values: Floats) -> tuple[Floats, fl
     strength, exponent = max(tried, key=lambda pair: likelihood(*pair))
     strength = max((strength * _FINER).tolist(), key=lambda finer: likelihood(finer, exponent))
     if likelihood(strength, exponent) <= likelihood(0.0, 0.0) + _LEAST_GAIN:
-        return np.zeros_like(gaps), 0.0, 0.0
+        return np.zeros_like(gaps)
     prior = strength * relative**exponent
-    return prior * values**2 / (prior * values**2 + spread + _TINY), strength, exponent
+    return np.asarray(prior * values**2 / (prior * values**2 + spread + _TINY))
 
 
 def _frozen(values: Floats) -> Floats:
