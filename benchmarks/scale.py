@@ -163,7 +163,7 @@ def plain(source: Path, work: Path) -> Callable[[], object]:
     output = mechanism()
     files = sorted(source.glob("*.parquet"))
     out = work / "plain.parquet"
-    return lambda: privatize_file(files, out, output, keep=["n"], processes=CORES, force=True)
+    return lambda: privatize_file(dptext.TextFiles(files, keep=["n"]), out, output, processes=CORES, force=True)
 
 
 def spark_session() -> Any:

@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 
 _BEFOREHAND = (
-    *("dptext.cli." + name for name in ("attack", "embed", "hide", "labels", "prepare", "start")),
+    *("dptext.cli." + name for name in ("attack", "embed", "labels", "prepare", "start")),
     *("dptext.cli." + name for name in ("encode", "ledger", "privatize", "releases", "synthesize")),
     *("dptext.embeddings", "dptext.reports", "dptext.representations", "dptext.sentences", "dptext.synthesis"),
     *("pyarrow.parquet", "scipy.stats", "sklearn.feature_extraction.text", "sklearn.linear_model", "sklearn.metrics"),

@@ -125,7 +125,9 @@ def _file(suffix: str) -> list[Any]:
         else:
             source.write_text("\n".join(texts(50)) + "\n")
             keep = []
-        release = dptext.privatize_file(source, out, dptext.TEM(vectors(), epsilon=6.0), keep=keep, seed=SEED)
+        release = dptext.privatize_file(
+            dptext.TextFiles(source, keep=keep), out, dptext.TEM(vectors(), epsilon=6.0), seed=SEED
+        )
         return [out.read_bytes(), _statement(release.statement)]
 
 

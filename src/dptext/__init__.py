@@ -33,6 +33,7 @@ _HOME = {
         "release.privatize": "batch_privatizer privatize privatize_file",
         "release.redaction": "Redacted",
         "release.release": "Release",
+        "release.run": "TextFiles",
         "reports.page": "report",
         "representations.additive": "Gaussian L2Laplace Laplace",
         "representations.bits": "OneBit OptimizedUnary SymmetricUnary WeightedBits",

@@ -111,7 +111,6 @@ def test_an_unprotected_release_is_written_only_after_a_yes(at_terminal):
     assert at_terminal(False, "embed", "in.jsonl", "-o", "shared", "--user", "author", epsilon=2)[0] == (0, 0)
     usual = ("privatize", "in.jsonl", "-o", "out.jsonl", "--keep")
     assert at_terminal(True, *usual, "author!")[0] == (0, 1)
-    assert at_terminal(False, *usual, "author", "--resume")[0] == (0, 0)  # it was answered when the run began
 
 
 def test_missing_columns_are_reported_before_questions_and_loading(at_terminal):
@@ -169,20 +168,6 @@ def test_the_guarantee_for_all_texts_of_an_author_is_told_to_the_owner_only(at_t
     assert "most texts" not in out + "".join(path.read_text() for path in Path().glob("out.*.json"))
 
 
-def test_texts_of_an_author_in_several_files_add_up(at_terminal):
-    lines = Path("in.jsonl").read_text().splitlines(keepends=True)
-    for name, part in (("a", lines[:30]), ("b", lines[30:])):
-        Path(f"{name}.jsonl").write_text("".join(part))
-    usual = ("privatize", "a.jsonl", "b.jsonl", "-o", "out/", "--user", "author")
-    _, _, err = at_terminal(True, *usual)
-    assert plain(err).count("most texts has 9.") == plain(err).count("with the most texts") == 1
-    Path("out/b.jsonl").unlink()
-    Path("out/b.jsonl.privacy.json").unlink()
-    _, _, err = at_terminal(True, *usual, "--resume")
-    assert "most texts has 5, in the files of this run (1 processed before is not counted)" in plain(err)
-    assert "were not counted, because an earlier run processed them." in plain(at_terminal(True, *usual, "--resume")[2])
-
-
 # -- outputs -------------------------------------------------------------------------------------------------------
 
 ENDINGS = {"privatize": ".jsonl", "encode": ".parquet", "embed": "", "report": ".html"}
@@ -232,8 +217,6 @@ def test_links_pipes_and_folders_are_neither_followed_nor_replaced(write, comman
         os.mkfifo(f"pipe{ending}")
         write(command, f"pipe{ending}", f"'pipe{ending}' is a pipe, not a regular file: choose another name, or")
         Path(f"folder{ending}").mkdir()
-        if command in ("privatize", "encode"):  # a folder gets a file for each input
-            Path(f"folder{ending}/in{ending}").mkdir()
         write(command, f"folder{ending}", "is a folder: name a file in it")
 
 
@@ -251,9 +234,3 @@ def test_neither_ledger_nor_input_is_overwritten(write, command):
         write(command, out, "is the same file as IN: choose another name")
         Path("in.jsonl").unlink()
         name.rename("in.jsonl")
-    Path("more").mkdir()
-    Path("in.jsonl").rename("more/in.jsonl")
-    Path("other").mkdir()
-    Path(f"other/in{ENDINGS[command]}").symlink_to("../more/in.jsonl")
-    Path("in.jsonl").write_text('{"text": "b"}\n')
-    write(command, "other", "", "more/in.jsonl")  # one output is another input

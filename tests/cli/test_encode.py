@@ -1,4 +1,4 @@
-"""``dptext encode``: private vectors, saved encoders, ``--hide``, ``--compare``, and audits of the files."""
+"""``dptext encode``: private vectors, saved encoders, ``--compare``, and audits of the files."""
 
 import json
 import os
@@ -91,24 +91,6 @@ def test_a_saved_encoder_needs_no_scikit_learn(encode, vectors):
     assert (done.returncode == 0, "scikit-learn" in done.stderr, "Traceback" in done.stderr) == (False, True, False)
 
 
-def test_a_folder_goes_to_a_folder_of_one_encoder(encode):
-    write_rows("texts/a.jsonl", 3)
-    write_rows("texts/deep/b.jsonl", 2, start=10)
-    usual = ("texts", "-o", "private", "--keep", "id!")
-    assert encode(*usual, "-q")[0] == 0
-    assert pq.read_table("private/a.parquet")["id"].to_pylist() == [0, 1, 2]
-    assert pq.read_table("private/deep/b.parquet")["id"].to_pylist() == [10, 11]
-    before = file_digest("private/deep/b.parquet")
-    for options, code, message in (
-        ([], 0, "deep/b.parquet already exists and is left unchanged"),
-        (["--epsilon", 9], 2, "from another run"),
-    ):
-        Path("private/a.parquet").unlink()
-        Path("private/a.parquet.privacy.json").unlink(missing_ok=True)
-        result, _, err = encode(*usual, "--resume", *options)
-        assert (result, message in err, file_digest("private/deep/b.parquet")) == (code, True, before)
-
-
 def test_protocols_as_published_are_refused(encode):
     for name in PUBLISHED_ONLY:
         code, out, err = encode("in.jsonl", "-o", "out.parquet", "--randomizer", name.lower())
@@ -191,66 +173,3 @@ def test_a_false_statement_and_changed_vectors_are_refuted(encode, run):
     pq.write_table(pa.table({"vector": array}), "out.parquet")
     change_statement("out.parquet", data_sha256=file_digest("out.parquet"))
     audited("6 vectors, 1 of them otherwise")
-
-
-# -- hide ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def hide(run, work, vectors):
-    pytest.importorskip("torch")
-    for name, count, seed in (("in.jsonl", 60, 1), ("public.jsonl", 80, 2)):
-        draw = np.random.default_rng(seed)
-        with open(name, "w") as stream:
-            for number in range(count):
-                topic, gender = draw.integers(0, 2, 2)
-                words = [["war", "city"], ["music", "water"]][topic] + [["man"], ["year"]][gender]
-                row = {"text": " ".join([*draw.choice(words, 6), SECRET]), "topic": int(topic), "gender": "fm"[gender]}
-                stream.write(json.dumps(row | {"age": [20, 30, None][number % 3], "id": number}) + "\n")
-
-    def call(*options):
-        usual = ("--hide", "gender", "--task", "topic", "--encoder", vectors, "--epsilon", 8)
-        return run("encode", "in.jsonl", "-o", "out.parquet", *usual, *options)
-
-    return call
-
-
-def test_training_on_private_rows_needs_a_confirmation(hide, monkeypatch):
-    for options in ((), ("-q",)):
-        code, out, err = hide(*options)
-        assert (code, out, "name public rows (--train FILE), or confirm with --yes" in err) == (2, "", True)
-    questions = []
-    monkeypatch.setattr("dptext.cli.hide.can_ask", lambda: True)
-    monkeypatch.setattr("dptext.cli.hide.confirm", lambda question, **_: questions.append(question))
-    code, out, err = hide()
-    assert (code, out, len(questions), "Training on" in err) == (1, "", 1, False)
-    assert "trained on IN, and its documents are not protected" in questions[0]
-    assert "Nothing was written" in err and names() == ["in.jsonl", "public.jsonl"]
-
-
-@pytest.mark.slow
-def test_training_on_private_rows_says_that_they_are_not_protected(hide):
-    code, out, err = hide("--yes", "--hide", "age", "--keep", "id!", "--json")
-    assert code == 0, err
-    assert "Training on 60 rows of IN, which the training does not protect" in err
-    share = r"(\d\.\d\d|unknown)"  # six rows are held out, which may be of one class
-    assert re.search(rf"  epoch (\d+) of \1: topic {share} \| gender {share}, age {share}", err)
-    assert re.search(r"Kept epoch \d+: topic", err) and "NOT PROTECTED by the training" in err
-    assert any("ARE NOT PROTECTED" in sentence for sentence in json.loads(out)["statement"]["exposed"])
-    assert statement_of("out.parquet").neighbours.endswith("the trained encoder staying the same")
-    assert statement_of("out.parquet").parameters["encoder_hides"] == "gender, age"
-    assert np.concatenate([*vectors_in("out.parquet")]).shape == (60, 64)
-    assert "NOT PROTECTED" in hide("--yes", "--force", "-q")[2]  # quiet or not
-
-
-def test_training_on_public_rows_is_stated_and_repeated_by_a_seed(hide):
-    code, _, err = hide("--train", "public.jsonl", "--seed", 3)
-    assert (code, "Training on 80 public rows" in err, "NOT PROTECTED" in err) == (0, True, False)
-    statement = statement_of("out.parquet")
-    assert statement.parameters["encoder_trained_on"] == "public.jsonl"
-    assert (statement.parameters["encoder_trained_on_public"], statement.neighbours) == (True, "any two texts")
-    first = Path("out.parquet").read_bytes()
-    assert hide("--train", "public.jsonl", "--seed", 3, "--force")[0] == 0
-    assert Path("out.parquet").read_bytes() == first
-    code, _, err = hide("--train", "public.jsonl", "--keep", "gender", "--force")
-    assert (code, "would publish a column of --hide" in err) == (2, True)

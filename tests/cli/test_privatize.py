@@ -1,4 +1,4 @@
-"""``dptext privatize``: words and sentences, files, folders, pipes, interruptions, ledgers and redaction."""
+"""``dptext privatize``: words and sentences, files, interruptions, ledgers and redaction."""
 
 import csv
 import errno
@@ -103,31 +103,24 @@ def test_bad_input_gets_one_line_and_leaves_nothing_behind(privatize):
         assert message in err and err.startswith("dptext: ") and err.count("\n") == 1, (name, options, err)
 
 
+def test_a_pipe_and_a_folder_go_to_one_file(privatize, monkeypatch):
+    write_rows("texts/a.jsonl", 3)
+    write_rows("texts/deep/b.jsonl", 2, start=10)
+    Path("texts/notes.docx").write_text(SECRET)
+    assert privatize("texts", "-o", "private.jsonl", "--keep", "id!", "-q")[0] == 0
+    assert [row["id"] for row in read_rows("private.jsonl")] == [0, 1, 2, 10, 11]
+    with open("in.jsonl") as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        assert privatize("-", "--format", ".jsonl", "-o", "out.jsonl", "-q")[0] == 0
+    assert len(read_rows("out.jsonl")) == 6
+
+
 def test_nothing_is_overwritten_without_force(privatize):
     Path("out.jsonl").write_text("precious")
     code, _, err = privatize("in.jsonl", "-o", "out.jsonl")
     assert (code, "add --force" in err, Path("out.jsonl").read_text()) == (2, True, "precious")
     assert privatize("in.jsonl", "-o", "out.jsonl", "--force")[0] == 0
     assert Path("out.jsonl").read_text() != "precious"
-
-
-def test_a_folder_goes_to_a_folder_and_a_resumed_run_keeps_finished_files(privatize):
-    write_rows("texts/a.jsonl", 3)
-    write_rows("texts/deep/b.jsonl", 2, start=10)
-    Path("texts/notes.docx").write_text(SECRET)
-    code, _, err = privatize("texts", "-o", "private", "--keep", "id!")
-    assert (code, err.count("Wrote")) == (0, 2)
-    assert [row["id"] for row in read_rows("private/a.jsonl")] == [0, 1, 2]
-    assert [row["id"] for row in read_rows("private/deep/b.jsonl")] == [10, 11]
-    assert statement_of("private/deep/b.jsonl") and not Path("private/notes.docx").exists()
-    code, _, err = privatize("texts", "-o", "private")
-    assert (code, "already exists" in err) == (2, True)
-    Path("private/a.jsonl").unlink()
-    Path("private/a.jsonl.privacy.json").unlink()
-    before = file_digest("private/deep/b.jsonl")
-    code, _, err = privatize("texts", "-o", "private", "--keep", "id!", "--resume")
-    assert (code, "deep/b.jsonl already exists and is left unchanged" in err) == (0, True)
-    assert (file_digest("private/deep/b.jsonl"), len(read_rows("private/a.jsonl"))) == (before, 3)
 
 
 def test_unreadable_rows_are_counted_and_listed_without_their_text(privatize):
@@ -140,26 +133,6 @@ def test_unreadable_rows_are_counted_and_listed_without_their_text(privatize):
     assert "Skipped 1 unreadable rows; they are listed in out.jsonl.rejects.jsonl" in err
     assert [row["row"] for row in read_rows("out.jsonl.rejects.jsonl")] == [7]
     assert SECRET not in Path("out.jsonl.rejects.jsonl").read_text()
-
-
-@pytest.mark.slow
-def test_a_pipe_gets_the_same_rows_and_a_statement_of_what_was_sent(privatize, vectors):
-    usual = ["--vectors", vectors, "--epsilon", "4", "--seed", "3", "--keep", "id!"]
-    with open("in.jsonl", "rb") as stream:
-        arguments = command("privatize", "-", "-o", "-", "--format", ".jsonl", "--statement", "s.json", *usual)
-        done = subprocess.run(arguments, stdin=stream, capture_output=True, check=True)
-    assert main(["privatize", "in.jsonl", "-o", "out.jsonl", "-q", *usual]) == 0
-    assert done.stdout == Path("out.jsonl").read_bytes()
-    assert statement_of("s.json").data_sha256 == file_digest("out.jsonl")
-    write_rows("big.jsonl", 20_000)
-    arguments = command("privatize", "big.jsonl", "-o", "-", "--statement", "cut.json", "-q", *usual)
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        process.stdout.readline()
-        process.stdout.close()
-        err = process.stderr.read()
-    assert process.returncode == 4
-    assert "the reader of standard output is gone" in err and "rows were sent already" in err
-    assert statement_of("cut.json").mechanism == "TEM"
 
 
 # -- interruptions -------------------------------------------------------------------------------------------------
@@ -340,10 +313,10 @@ def test_a_bank_of_the_private_file_is_refused(work, run):
     write_texts("texts/more.jsonl")
     assert run("bank", "notes.jsonl", "-o", "own", "--sentences", "--encoder", "words", "-q") == (0, "", "")
     usual = "--mechanism", "bank", "--bank", "own", "--epsilon", "8", "-q"
-    for source, out in (("notes.jsonl", "out.jsonl"), ("texts", "private")):  # the same bytes
-        code, _, err = run("privatize", source, "-o", out, *usual)
+    for source in ("notes.jsonl", "texts"):  # the same bytes
+        code, _, err = run("privatize", source, "-o", "out.jsonl", *usual)
         assert (code, err.count("\n"), "the bank holds the texts of" in err) == (2, 1, True)
-        assert not Path(out).exists()
+        assert not Path("out.jsonl").exists()
 
 
 # -- redaction -----------------------------------------------------------------------------------------------------

@@ -44,8 +44,9 @@ class Kind:
     built: Any
     column: str
 
-    def __call__(self, source="in.jsonl", out=None, *, epsilon=4.0, **options):
-        return self.release(source, out or self.out, self.built(epsilon), **options)
+    def __call__(self, source="in.jsonl", out=None, *, epsilon=4.0, keep=(), on_error="fail", **options):
+        files = dptext.TextFiles(source, keep=keep, on_error=on_error)
+        return self.release(files, out or self.out, self.built(epsilon), **options)
 
     @property
     def out(self):

@@ -342,7 +342,6 @@ def test_batches_end_by_rows_or_characters_of_the_input_alone(tmp_path, monkeypa
         path = put(tmp_path / f"a{suffix}", rows)
         sizes = [len(batch.texts) for batch in read_documents(path).batches()]
         assert sizes == [4, 4, 2, 3, 1]
-        assert [len(batch.texts) for batch in read_documents(path).batches(by_rows=5)] == [5, 5, 4]
         digests = [batch.digest() for batch in read_documents(path).batches()]
         assert len(set(digests)) == len(digests) - 1, "the first two are equal"
     assert list(itertools.chain(*(batch.texts for batch in batches.text_batches(rows)))) == rows

@@ -13,15 +13,27 @@ from pathlib import Path
 
 import pytest
 
+import dptext
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
 from dptext.io import atomic
 from dptext.io.atomic import sibling
 from dptext.io.batches import Reject
+from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.job import Job, Part
+from dptext.release.release import Tally
 from secrecy import MARKER, assert_error
 
 OPTIONS = {"epsilon": 5.0, "text": "text", "keep": ["stars"], "output": {"kind": ".txt", "compression": ""}}
+STATEMENT = dptext.PrivacyStatement(
+    guarantee=dptext.PureDP(1.0),
+    unit=Unit.DOCUMENT,
+    relation=Relation.SUBSTITUTION,
+    condition="any two texts",
+    trust=Trust.LOCAL,
+    mechanism="joined",
+    parameters={},
+)
 DATA = [b"first\n", b"second part\n", b"", b"fourth\nof two rows\n"]
 BOTH = pytest.mark.parametrize("is_assembled", [False, True])
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="permissions and signals of POSIX")
@@ -44,7 +56,7 @@ def add(work, *places):
     for place in places:
         rejects = [Reject("in.jsonl", place + 1, "why")] if place % 2 else []
         data = DATA[place]
-        work.add(data, digest=digest(data), rows=data.count(b"\n"), facts={"words": place}, rejects=rejects)
+        work.add(data, digest=digest(data), rows=data.count(b"\n"), tally=Tally(words=place), rejects=rejects)
 
 
 def interrupted(out, *places, **extra):
@@ -66,7 +78,7 @@ def finish(work, out):
             add(work, place)
     if work.is_assembled:
         assemble(work)
-    work.remember("statement")
+    work.remember(STATEMENT)
     work.publish()
     assert sibling(out, "job").exists(), "the job stays until the ledger has settled the release"
     work.discard()
@@ -108,7 +120,7 @@ def test_a_job_publishes_its_parts_by_one_rename_and_leaves_nothing_else(out, ma
         assert (work.parts, work.rows, work.size, work.statement, work.is_published) == ([], 0, 0, None, False)
         add(work, 0, 1)
         assert (work.rows, work.size, Job.is_open(out)) == (2, len(DATA[0] + DATA[1]), True)
-        assert work.parts[1] == Part(digest(DATA[1]), 2, work.size, digest(DATA[1]), {"words": 1})
+        assert work.parts[1] == Part(digest(DATA[1]), 2, work.size, digest(DATA[1]), Tally(words=1))
         hidden = {name: mode for name, mode in modes(out.parent).items() if name != out.name}
         assert hidden == {".out.txt.job": 0o600, ".out.txt.rows": 0o600}, "the log holds the secret"
         assert work.key.secret().hex() in sibling(out, "job").read_text()
@@ -121,7 +133,7 @@ def test_a_job_publishes_its_parts_by_one_rename_and_leaves_nothing_else(out, ma
 
 def test_a_job_without_parts_publishes_an_empty_file(out):
     with job(out) as work:
-        work.remember("statement")
+        work.remember(STATEMENT)
         work.publish()
         work.discard()
     assert (out.read_bytes(), os.listdir(out.parent)) == (b"", [out.name])
@@ -130,8 +142,10 @@ def test_a_job_without_parts_publishes_an_empty_file(out):
 def test_rejects_come_back_in_order_even_from_names_that_are_not_utf8(out):
     rejects = [Reject("b.txt", 5, "one"), Reject("a.txt", 1, "two é"), Reject("b.txt", 2, "three")]
     with job(out) as work:
-        work.add(b"x", digest=b"d", rows=1, facts={}, rejects=rejects[:2])
-        work.add(b"x", digest=b"d", rows=1, facts={}, rejects=[*rejects[2:], Reject(os.fsdecode(b"\xff"), 9, "four")])
+        work.add(b"x", digest=b"d", rows=1, tally=Tally(), rejects=rejects[:2])
+        work.add(
+            b"x", digest=b"d", rows=1, tally=Tally(), rejects=[*rejects[2:], Reject(os.fsdecode(b"\xff"), 9, "four")]
+        )
     with job(out, resume=True) as work:
         assert [*work.rejects()] == [*rejects, Reject("\\xff", 9, "four")]
 
@@ -149,7 +163,7 @@ def test_an_interrupted_job_resumes_with_its_secret_its_parts_and_its_rejects(ou
         with job(out, seed=None, release_id="another", resume=True, is_assembled=is_assembled) as work:
             assert (work.release_id, work.key.secret(), work.key.seeded) == ("release", secret, False)
             assert [part.digest for part in work.parts] == [digest(data) for data in DATA[:done]]
-            assert [dict(part.facts) for part in work.parts] == [{"words": n} for n in range(done)]
+            assert [part.tally.words for part in work.parts] == [*range(done)]
             assert sibling(out, "rows").read_bytes() == b"".join(DATA[:done])
             assert [reject.row for reject in work.rejects()] == [n + 1 for n in range(done) if n % 2]
             if done < 4:
@@ -173,13 +187,13 @@ def test_a_job_that_stopped_at_its_end_is_completed(out, stage, is_assembled, ol
         if step >= 1 and is_assembled:
             assemble(work)
         if step >= 2:
-            work.remember("statement")
+            work.remember(STATEMENT)
         if step >= 3:
             work.publish()
         if step == 4:
             sibling(out, "rows").unlink(missing_ok=True)
     with job(out, resume=True, is_assembled=is_assembled) as work:
-        assert (work.is_published, work.statement) == (step >= 3, "statement" if step >= 2 else None)
+        assert (work.is_published, work.statement) == (step >= 3, STATEMENT if step >= 2 else None)
         assert out.exists() == (step >= 3 or old is not None)
         if step >= 2:
             work.publish()
@@ -192,7 +206,7 @@ def test_a_job_that_stopped_at_its_end_is_completed(out, stage, is_assembled, ol
 def test_a_job_that_was_killed_before_others_got_their_rights_gives_them(out, mask, monkeypatch):
     with job(out) as work, monkeypatch.context() as patch:
         add(work, *range(len(DATA)))
-        work.remember("statement")
+        work.remember(STATEMENT)
         patch.setattr(atomic, "set_default_mode", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             work.publish()
@@ -221,12 +235,13 @@ import hashlib, pathlib, sys
 from dptext.privacy.randomness import NoiseKey
 from dptext.io.batches import Reject
 from dptext.release.job import Job
+from dptext.release.release import Tally
 
 with Job(pathlib.Path(sys.argv[1]), {}, key=NoiseKey(), release_id="r", resume=True) as job:
     for place in range(len(job.parts), 100_000):
         data = f"part {place}\\n".encode() * (1 + place * 37 % 200)
         digest = hashlib.sha256(data).digest()
-        job.add(data, digest=digest, rows=1, facts={"place": place}, rejects=[Reject("in", place + 1, "why")])
+        job.add(data, digest=digest, rows=1, tally=Tally(words=place), rejects=[Reject("in", place + 1, "why")])
         print(place, flush=True)
         if len(sys.argv) > 2:
             sys.stdin.read()
@@ -250,7 +265,7 @@ def test_parts_that_count_are_whole_whenever_the_process_is_killed(out):
             assert len(content) == work.size
             for place, part in enumerate(work.parts):
                 assert digest(content[start : part.size]) == part.digest
-                assert (part.facts, part.rows) == ({"place": place}, place + 1)
+                assert (part.tally.words, part.rows) == (place, place + 1)
                 start = part.size
     assert len(secrets) == 1 and counted >= 17
 
@@ -323,7 +338,7 @@ def test_an_input_or_an_output_that_changed_is_refused(out):
     out.unlink()
     with job(out, resume=True) as work:
         add(work, 2, 3)
-        work.remember("statement")
+        work.remember(STATEMENT)
         out.mkdir()
         assert_error(StorageError, work.publish, "has appeared during the run")
     assert out.is_dir() and Job.is_open(out)
@@ -340,7 +355,7 @@ def test_no_planted_link_is_followed(out, tmp_path, name, leads):
     with contextlib.suppress(StorageError), job(out, is_assembled=True) as work:
         add(work, *range(len(DATA)))
         assemble(work)
-        work.remember("statement")
+        work.remember(STATEMENT)
         work.publish()
     assert os.listdir(victim.parent) == (["victim"] if leads == "to a file" else [])
     assert leads == "nowhere" or victim.read_bytes() == b"years of work"
@@ -372,7 +387,7 @@ def test_an_output_that_is_nowhere_is_not_taken_for_published(out):
     with job(out, is_assembled=True) as work:
         add(work, *range(len(DATA)))
         assemble(work)
-        work.remember("statement", digest="0" * 64)
+        work.remember(STATEMENT.replace(data_sha256="0" * 64))
     sibling(out, "made").unlink()
     assert_error(DataError, lambda: job(out, resume=True, is_assembled=True), "--force")
 
@@ -403,7 +418,7 @@ def test_damage_anywhere_in_the_log_is_one_line_and_a_cut_line_does_not_count(ou
         {"version": 99},
         {"secret": "00"},
         {"options": [1]},
-        {"facts": {"rows": 1e999}},
+        {"tally": {"words": 1e999}},
         {"size": -1},
         {"rejects": [{}]},
         MARKER * 100,

@@ -224,7 +224,7 @@ def test_no_byte_but_of_kept_values_goes_from_file_to_file(mechanism, ending, ta
         except pa.ArrowException:
             assume(False)
         try:
-            dptext.privatize_file(source, out, mechanism, keep=["kept"])
+            dptext.privatize_file(dptext.TextFiles(source, keep=["kept"]), out, mechanism)
         except DataError as error:
             assert MARKER not in str(error)
             return

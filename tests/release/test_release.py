@@ -1,11 +1,10 @@
-"""Releases of files and streams: nothing is lost or duplicated, noise never changes, and the ledger charges first."""
+"""Releases of files: nothing is lost or duplicated, noise never changes, and the ledger charges first."""
 
 import contextlib
 import dataclasses
 import datetime
 import decimal
 import errno
-import io
 import json
 import os
 import stat
@@ -30,7 +29,7 @@ from dptext.release import run as run_module
 from dptext.release.job import Job
 from dptext.release.privatize import privatize_file
 from dptext.release.release import Tally, rejects_path, statement_path
-from dptext.release.run import Piece, RunSettings, TextFiles, is_released, release_file
+from dptext.release.run import Piece, RunSettings, TextFiles, release_file
 from secrecy import MARKER, assert_error
 from stopping import HOLD, killed
 
@@ -107,7 +106,7 @@ def release(out="out.txt", source="in.jsonl", **options):
         {field.name: options.pop(field.name) for field in dataclasses.fields(kind) if field.name in options}
         for kind in (TextFiles, RunSettings)
     )
-    files = TextFiles(paths=source, **of_files)
+    files = TextFiles(source, **of_files)
     return release_file(files, Path(out), Reversing, RunSettings(**of_run), **{"options": {"step": -1}, **options})
 
 
@@ -149,8 +148,8 @@ def test_the_file_is_its_pieces_with_their_statement(work):
 def test_every_format_becomes_every_other_and_nulls_stay(work, mechanism, suffix):
     write("in.jsonl", [{"text": f"the doctor said {n}, fine.", "n": n} for n in range(25)])
     keep = [] if suffix == ".txt" else ["n"]
-    privatize_file("in.jsonl", f"mid{suffix}", mechanism, keep=keep, seed=1)
-    released = privatize_file(f"mid{suffix}", "out.jsonl", mechanism, keep=keep, seed=2)
+    privatize_file(TextFiles("in.jsonl", keep=keep), f"mid{suffix}", mechanism, seed=1)
+    released = privatize_file(TextFiles(f"mid{suffix}", keep=keep), "out.jsonl", mechanism, seed=2)
     assert [int(row.get("n", n)) for n, row in enumerate(read("out.jsonl"))] == list(range(25))
     assert released.statement.data_sha256 == file_digest("out.jsonl")
     write("in.jsonl", [{"text": None}, {"text": "the"}, {"text": ""}])
@@ -177,7 +176,7 @@ def test_kept_columns_of_parquet_keep_their_types_and_nothing_else_comes_along(w
     )
     pq.write_table(table, "in.parquet", row_group_size=7)
     keep = ["when", "price", "kind", "nested"]
-    privatize_file("in.parquet", "out.parquet", mechanism, keep=keep)
+    privatize_file(TextFiles("in.parquet", keep=keep), "out.parquet", mechanism)
     result = pq.read_table("out.parquet")
     assert result.schema.names == ["text", *keep]
     assert result.select(keep).to_pylist() == table.select(keep).to_pylist()
@@ -231,45 +230,6 @@ def test_a_bad_row_stops_the_run_or_is_skipped_and_listed_for_the_owner(work, mo
     assert "that rows which could not be read are missing" in released.statement.exposed
 
 
-def test_a_stream_gets_the_rows_of_the_file_and_its_statement_a_file_of_its_own(work, mechanism):
-    Path("in.txt").write_text("the man\nof the city\n")
-    stream = io.BytesIO()
-    sent = privatize_file("in.txt", stream, mechanism, seed=1, to=".txt", statement_file="said.json")
-    written = privatize_file("in.txt", "out.txt", mechanism, seed=1)
-    assert stream.getvalue() == Path("out.txt").read_bytes()
-    assert (sent.documents, sent.skipped, sent.tally) == (2, 0, written.tally)
-    assert Path("said.json").read_text() == sent.statement.to_json() + "\n"
-    assert sent.statement.data_sha256 == written.statement.data_sha256
-    assert_error(AttributeError, lambda: sent.out, "written to a stream")
-
-
-def test_arguments_that_make_no_sense_are_refused(work, mechanism):
-    stream = io.BytesIO()
-    for out, options, message in (
-        (stream, {"to": ".txt"}, "are required for a stream"),
-        (stream, {"to": ".parquet", "statement_file": "said.json"}, "cannot be written to a pipe"),
-        (stream, {"to": ".txt", "statement_file": "said.json", "resume": True}, "need the path of a file"),
-        (stream, {"to": ".txt", "statement_file": "said.json", "ledger": "l.db"}, "need the path of a file"),
-        ("out.txt", {"to": ".txt"}, "are for a stream"),
-        ("out.txt", {"processes": 0}, "processes must be an integer of at least 1"),
-        ("out.txt", {"processes": True}, "processes must be an integer of at least 1"),
-    ):
-        assert_error(ParameterError, lambda o=out, k=options: privatize_file("in.jsonl", o, mechanism, **k), message)
-    assert stream.getvalue() == b"" and not Path("out.txt").exists()
-
-
-def test_a_release_is_known_again_by_its_parameters_columns_and_bytes(work):
-    out = Path("out.txt")
-    assert not is_released(out, statement(), [])
-    release(keep=["id"])
-    assert is_released(out, statement(), ["id"])
-    others = [(statement(mechanism="other"), ["id"]), (statement(parameters={"step": 1}), ["id"]), (statement(), [])]
-    for of, keep in others:
-        assert_error(ParameterError, lambda of=of, keep=keep: is_released(out, of, keep), "from another run")
-    out.write_text("changed")
-    assert_error(ParameterError, lambda: is_released(out, statement(), ["id"]), "from another run")
-
-
 def test_a_weak_guarantee_is_shown_in_the_representation():
     vectors = dptext.load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
     for epsilon in (1.0, 200.0):
@@ -295,13 +255,11 @@ def test_a_resumed_run_has_the_same_secret_and_id_and_does_the_next_rows(work):
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl.gz", ".parquet"])
 def test_a_resumed_run_equals_an_uninterrupted_one_in_every_format(work, mechanism, suffix, monkeypatch):
     write("in.jsonl", [{"text": f"the doctor said {n}", "n": n} for n in range(39)])
-    options = {"keep": ["n"], "seed": 7}
-    privatize_file("in.jsonl", f"whole{suffix}", mechanism, **options)
+    files = TextFiles("in.jsonl", keep=["n"])
+    privatize_file(files, f"whole{suffix}", mechanism, seed=7)
     for count in (4, 17, 33):
         with pytest.raises(KeyboardInterrupt):
-            privatize_file(
-                "in.jsonl", f"out{suffix}", mechanism, **options, resume=count > 4, progress=stop_after(count)
-            )
+            privatize_file(files, f"out{suffix}", mechanism, seed=7, resume=count > 4, progress=stop_after(count))
     calls, fsync = [], os.fsync
 
     def full(descriptor):
@@ -312,9 +270,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one_in_every_format(work, mechani
 
     with monkeypatch.context() as patch, pytest.raises(StorageError, match="No space left on device") as caught:
         patch.setattr(job_module.os, "fsync", full)
-        privatize_file("in.jsonl", f"out{suffix}", mechanism, **options, resume=True)
+        privatize_file(files, f"out{suffix}", mechanism, seed=7, resume=True)
     assert "rows are done and kept" in caught.value.__notes__[0]
-    assert privatize_file("in.jsonl", f"out{suffix}", mechanism, **options, resume=True).resumed >= 36
+    assert privatize_file(files, f"out{suffix}", mechanism, seed=7, resume=True).resumed >= 36
     assert Path(f"out{suffix}").read_bytes() == Path(f"whole{suffix}").read_bytes()
 
 
@@ -325,7 +283,8 @@ from dptext.release.privatize import privatize_file
 if __name__ == "__main__":
     batches.BATCH_ROWS = 200
     mechanism = dptext.TEM(dptext.load_vectors("small.txt"), epsilon=4.0)
-    privatize_file("in.jsonl", sys.argv[1], mechanism, keep=["n"], seed=7, resume=True, processes=int(sys.argv[2]))
+    files = dptext.TextFiles("in.jsonl", keep=["n"])
+    privatize_file(files, sys.argv[1], mechanism, seed=7, resume=True, processes=int(sys.argv[2]))
 """
 
 

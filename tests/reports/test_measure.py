@@ -13,6 +13,7 @@ from dptext.methods.files import chosen_rows, columns_of, count_rows, read_rows
 from dptext.privacy.randomness import RandomBits
 from dptext.release.privatize import privatize_file
 from dptext.release.release import write_statement
+from dptext.release.run import TextFiles
 from dptext.words.replacing import PLACEHOLDERS
 from repeated import same_draws
 
@@ -40,7 +41,7 @@ def folder(tmp_path_factory, glove):
         rows.append({"text": text, "side": side, "group": group, "home": HOMES[n // 2 % 2], "who": n // 2})
     (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with same_draws():
-        privatize_file(folder / "in.jsonl", folder / "out.jsonl", tem(folder), keep=("side", "group", "who"))
+        privatize_file(TextFiles(folder / "in.jsonl", keep=("side", "group", "who")), folder / "out.jsonl", tem(folder))
     return folder
 
 
@@ -116,7 +117,7 @@ def test_kept_columns_that_look_like_identifiers_are_named_without_a_value(folde
     rows = [json.loads(line) for line in (folder / "in.jsonl").read_text().splitlines()]
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps(row | {"author": f"{SECRET} {n}"}) + "\n" for n, row in enumerate(rows)))
-    privatize_file(path, tmp_path / "out.jsonl", tem(folder), keep=("side", "author"))
+    privatize_file(TextFiles(path, keep=("side", "author")), tmp_path / "out.jsonl", tem(folder))
     result = report(folder, private=tmp_path / "out.jsonl")
     assert [entry.name for entry in result.identifying] == ["author"]
     for text in (result.html(), result.card()):
@@ -160,7 +161,7 @@ def test_a_report_on_vectors(folder, tmp_path):
     vectors = dptext.load_vectors(str(folder / "small.txt"))
     encoder = PrivateEncoder(vectors, dptext.PrivUnit(epsilon=8.0), dimension=8, projection="random").fit(None)
     out = tmp_path / "out.parquet"
-    encode_file(folder / "in.jsonl", out, encoder.release_, keep=("side", "who"))
+    encode_file(TextFiles(folder / "in.jsonl", keep=("side", "who")), out, encoder.release_)
     options = {"private": out, "label": "side", "samples": 20_000, "rows": 120, "seed": 1}
     result = dptext.report(original=folder / "in.jsonl", attribute="side", attackers=("linear",), **options)
     assert not result.refuted

@@ -37,7 +37,8 @@ def folder(tmp_path_factory):
     }.items():
         rewriter = dptext.BankRewriter(bank(), **options)
         with same_draws():
-            dptext.privatize_file(folder / "in.jsonl", folder / f"{name}.jsonl", rewriter, keep=("about",))
+            files = dptext.TextFiles(folder / "in.jsonl", keep=("about",))
+            dptext.privatize_file(files, folder / f"{name}.jsonl", rewriter)
     return folder
 
 

@@ -60,7 +60,7 @@ def names():
 
 def test_file_has_vectors_kept_columns_and_a_statement(work):
     write("in.jsonl", rows(25))
-    release = encode_file("in.jsonl", "out.parquet", device(), keep=["id"])
+    release = encode_file(dptext.TextFiles("in.jsonl", keep=["id"]), "out.parquet", device())
     assert (release.documents, release.skipped, release.resumed) == (25, 0, 0)
     table = pq.read_table("out.parquet")
     assert table.schema.names == [VECTOR, "id"]
@@ -107,7 +107,7 @@ def test_kept_columns_of_parquet_keep_their_types_and_no_other_column_is_publish
         metadata={"note": SECRET},
     )
     pq.write_table(table, "in.parquet", row_group_size=7)
-    encode_file("in.parquet", "out.parquet", device(), keep=["when", "kind"])
+    encode_file(dptext.TextFiles("in.parquet", keep=["when", "kind"]), "out.parquet", device())
     result = pq.read_table("out.parquet")
     assert result.schema.names == [VECTOR, "when", "kind"]
     assert result.select(["when", "kind"]).equals(table.select(["when", "kind"]).replace_schema_metadata(None))
@@ -147,7 +147,8 @@ def test_bad_arguments_and_columns_leave_no_file_and_show_no_text(work):
     ]:
         Path("in.jsonl").write_text(f'{{"text": "{SECRET}", "id": 1}}\n{{"text": "{SECRET}", "id": {value}}}\n')
         with pytest.raises(error, match=message) as caught:
-            encode_file("in.jsonl", **{"out": "out.parquet", "encoder": device(), **arguments})
+            files = dptext.TextFiles("in.jsonl", keep=arguments.get("keep", ()))
+            encode_file(files, arguments.get("out", "out.parquet"), device())
         assert SECRET not in str(caught.value)
         assert names() == ["in.jsonl"]
 

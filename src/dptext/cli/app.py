@@ -226,11 +226,9 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         say_error("out of memory: use fewer words (--limit)", error)
         return INPUT_OUTPUT
     except OSError as error:
-        if not isinstance(error, BrokenPipeError):
+        if not isinstance(error, BrokenPipeError):  # "| head" is no error
             name = "" if error.filename is None else f"{error.filename}: "
             say_error(f"input or output failed: {name}{error.strerror or type(error).__name__}", error)
-        elif hasattr(error, "__notes__"):  # "| head" is no error
-            say_error("the reader of standard output is gone", error)
         discard_output()
         return INPUT_OUTPUT
     except SystemExit as error:

@@ -87,7 +87,7 @@ def embed(
         return
     if not texts.sources or out is None:
         raise ParameterError("IN and --out FOLDER are required (unless --plan is given)")
-    files = [path for path, _ in find_files(texts.sources, any_format=texts.in_format is not None)]
+    files = find_files(texts.sources, any_format=texts.in_format is not None)
     _check(settings, run, has_pipe=any(map(is_pipe, files)))
     ledger, charges = settings.ledger, Charges(settings.ledger, None if settings.ledger is None else settings.user)
     place = check_place(out, replace=run.force)
@@ -109,7 +109,7 @@ def embed(
     )
     statements = [plan.statement(level, seeded=False).replace(guarantee=levels[level]["guarantee"]) for level in levels]
     caution = cautioned_of(statements, source=shell_argument(texts.sources[0]))
-    announce(guarantee, caution, run, output, asks=not run.resume)
+    announce(guarantee, caution, run, output)
     say_large_delta(max(total["guarantee"].delta for total in levels.values()), settings.public_users, output)
     release_id = new_release_id()
     with charged(charges, release_id), warnings.catch_warnings():

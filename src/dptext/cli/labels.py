@@ -44,7 +44,7 @@ class PrivateTexts(options.OptionalInputs):
 
     def rows(self, labels: Sequence[str]) -> PrivateRows:
         if self.engine == "local":
-            paths = [path for path, _ in find_files(self.sources, any_format=self.in_format is not None)]
+            paths = find_files(self.sources, any_format=self.in_format is not None)
             reading: dict[str, Any] = {"text": self.text, "user": self.user, "on_error": self.on_error}
             return PrivateFiles(paths=paths, **reading, **self.layout)
         options.check_for_spark(self, {"--on-error skip": self.on_error == "skip"})
@@ -163,8 +163,8 @@ def classify(
 
     Example: dptext classify new.csv -o labels.csv --text note --distribution readable.jsonl.distribution
     """
-    files = [path for path, _ in find_files(inputs.sources, any_format=inputs.in_format is not None)]
-    check_output(files, out, force=force, by="add --force")
+    files = find_files(inputs.sources, any_format=inputs.in_format is not None)
+    check_output(files, out, force=force)
     if os.path.lexists(statement_path(out)):
         raise ParameterError(
             f"{str(statement_path(out))!r} already exists and does not cover labels: choose another name for OUT"

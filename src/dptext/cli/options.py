@@ -113,10 +113,6 @@ class Rows(Inputs):
         """Columns to keep that were not confirmed by ``!``."""
         return tuple(name for name in self.keep if not name.endswith("!"))
 
-    @property
-    def reading(self) -> dict[str, Any]:
-        return {"text": self.text, "keep": self.kept, "on_error": self.on_error, **self.layout}
-
 
 FORCE = output_option(False, "Replace an existing output or an interrupted run.")
 USER = privacy_option(None, "Column that names the author, whom the guarantee protects.", "COLUMN")

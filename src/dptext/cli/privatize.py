@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -14,15 +13,11 @@ from dptext.cli.console import print_json
 from dptext.cli.options import method_option, output_option, privacy_option
 from dptext.errors import ParameterError
 from dptext.io.artifacts import file_digest
-from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import DocumentWriter
-from dptext.io.formats import file_format
 from dptext.privacy import wording
 from dptext.privacy.guarantee import MetricDP
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize_file
-from dptext.release.release import statement_for_largest_user
-from dptext.release.run import check_statement_file
 from dptext.validation import check_choice
 from dptext.vectors.formats import load_vectors
 from dptext.words.mechanism import WordMechanism
@@ -101,8 +96,7 @@ class MechanismOptions:
 def privatize(
     *,
     rows: options.Rows,
-    out: str = output_option(..., "Output file; a folder (one file per IN); - for a pipe.", "OUT", "--out", "-o"),
-    statement: Path | None = output_option(None, "File of the statement if OUT is a pipe.", "FILE"),
+    out: str = output_option(..., "Output file; for Spark, a folder that ends in .parquet.", "OUT", "--out", "-o"),
     method: MechanismOptions,
     charge: options.Charge,
     run: options.Run,
@@ -112,71 +106,34 @@ def privatize(
 ) -> None:
     """Replace the words or sentences of private texts.
 
-    Write OUT, and the privacy statement OUT.privacy.json. Guarantees are per word, sentence or document; they add up
-    over the texts of one person.
+    Write OUT, and the privacy statement OUT.privacy.json. All files of IN go to OUT. Guarantees are per word, sentence
+    or document; they add up over the texts of one person.
 
     Example: dptext privatize notes.csv -o private.csv --text note --mechanism bank --bank public --epsilon 8
     """
     method.check(out)
     if engine == "spark":
         skips, parallel = rows.on_error == "skip", processes != 1
-        flags = {"--on-error skip": skips, "--processes": parallel, "--resume": run.resume, "--statement": statement}
+        flags = {"--on-error skip": skips, "--processes": parallel, "--resume": run.resume}
         options.check_for_spark(rows, flags)
         if not out.rstrip("/").endswith(".parquet"):
             raise ParameterError(f"Spark writes a folder of parquet: OUT must end in .parquet, got {out!r}")
-        mechanism = method.build([*map(Path, rows.sources)])
-        _privatize_on_spark(rows, out, mechanism, run, charge, output)
+        _privatize_on_spark(rows, out, method.build([*map(Path, rows.sources)]), run, charge, output)
         return
-    places = outputs.find_places(rows, out)
-    sources = [source for place in places for source in place.sources]
-    writes_pipe, has_ledger = places[0].out == STANDARD, charge.ledger is not None
-    has_pipe = writes_pipe or any(map(is_pipe, sources))
-    options.check_all({
-        "--ledger reads the input twice, which a pipe does not allow: name files": has_ledger and has_pipe,
-        "--statement FILE is required if OUT is a pipe": writes_pipe and statement is None,
-        "--resume needs a file as OUT, not a pipe": writes_pipe and run.resume,
-        "--statement is for a pipe as OUT: omit it": not writes_pipe and statement is not None,
-    })  # fmt: skip
-    listed = method.redact_list
-    if listed is not None and listed.resolve() in (place.out.resolve() for place in places):
+    place, listed = Path(out), method.redact_list
+    if listed is not None and listed.resolve() == place.resolve():
         raise ParameterError(f"{listed.name!r} is the redaction list: choose another name for OUT")
-    outputs.check_places(places, rows, run, charge, lambda path: DocumentWriter(path, text=rows.text, keep=rows.kept))
-    if statement is not None:
-        check_statement_file(sources, statement, force=run.force)
-    mechanism = method.build(sources)
-    _announce(mechanism, rows, charge, run, output, asks=not all(place.is_begun(run) for place in places))
-    settings = run.settings | asdict(charge) | {"processes": processes}
-    if statement is None:
-        outputs.release_all(
-            places,
-            lambda place: privatize_file(place.files, place.out, mechanism, **settings),
-            "private documents",
-            rows,
-            run,
-            output,
-            statement=mechanism.statement,
-            user=charge.user,
-            warning=mechanism.warning,
-        )
-        return
-    kind = rows.in_format or file_format(sources[0]).kind
-    sent = privatize_file(places[0].files, sys.stdout.buffer, mechanism, to=kind, statement_file=statement, **settings)
-    output.say(f"Wrote {sent.documents:,} private documents to the pipe and the privacy statement to {statement}.")
-    if sent.skipped:
-        output.say(f"Skipped {sent.skipped:,} unreadable rows.")
-    counts = wording.came_out(sent.statement, sent.tally, sent.documents)
-    for_author = "" if charge.user is None else outputs.guarantee_for_author([sent], charge.user)
-    outputs.say_to_owner(counts, mechanism.warning(sent.tally), output, for_author=for_author)
+    DocumentWriter(place, text=rows.text, keep=rows.kept)  # raises for an unknown format
+    files = outputs.open_files(rows, place, run, charge)
+    mechanism = method.build([Path(path) for path in files.sources])
+    _announce(mechanism, rows, charge, run, output)
+    release = privatize_file(files, place, mechanism, processes=processes, **run.settings, **asdict(charge))
+    warning = mechanism.warning(release.tally)
+    outputs.print_release(release, "private documents", output, user=charge.user, warning=warning)
 
 
 def _announce(
-    mechanism: TextMechanism,
-    rows: options.Rows,
-    charge: options.Charge,
-    run: options.Run,
-    output: options.Output,
-    *,
-    asks: bool = True,
+    mechanism: TextMechanism, rows: options.Rows, charge: options.Charge, run: options.Run, output: options.Output
 ) -> None:
     """Print the guarantee and its effect on words of running text; ask if it does not protect."""
     if output.quiet:
@@ -198,7 +155,7 @@ def _announce(
         source=outputs.shell_argument(rows.sources[0]),
         parts="sentences" if effect is None else "words",
     )
-    outputs.announce("\n".join(lines), caution, run, output, asks=asks)
+    outputs.announce("\n".join(lines), caution, run, output)
 
 
 def _privatize_on_spark(
@@ -221,12 +178,8 @@ def _privatize_on_spark(
         statement = release.write(out, force=run.force, ledger=ledger, user=charge.user)
     place = f"{out.rstrip('/')}.privacy.json"
     output.say(f"Wrote private documents to {out} (a folder of parquet) and the privacy statement to {place}.")
-    texts, for_author = release.most_texts, ""
-    if charge.user is not None:
-        guarantee = None if texts is None else statement_for_largest_user(texts, [statement])
-        for_author = wording.for_person(guarantee, texts, user=charge.user)
-    # Spark has logged the warning of the mechanism
-    outputs.say_to_owner(wording.came_out(statement, release.tally), None, output, for_author=for_author)
+    counts = wording.came_out(statement, release.tally)  # Spark has logged the warning of the mechanism
+    outputs.say_to_owner(counts, output, statement=statement, user=charge.user, most=release.most_texts)
     output.say(f"To explain it: dptext explain {place}")
     if output.as_json:
         print_json(outputs.written_as_dict(out, statement))

@@ -177,7 +177,7 @@ def _release(
     columns = synthesizer.labels.columns
     rows = private.rows(columns)
     settings: dict[str, Any] = {"ledger": corpus.ledger, "resume": run.resume, "force": run.force}
-    public = [path for path, _ in find_files(corpus.public)]
+    public = find_files(corpus.public)
     check_places(rows, out, folder, public=public, **settings)
     check_columns(public, text=corpus.public_text)
     if isinstance(rows, PrivateFiles):
@@ -192,7 +192,7 @@ def _release(
     draw = corpus.draw(pool, out)
     plan = synthesizer.plan(pool)
     caution = cautioned_of([plan.statement(seeded=False)], source=shell_argument(private.sources[0]))
-    announce(before_synthesis(plan, user=private.user), caution, run, output, asks=not run.resume)
+    announce(before_synthesis(plan, user=private.user), caution, run, output)
     say_large_delta(as_approx(plan.future_statement.guarantee).delta, corpus.public_users, output)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # printed above

@@ -117,7 +117,7 @@ class Pool(ReprMixin):
 
     def _texts_of_files(self, paths: list[Any], column: str, on_error: OnError) -> Iterator[str]:
         checked = [validation.check_path("a path of the pool", entry) for entry in paths]
-        self.files = tuple(path for path, _ in find_files(checked))
+        self.files = tuple(find_files(checked))
         documents = read_documents(self.files, text=column, on_error=on_error)
         yield from _strings(documents)
         self.skipped = documents.skipped

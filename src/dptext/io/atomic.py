@@ -45,7 +45,6 @@ def check_target(
     replace: bool,
     apart_from: Mapping[str, Iterable[str | os.PathLike[str]]],
     by: str = "add --force",
-    makes_folder: bool = False,
 ) -> None:
     """Raise if a file cannot be written, or if it exists, is not regular or is one of ``apart_from`` (by its name)."""
     for role, files in apart_from.items():
@@ -58,14 +57,12 @@ def check_target(
         raise ParameterError(f"{str(target)!r} is {kind}, not a regular file: choose another name, or move it away")
     if kind is not None and not replace:
         raise ParameterError(f"{str(target)!r} already exists: choose another name, or {by}")
-    check_folder_around(target, is_made=makes_folder)
+    check_folder_around(target)
 
 
-def check_folder_around(target: Path, *, is_made: bool = False) -> None:
-    """Raise `StorageError` if the parent folder cannot hold the target; ``is_made``: it is created if missing."""
+def check_folder_around(target: Path) -> None:
+    """Raise `StorageError` if the parent folder cannot hold the target."""
     folder = target.absolute().parent
-    while is_made and not os.path.lexists(folder):
-        folder = folder.parent
     problem = None
     if not os.path.lexists(folder):
         problem = "its folder does not exist; create it first"

@@ -102,16 +102,16 @@ def unknown_type(name: object, kind: str) -> DataError:
     )
 
 
-def batch_limits(by_rows: int | None = None) -> tuple[int, float]:
-    """Rows and characters that end a batch; ``by_rows``: this number of rows alone."""
-    return (BATCH_ROWS, BATCH_CHARACTERS) if by_rows is None else (by_rows, math.inf)
+def batch_limits() -> tuple[int, int]:
+    """Return the numbers of rows and characters that end a batch."""
+    return BATCH_ROWS, BATCH_CHARACTERS
 
 
 def row_batches(
-    rows: Iterable[Reject | tuple[str | None, Sequence[Any]]], names: Sequence[str] = (), by_rows: int | None = None
+    rows: Iterable[Reject | tuple[str | None, Sequence[Any]]], names: Sequence[str] = ()
 ) -> Iterator[Batch]:
     """Rows (a text and the values of its other columns) and rejected rows, in batches."""
-    max_rows, max_characters = batch_limits(by_rows)
+    max_rows, max_characters = batch_limits()
     texts: list[str | None] = []
     columns: dict[str, list[Any]] = {name: [] for name in names}
     rejects: list[Reject] = []

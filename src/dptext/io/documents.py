@@ -232,12 +232,12 @@ class DocumentReader(Iterator[Document]):
             if not callable(turn):
                 turn.close()
 
-    def batches(self, by_rows: int | None = None) -> Iterator[Batch]:
+    def batches(self) -> Iterator[Batch]:
         """The rows in batches; where one ends depends on the content of the files alone."""
         try:
             for turn in self._turns:
                 self._current = turn() if callable(turn) else turn
-                for batch in self._current.batches(by_rows):
+                for batch in self._current.batches():
                     self.skipped += len(batch.rejects)
                     self.rejects += batch.rejects[: _REJECTS_KEPT - len(self.rejects)]
                     self.count += len(batch.texts)
@@ -326,22 +326,20 @@ class DocumentWriter:
 # -- folders and patterns -------------------------------------------------------------------------------------
 
 
-def find_files(sources: Iterable[str | os.PathLike[str]], *, any_format: bool = False) -> list[tuple[Path, Path]]:
+def find_files(sources: Iterable[str | os.PathLike[str]], *, any_format: bool = False) -> list[Path]:
     """The files that names, folders and patterns stand for, sorted within each."""
-    pairs: list[tuple[Path, Path]] = []
+    paths: list[Path] = []
     for source in sources:
         path = Path(source)
-        if path == STANDARD:
-            pairs.append((path, path))
-        elif path.is_dir():
-            pairs += [(file, file.relative_to(path)) for file in _below(path)]
-        elif glob.has_magic(str(source)) and not path.exists():
-            pairs += _matching(str(source), any_format)
+        if path != STANDARD and path.is_dir():
+            paths += _below(path)
+        elif path != STANDARD and glob.has_magic(str(source)) and not path.exists():
+            paths += _matching(str(source), any_format)
         else:
-            pairs.append((path, Path(path.name)))
-    if len({path.resolve() for path, _ in pairs}) < len(pairs):
+            paths.append(path)
+    if len({path.resolve() for path in paths}) < len(paths):
         raise ParameterError("an input file is named twice, so its rows would be released twice")
-    return pairs
+    return paths
 
 
 def _below(folder: Path) -> list[Path]:
@@ -356,13 +354,12 @@ def _below(folder: Path) -> list[Path]:
     return files
 
 
-def _matching(pattern: str, any_format: bool) -> list[tuple[Path, Path]]:
+def _matching(pattern: str, any_format: bool) -> list[Path]:
     every = [Path(name) for name in glob.glob(pattern, recursive=True)]  # noqa: PTH207  Path.glob takes no absolute pattern
     files = sorted(file for file in every if file.is_file() and (any_format or _is_input(file)))
     if not files:
         raise DataError(f"no file of a known format matches {pattern!r}: name a file or a folder")
-    fixed = Path(os.path.commonpath([file.absolute().parent for file in files]))
-    return [(file, file.absolute().relative_to(fixed)) for file in files]
+    return files
 
 
 def _is_input(path: Path) -> bool:

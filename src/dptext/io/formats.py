@@ -71,7 +71,7 @@ class Source(Protocol):
     @property
     def position(self) -> int: ...
 
-    def batches(self, by_rows: int | None) -> Iterator[Batch]: ...
+    def batches(self) -> Iterator[Batch]: ...
     def close(self) -> None: ...
 
 
@@ -264,8 +264,8 @@ class _RowSource:
     def close(self) -> None:
         self._file.close()
 
-    def batches(self, by_rows: int | None) -> Iterator[Batch]:
-        return row_batches(self._rows, self._reading.columns, by_rows)
+    def batches(self) -> Iterator[Batch]:
+        return row_batches(self._rows, self._reading.columns)
 
     def _usable_rows(self, rows: Iterator[tuple[int, Row]]) -> Iterator[Reject | tuple[str | None, list[Any]]]:
         columns, name = self._reading.columns, self._reading.text

@@ -73,8 +73,8 @@ class ParquetSource:
     def close(self) -> None:
         self._file.close()
 
-    def batches(self, by_rows: int | None) -> Iterator[Batch]:
-        max_rows, max_characters = batch_limits(by_rows)
+    def batches(self) -> Iterator[Batch]:
+        max_rows, max_characters = batch_limits()
         texts: list[str | None] = []
         tables: list[Any] = []
         characters = 0

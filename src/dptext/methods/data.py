@@ -149,7 +149,7 @@ def look(source: Any, *, text: str | None, user: str | None, labels: Sequence[st
 
 def files_of(source: Any) -> list[Path]:
     """Return the files of a source; none for rows in memory."""
-    return [path for path, _ in find_files(_sources(source) or [])]
+    return find_files(_sources(source) or [])
 
 
 def _sources(source: Any) -> list[Any] | None:

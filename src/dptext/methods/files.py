@@ -98,7 +98,7 @@ class ReleaseFiles:
     @property
     def parts(self) -> list[Path]:
         """The data files: one, or the parts of a folder that Spark wrote."""
-        return [path for path, _ in find_files([self.data])]
+        return find_files([self.data])
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def columns_of(path: Path) -> list[str]:
     """Return the columns of the first row of a file, or of the first file of a folder."""
     if not path.is_dir() and file_format(path).kind == ".parquet":
         return _schema(path)
-    return list(next(first_rows([file for file, _ in find_files([path])]), {}))
+    return list(next(first_rows(find_files([path])), {}))
 
 
 def count_rows(path: Path, *, text: str) -> int:

@@ -351,9 +351,9 @@ def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = No
     return _for_a_terminal(render("came_out", tally=tally, documents=documents, parts=parts, many=many))
 
 
-def for_person(person: PrivacyStatement | None, maximum: Any, *, user: str, uncounted: int = 0) -> str:
+def for_person(person: PrivacyStatement | None, maximum: Any, *, user: str) -> str:
     """Return the guarantee for the person with the most texts, for the owner of the texts only."""
-    values = {"person": person, "most": maximum, "user": user, "uncounted": uncounted}
+    values = {"person": person, "most": maximum, "user": user}
     strength = "" if person is None else strength_sentence(person)
     bounded = person is not None and math.isfinite(person.epsilon)
     return _for_a_terminal(render("for_person", strength=strength, bounded=bounded, **values))

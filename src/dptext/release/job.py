@@ -16,8 +16,10 @@ from dptext.io.artifacts import file_digest
 from dptext.io.atomic import HashedFile, open_locked, open_own, publish, set_default_mode, sibling
 from dptext.io.batches import Reject
 from dptext.privacy.randomness import NoiseKey
+from dptext.privacy.statement import PrivacyStatement
+from dptext.release.release import Tally
 
-_VERSION = 3
+_VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Part:
     rows: int
     size: int
     written: bytes
-    facts: Mapping[str, int]
+    tally: Tally
 
 
 class Job:
@@ -48,12 +50,11 @@ class Job:
         self.out, self.is_assembled = out, is_assembled
         self.key, self.release_id = key, release_id
         self.parts: list[Part] = []
-        self.statement: str | None = None
+        self.statement: PrivacyStatement | None = None
         self.is_published = False
-        self._data_sha256: str | None = None
         self._replaces = os.path.lexists(out)
         self._log, self._rows = sibling(out, "job"), sibling(out, "rows")
-        self._finished = sibling(out, "made") if is_assembled else self._rows
+        self.content = sibling(out, "made") if is_assembled else self._rows  # the output until it is published
         self._spool: IO[bytes] | None = None
         with self._errors():
             stream = open_locked(self._log)
@@ -88,46 +89,44 @@ class Job:
                 raise interrupted(self.out)
             if not then["options"].get("ledger"):
                 then = None  # without parts and without a charge, there is nothing to resume
-        if then is None:
-            self._begin(options)
-        else:
+        if then is not None:
             self._resume(then, options)
+        else:
+            self.statement, self._end = None, 0
+            head = {"version": _VERSION, "secret": self.key.secret().hex(), "seeded": self.key.seeded}
+            self._append({**head, "options": options, "release_id": self.release_id, "replaces": self._replaces})
         if self.is_published:
             return
         self._spool = open_own(self._rows)
-        self._check_spool(self._spool)
-        if self.statement is not None and not self._is_made(self._finished):
-            raise self._changed(self._finished)
-
-    def _begin(self, options: dict[str, Any]) -> None:
-        self.statement, self._end = None, 0
-        head = {"version": _VERSION, "secret": self.key.secret().hex(), "seeded": self.key.seeded}
-        self._append({**head, "options": options, "release_id": self.release_id, "replaces": self._replaces})
+        start = 0
+        for part in self.parts:
+            if hashlib.sha256(self._spool.read(max(0, part.size - start))).digest() != part.written:
+                raise self._changed(self._rows)
+            start = part.size
+        self._spool.truncate(start)
+        if self.statement is not None and not self._is_complete(self.content):
+            raise self._changed(self.content)
 
     def _load(self) -> dict[str, Any] | None:
         """Read the parts and the statement; return the first line, or None if the job did not begin."""
-        head, is_damaged = None, False
         try:
-            for line in self._lines():
-                if head is None:
-                    head = line
-                    head["secret"] = bytes.fromhex(head["secret"])
-                    if (
-                        head["version"] != _VERSION
-                        or len(head["secret"]) != 32
-                        or not isinstance(head["options"], dict)
-                    ):
-                        raise ValueError
-                elif "statement" in line:
-                    self.statement, self._data_sha256 = str(line["statement"]), line["data_sha256"]
-                else:
-                    digest, written = bytes.fromhex(line["digest"]), bytes.fromhex(line["written"])
-                    facts = {name: int(count) for name, count in line["facts"].items()}
-                    self.parts.append(Part(digest, int(line["rows"]), int(line["size"]), written, facts))
-                    _rejects_of(line)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-            is_damaged = True  # the error itself would quote the log, which holds the secret
-        if is_damaged:
+            lines = self._lines()
+            head = next(lines, None)
+            if head is None:
+                return None
+            head["secret"] = bytes.fromhex(head["secret"])
+            is_valid = head["version"] == _VERSION and len(head["secret"]) == 32 and isinstance(head["options"], dict)
+            for line in lines:
+                if "statement" in line:
+                    self.statement = PrivacyStatement.from_json(line["statement"])
+                    continue
+                digest, written = bytes.fromhex(line["digest"]), bytes.fromhex(line["written"])
+                tally = Tally(**{name: int(count) for name, count in line["tally"].items()})
+                self.parts.append(Part(digest, int(line["rows"]), int(line["size"]), written, tally))
+                _rejects_of(line)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, DptextError):
+            is_valid = False  # the error itself would quote the log, which holds the secret
+        if not is_valid:
             raise DataError(f"{str(self._log)!r} is damaged, or of another version: add --force to start over")
         return head
 
@@ -141,12 +140,7 @@ class Job:
 
     def _append(self, line: dict[str, Any]) -> None:
         data = json.dumps(line).encode() + b"\n"
-        self._stream.seek(self._end)  # an earlier attempt may have left half a line
-        self._stream.truncate()
-        self._stream.write(data)
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-        self._end += len(data)
+        self._end += _write_at(self._stream, self._end, data)
 
     def _resume(self, then: dict[str, Any], now: dict[str, Any]) -> None:
         before = then["options"]
@@ -161,25 +155,18 @@ class Job:
         self.key = NoiseKey.restored(then["secret"], seeded=bool(then["seeded"]))
         self.release_id, self._replaces = str(then["release_id"]), bool(then["replaces"])
         # killed after the rename: only the end of the job remains to be done
-        is_renamed = self.statement is not None and not self._finished.exists()
-        self.is_published = is_renamed and self._is_made(self.out)
+        is_renamed = self.statement is not None and not self.content.exists()
+        self.is_published = is_renamed and self._is_complete(self.out)
         if self.out.exists() and not self._replaces and not self.is_published:
             raise ParameterError(f"{str(self.out)!r} has appeared since the interruption: move it away, then --resume")
-
-    def _check_spool(self, spool: IO[bytes]) -> None:
-        start = 0
-        for part in self.parts:
-            if hashlib.sha256(spool.read(max(0, part.size - start))).digest() != part.written:
-                raise self._changed(self._rows)
-            start = part.size
-        spool.truncate(start)
 
     def _changed(self, path: Path) -> DataError:
         return DataError(f"{str(path)!r} was changed since the job wrote it: add --force to start over")
 
-    def _is_made(self, path: Path) -> bool:
+    def _is_complete(self, path: Path) -> bool:
         """Return True if a file has the digest in the statement."""
-        return path.is_file() and self._data_sha256 in (None, file_digest(path))
+        assert self.statement is not None
+        return path.is_file() and self.statement.data_sha256 in (None, file_digest(path))
 
     # -- working ----------------------------------------------------------------------------------------------
 
@@ -190,6 +177,10 @@ class Job:
     @property
     def size(self) -> int:
         return self.parts[-1].size if self.parts else 0
+
+    @property
+    def tally(self) -> Tally:
+        return sum((part.tally for part in self.parts), Tally())
 
     def is_done(self, place: int, digest: bytes) -> bool:
         """Return True if a part is done; raise `RefusedError` if it was done for another input."""
@@ -202,19 +193,13 @@ class Job:
             )
         return True
 
-    def add(
-        self, data: bytes, *, digest: bytes, rows: int, facts: Mapping[str, int], rejects: Sequence[Reject]
-    ) -> None:
+    def add(self, data: bytes, *, digest: bytes, rows: int, tally: Tally, rejects: Sequence[Reject]) -> None:
         """Append a part; it is durable when this returns."""
         if self._spool is None:
             raise ValueError("the job is closed")
-        part = Part(digest, self.rows + rows, self.size + len(data), hashlib.sha256(data).digest(), dict(facts))
+        part = Part(digest, self.rows + rows, self.size + len(data), hashlib.sha256(data).digest(), tally)
         with self._errors():
-            self._spool.seek(self.size)  # an earlier attempt may have left bytes that do not count
-            self._spool.truncate()
-            self._spool.write(data)
-            self._spool.flush()
-            os.fsync(self._spool.fileno())
+            _write_at(self._spool, self.size, data)
             line = {**asdict(part), "digest": digest.hex(), "written": part.written.hex()}
             self._append({**line, "rejects": [_as_json(reject) for reject in rejects]})
         self.parts.append(part)
@@ -225,31 +210,27 @@ class Job:
             for line in self._lines():
                 yield from _rejects_of(line)
 
-    def remember(self, statement: str, *, digest: str | None = None) -> None:
-        """Store the statement and the digest of the output, for a resumed run to publish unchanged."""
+    def remember(self, statement: PrivacyStatement) -> None:
+        """Store the statement, with the digest of the output, for a resumed run to publish unchanged."""
+        text = statement.to_json()
         with self._errors():
-            self._append({"statement": statement, "data_sha256": digest})
-        self.statement, self._data_sha256 = statement, digest
+            self._append({"statement": text})
+        self.statement = PrivacyStatement.from_json(text)
 
     @contextmanager
     def assembled(self) -> Iterator[tuple[Path, HashedFile]]:
         """Yield the file with the bytes of all parts, and the file to build from them."""
         with self._errors():
             try:
-                with open_own(self._finished) as stream:
+                with open_own(self.content) as stream:
                     stream.truncate(0)  # an earlier attempt may have left bytes
                     yield self._rows, HashedFile(stream)
                     stream.flush()
                     os.fsync(stream.fileno())
             except BaseException:
                 with suppress(OSError):
-                    self._finished.unlink()
+                    self.content.unlink()
                 raise
-
-    @property
-    def content(self) -> Path:
-        """The file with the bytes of the output until it is published."""
-        return self._finished
 
     def publish(self) -> None:
         """Rename the output to its place; the job stays until it is discarded."""
@@ -260,7 +241,7 @@ class Job:
                 return
             if os.path.lexists(self.out) and not self._replaces:
                 raise StorageError(f"{str(self.out)!r} has appeared during the run: move it away, then --resume")
-            publish(self._finished, self.out)
+            publish(self.content, self.out)
             self.is_published = True
 
     def discard(self) -> None:
@@ -303,6 +284,16 @@ def interrupted(out: Path) -> ParameterError:
         f"a run of {str(out)!r} was interrupted: add --resume to continue it, or --force to start over "
         "(a ledger then counts both)"
     )
+
+
+def _write_at(stream: IO[bytes], end: int, data: bytes) -> int:
+    """Replace the bytes after a position, which an earlier attempt may have left; durable when this returns."""
+    stream.seek(end)
+    stream.truncate()
+    stream.write(data)
+    stream.flush()
+    os.fsync(stream.fileno())
+    return len(data)
 
 
 def _as_json(reject: Reject) -> dict[str, Any]:

@@ -1,25 +1,24 @@
-"""Replace texts through a mechanism: in memory, in files and streams, and batch by batch."""
+"""Replace texts through a mechanism: in memory, in files, and batch by batch."""
 
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from dptext.display import ProgressOption, progress_bar
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import Batch, describe_columns
-from dptext.io.documents import DocumentWriter, OnError, PathLike, check_kept_columns
+from dptext.io.documents import DocumentWriter, PathLike, check_kept_columns
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.release.mechanism import Rewriter, TextMechanism, check_mechanism, rewrite_blocks
 from dptext.release.release import Release, Tally, TextsOfPeople, add_columns, without_text
-from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, release_stream, text_files
+from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file
 
 _logger = logging.getLogger(__name__)
 _PROGRESS_STEP = 100  # texts
@@ -125,29 +124,21 @@ def _strings(values: Iterable[Any]) -> Iterator[str | None]:
         yield value
 
 
-# -- files and streams ----------------------------------------------------------------------------------------
+# -- files --------------------------------------------------------------------------------------------------
 
 
 def privatize_file(
     source: PathLike | Sequence[PathLike] | TextFiles,
-    out: PathLike | IO[bytes],
+    out: PathLike,
     mechanism: TextMechanism,
     *,
-    text: str = "text",
-    keep: Sequence[str] = (),
-    on_error: OnError = "fail",
     seed: int | None = None,
     resume: bool = False,
     force: bool = False,
     processes: int = 1,
     ledger: PathLike | None = None,
     user: str | None = None,
-    suffix: str | None = None,
-    encoding: str | None = None,
-    separator: str | None = None,
     progress: ProgressOption = None,
-    to: str | None = None,
-    statement_file: PathLike | None = None,
 ) -> Release:
     """Replace every text of a file; write the private file, its statement and a list of unreadable rows, if any.
 
@@ -155,61 +146,39 @@ def privatize_file(
     ``resume=True`` continues the run. Finished rows keep their noise, so that nothing is released twice.
 
     Args:
-        source: one file or several (see `dptext.io.documents.read_documents`), whose rows go to one output; or
-            `TextFiles`, with their own text, keep, on_error, suffix, encoding and separator.
-        out: the private file, in the format of its name; or an open binary stream (a pipe), which receives rows as they
-            are finished. A stream cannot be resumed, and rows cannot be taken back.
+        source: one file or several with texts in the column ``text``, whose rows go to one output; or `TextFiles` with
+            another column, columns to keep, a format or an encoding.
+        out: the private file, in the format of its name.
         mechanism: replaces the texts, as in `privatize`.
-        text, keep, on_error, suffix, encoding, separator: see `dptext.release.run.TextFiles`. No kept column is
-            refused here, as with `privatize`; `dptext.text.identifiers.columns_of` finds those that look like
-            identifiers.
         seed, resume, force, processes, ledger, user, progress: see `dptext.release.run.RunSettings`.
-        to: format of a stream, as a suffix (``".jsonl"``).
-        statement_file: file of the statement of a stream, written at the end or if the run stops.
 
     **Guarantee** (unit document, substitution, local): as in the statement, between the documents that it names. The
     losses of a user's texts add up: with ``user``, `Release.for_user` has the sum, for the owner alone.
 
     Raises:
         DataError: a row cannot be read or written; the error names the row, never its content.
-        ParameterError: the output exists already, or is the input; a run was interrupted (``resume``, ``force``); a
-            stream cannot have the format (.parquet, .gz).
+        ParameterError: the output exists already, or is the input; a run was interrupted (``resume``, ``force``).
         RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
         StorageError: a file cannot be read or written; a process died.
     """
     check_mechanism(mechanism)
-    rows = text_files(
-        source, text=text, keep=keep, on_error=on_error, suffix=suffix, encoding=encoding, separator=separator
-    )
+    out, rows = Path(out), TextFiles.of(source)
     settings = RunSettings(
         seed=seed, resume=resume, force=force, processes=processes, ledger=ledger, user=user, progress=progress
     )
+    writer = DocumentWriter(out, text=rows.text, keep=rows.keep)
+    # stored with the secret of the noise, in a file that only its owner can read
+    options = {
+        **mechanism.parameters(),
+        **mechanism.settings_of_owner(),
+        "mechanism": mechanism.name,
+        "output": asdict(writer.format),
+    }
 
     def begin(key: NoiseKey, release_id: str) -> Run:
         return _Rewriting(Rewriter(mechanism, key=key, release_id=release_id), writer, processes)
 
-    if isinstance(out, str | os.PathLike):
-        if to is not None or statement_file is not None:
-            raise ParameterError("to and statement_file are for a stream: omit them if out is the path of a file")
-        writer = DocumentWriter(Path(out), text=rows.text, keep=rows.keep)
-        # stored with the secret of the noise, in a file that only its owner can read
-        options = {
-            **mechanism.parameters(),
-            **mechanism.settings_of_owner(),
-            "mechanism": mechanism.name,
-            "output": asdict(writer.format),
-        }
-        release = release_file(rows, Path(out), begin, settings, options=options, is_assembled=writer.is_assembled)
-        warn_unprotected(release.statement)
-        return release
-    if to is None or statement_file is None:
-        raise ParameterError("to and statement_file are required for a stream (its format, the place of its statement)")
-    if resume or ledger is not None:
-        raise ParameterError("resume and ledger need the path of a file as out, got a stream")
-    writer = DocumentWriter(Path(f"-{to}"), text=rows.text, keep=rows.keep)
-    if writer.is_assembled:
-        raise ParameterError(f"{to} cannot be written to a pipe: write .jsonl or .csv, or name a file")
-    release = release_stream(rows, out, begin, settings, statement_file=Path(statement_file))
+    release = release_file(rows, out, begin, settings, options=options, is_assembled=writer.is_assembled)
     warn_unprotected(release.statement)
     return release
 

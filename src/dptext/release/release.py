@@ -7,13 +7,11 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, DptextError, StorageError
@@ -26,8 +24,6 @@ from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, Strength, facts_of, strength_sentence
 
-_MIN_WAITING = 1 << 16  # rows that are collected before they are sorted
-
 
 class MostTexts(NamedTuple):
     """The largest number of texts of one user, and the number of rows without a user."""
@@ -37,14 +33,13 @@ class MostTexts(NamedTuple):
 
 
 class TextsOfPeople:
-    """Counts of texts per user, in 16 bytes per user."""
+    """Counts of texts per user, in 8 bytes per text."""
 
     def __init__(self, column: str, *, missing: str | None = None) -> None:
         self.column = column
         self._missing = missing
-        self._users: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
-        self._texts: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._waiting = bytearray()
+        self._key = RandomBits().take(16)
+        self._users = bytearray()  # a keyed digest of the user of each text
         self._unnamed = 0
 
     def counting(self, blocks: Iterable[Batch]) -> Iterator[Batch]:
@@ -56,56 +51,28 @@ class TextsOfPeople:
 
     def add(self, people: Iterable[object], texts: Sequence[str | None]) -> None:
         """Count rows by their users; a row without a text is left out, unless ``missing`` stands for its text."""
-        rows = zip(people, texts, strict=True)
-        names = [canonical_id(user) for user, text in rows if text is not None or self._missing is not None]
-        digests = [user_digest(name, _key()) for name in names if name is not None]
-        self._unnamed += len(names) - len(digests)
-        self._waiting += b"".join(digests)
-        if len(self._waiting) >= 8 * max(_MIN_WAITING, len(self._users) // 4):  # so that merging stays linear overall
-            self._settle()
-
-    def __add__(self, other: TextsOfPeople) -> TextsOfPeople:
-        total = TextsOfPeople(self.column, missing=self._missing)
-        for part in (self, other):
-            part._settle()
-            total._merge(part._users, part._texts)
-            total._unnamed += part._unnamed
-        return total
+        for user, text in zip(people, texts, strict=True):
+            if text is None and self._missing is None:
+                continue
+            name = canonical_id(user)
+            if name is None:
+                self._unnamed += 1
+            else:
+                content = name.encode("utf-8", "surrogatepass")
+                self._users += hashlib.blake2b(content, digest_size=8, key=self._key).digest()
 
     @property
     def most(self) -> MostTexts:
-        self._settle()
-        return MostTexts(int(self._texts.max(initial=0)), self._unnamed)
-
-    def _settle(self) -> None:
-        users = np.frombuffer(bytes(self._waiting), dtype=np.uint64)
-        self._merge(users, np.ones(len(users), dtype=np.int64))
-        self._waiting.clear()
-
-    def _merge(self, users: NDArray[np.uint64], texts: NDArray[np.int64]) -> None:
-        self._users, index = np.unique(np.concatenate([self._users, users]), return_inverse=True)
-        counts = np.zeros(len(self._users), dtype=np.int64)
-        np.add.at(counts, index.reshape(-1), np.concatenate([self._texts, texts]))
-        self._texts = counts
+        users = np.frombuffer(bytes(self._users), dtype=np.uint64)
+        return MostTexts(int(np.unique(users, return_counts=True)[1].max(initial=0)), self._unnamed)
 
 
-@cache
-def _key() -> bytes:
-    return RandomBits().take(16)
-
-
-def user_digest(name: str, key: bytes) -> bytes:
-    """Return a 64-bit keyed digest of a user id, for counting."""
-    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
-
-
-def statement_for_largest_user(maximum: MostTexts, statements: Sequence[PrivacyStatement]) -> PrivacyStatement | None:
+def statement_for_largest_user(maximum: MostTexts, statement: PrivacyStatement) -> PrivacyStatement | None:
     """Return the statement for all texts of the user with the most; None if there is none. **Private.**"""
     if not maximum.texts:
         return None
-    weakest = max(statements, key=lambda candidate: candidate.epsilon)
     try:
-        return statement_for_user(weakest, maximum.texts)
+        return statement_for_user(statement, maximum.texts)
     except DptextError:
         return None
 
@@ -128,9 +95,6 @@ class Tally:
         summed = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         return Tally(**{**summed, "longest": max(self.longest, other.longest)})
 
-    def as_dict(self) -> dict[str, int]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Release(ReprMixin):
@@ -145,8 +109,7 @@ class Release(ReprMixin):
         people: number of texts per user, if a user column was given: private. None if there was no such column, or if
             the run only published the finished output of an interrupted one.
         doubts: warnings, in sentences, that noise hides parts of the result; they follow from the release.
-        outputs: the output by name: `texts` (and the `columns` of their labels), a `table`, or the path `out`; empty
-            for a stream.
+        outputs: the output by name: `texts` (and the `columns` of their labels), a `table`, or the path `out`.
     """
 
     statement: PrivacyStatement
@@ -171,7 +134,7 @@ class Release(ReprMixin):
         bound on that number beforehand and use `dptext.statement_for_user`.
         """
         most_texts = self.most_texts
-        return None if most_texts is None else statement_for_largest_user(most_texts, [self.statement])
+        return None if most_texts is None else statement_for_largest_user(most_texts, self.statement)
 
     @property
     def texts(self) -> list[str | None]:
@@ -204,13 +167,12 @@ class Release(ReprMixin):
 
     def _output(self, name: str) -> Any:
         if name not in self.outputs:
-            present = ", ".join(self.outputs) or "no stored output: it was written to a stream"
-            raise AttributeError(f"this release has no {name!r}, it has {present}")
+            raise AttributeError(f"this release has no {name!r}, it has {', '.join(self.outputs)}")
         return self.outputs[name]
 
     def _repr_fields(self) -> Fields:
         yield "documents", self.documents
-        yield "outputs", ", ".join(self.outputs) or "a stream"
+        yield "outputs", ", ".join(self.outputs)
         yield "mechanism", self.statement.mechanism
         if strength_sentence(self.statement) in (Strength.TOO_LARGE.value, UNBOUNDED):
             yield "protects", False  # by its bound; the HTML form has the sentence

@@ -1,4 +1,4 @@
-"""One run from files to a file or a stream: reserve the budget, work, publish statement and data, settle."""
+"""One run from files to a file: reserve the budget, work, publish statement and data, settle."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from dptext.display import ProgressOption, progress_bar
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
@@ -23,14 +23,13 @@ from dptext.ledger.ledger import PENDING, RELEASED, Ledger
 from dptext.ledger.store import TEXT
 from dptext.privacy.guarantee import Guarantee, MetricDP, canonical_id
 from dptext.privacy.randomness import NoiseKey
-from dptext.privacy.statement import OF_THE_GUARANTEE, PrivacyStatement, new_release_id
+from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.job import Job, interrupted
 from dptext.release.release import (
     Release,
     Tally,
     TextsOfPeople,
     add_columns,
-    kept_as_it_was,
     rejects_path,
     statement_path,
     write_rejects,
@@ -135,20 +134,30 @@ def _key(value: object, row: int, column: str) -> str:
     return key
 
 
-_ROWS_PER_WRITE = 1024  # of a stream: its reader sees where a write ends, so the length of texts must not decide it
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TextFiles:
-    """The input files of a run, and which rows and columns to read."""
+    """The input files of a release, and which rows and columns to read.
+
+    Attributes:
+        paths: one file, or several whose rows go to one output.
+        text: the column that holds the text.
+        keep: columns to publish unchanged. None is refused here; `dptext.text.identifiers.columns_of` finds those that
+            look like identifiers.
+        on_error, suffix, encoding, separator: see `dptext.io.documents.read_documents`.
+    """
 
     paths: PathLike | Sequence[PathLike]
+    _: KW_ONLY
     text: str = "text"
     keep: Sequence[str] = ()
     on_error: OnError = "fail"
     suffix: str | None = None
     encoding: str | None = None
     separator: str | None = None
+
+    @classmethod
+    def of(cls, source: PathLike | Sequence[PathLike] | TextFiles) -> TextFiles:
+        return source if isinstance(source, TextFiles) else cls(source)
 
     @cached_property
     def sources(self) -> list[PathLike]:
@@ -185,14 +194,19 @@ class TextFiles:
         return add_columns(statement, self.keep, skip=self.on_error == "skip")
 
 
-def text_files(source: PathLike | Sequence[PathLike] | TextFiles, **reading: Any) -> TextFiles:
-    """Return `TextFiles` unchanged, or make them from paths and options."""
-    return source if isinstance(source, TextFiles) else TextFiles(paths=source, **reading)
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """Options of a run that do not change its guarantee."""
+    """Options of a run that do not change its guarantee.
+
+    Attributes:
+        seed: None for cryptographic randomness; an integer for tests and papers only.
+        resume: continue an interrupted run with the same noise.
+        force: replace an existing output, or start an interrupted run over.
+        processes: number of processes; the output does not depend on it.
+        ledger: the ledger that charges the rows, or refuses the release.
+        user: the column of users, whom the ledger charges and `Release.people` counts.
+        progress: a progress bar, or a function of the reader and the number of finished rows.
+    """
 
     seed: int | None = None
     resume: bool = False
@@ -205,10 +219,6 @@ class RunSettings:
     def __post_init__(self) -> None:
         check_int("processes", self.processes, minimum=1)
 
-    def people(self, missing: str | None) -> TextsOfPeople | None:
-        """Return a counter of texts per user, if a user column is set."""
-        return None if self.user is None else TextsOfPeople(self.user, missing=missing)
-
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -218,7 +228,7 @@ class Piece:
     data: bytes
     rows: int
     rejects: tuple[Reject, ...]
-    tally: Tally | None = None
+    tally: Tally
 
 
 class Run(Protocol):
@@ -277,19 +287,19 @@ def release_file(
             if charges.kind is not None and not is_reserved:
                 charges.reserve(job.release_id, run.statement_before(), source.read(settings.user))
             if job.statement is None:
-                people = settings.people(missing)
+                people = None if settings.user is None else TextsOfPeople(settings.user, missing=missing)
                 with progress_bar(settings.progress, "rows", describe=_describe_rows) as done:
-                    _do(job, reader, run, done, people)
+                    _work(job, reader, run, done, people)
             charges.check(job.release_id, (part.digest for part in job.parts))
             if job.statement is None:
-                statement = _statement(job, run, source)
-                job.remember(statement.to_json(), digest=statement.data_sha256)
+                job.remember(_statement(job, run, source))
+            assert job.statement is not None
             released = Release(
-                statement=PrivacyStatement.from_json(str(job.statement)),
+                statement=job.statement,
                 documents=job.rows,
                 skipped=sum(1 for _ in job.rejects()),
                 resumed=resumed,
-                tally=_tally(job),
+                tally=job.tally,
                 people=people,
                 outputs={"out": out},
             )
@@ -298,49 +308,6 @@ def release_file(
             write_statement(statement_path(out), released.statement)  # first: no data is ever published without one
             job.publish()
     return released
-
-
-def release_stream(
-    source: TextFiles,
-    stream: IO[bytes],
-    begin: Begin,
-    settings: RunSettings,
-    *,
-    statement_file: Path,
-    missing: str | None = None,
-) -> Release:
-    """As `release_file`, into an open stream (a pipe): nothing can be resumed or taken back."""
-    check_statement_file(source.sources, statement_file, force=settings.force)
-    run = begin(NoiseKey(settings.seed), new_release_id())
-    sent, rows, tally = HashedFile(stream), 0, Tally()
-    reader, people = source.read(settings.user), settings.people(missing)
-    try:
-        with contextlib.closing(reader), progress_bar(settings.progress, "rows", describe=_describe_rows) as done:
-            blocks = reader.batches(_ROWS_PER_WRITE)
-            for piece in run.work(enumerate(blocks if people is None else people.counting(blocks)), row=1):
-                rows += piece.rows  # before they are sent, so that the statement covers them
-                tally += piece.tally or Tally()
-                sent.write(piece.data)
-                sent.flush()
-                done(reader, rows)
-    except BaseException as error:
-        if rows:
-            error.add_note(
-                f"up to {rows:,} rows were sent already; their privacy statement is in {str(statement_file)!r}"
-            )
-        raise
-    finally:
-        statement = source.complete(run.statement(tally)).replace(data_sha256=sent.digest())
-        if rows:
-            write_statement(statement_file, statement)
-    return Release(statement=statement, documents=rows, skipped=reader.skipped, tally=tally, people=people)
-
-
-def check_statement_file(sources: Sequence[PathLike], statement: Path, *, force: bool) -> None:
-    """Raise if the statement of a stream cannot be written, before anything is sent."""
-    check_target(
-        statement, replace=force, apart_from={"IN": [source for source in sources if Path(source) != STANDARD]}
-    )
 
 
 # -- shared by all releases -----------------------------------------------------------------------------------
@@ -378,8 +345,6 @@ def check_output(
     resume: bool = False,
     statement_file: bool | None = None,
     ledger: PathLike | None = None,
-    makes_folder: bool = False,
-    by: str = "add --force (--resume where a run over several files was interrupted)",
     apart_from: Mapping[str, Iterable[PathLike]] = MappingProxyType({}),
 ) -> None:
     """Raise if an output cannot be written or would overwrite another file, before any row is read."""
@@ -393,31 +358,13 @@ def check_output(
         raise interrupted(out)
     for target in _written(out):
         may_go = replace if statement_file is None or target == out else statement_file
-        check_target(target, replace=may_go, apart_from=never, by=by, makes_folder=makes_folder)
+        check_target(target, replace=may_go, apart_from=never)
     for target in Job.files(out):
-        check_target(target, replace=True, apart_from=never, makes_folder=makes_folder)
+        check_target(target, replace=True, apart_from=never)
 
 
 def _written(out: Path) -> tuple[Path, Path, Path]:
     return out, statement_path(out), rejects_path(out)
-
-
-def is_released(out: Path, of: PrivacyStatement, keep: Sequence[str]) -> bool:
-    """Return True if the output of this release is complete: the private file and its statement."""
-    if not out.exists() or Job.is_open(out):
-        return False
-    statement_file = statement_path(out)
-    text = statement_file.read_text(encoding="utf-8") if statement_file.exists() else ""
-    with contextlib.suppress(DataError):
-        statement = PrivacyStatement.from_json(text)
-        # parameters that follow from the guarantee differ between a document and its parts
-        decided = {name: value for name, value in of.parameters.items() if name not in OF_THE_GUARANTEE}
-        same = {**statement.parameters, **decided} == dict(statement.parameters)
-        kept = {entry for entry in statement.exposed if entry.startswith("the column ")}
-        same = same and kept == {kept_as_it_was(name) for name in keep}
-        if same and statement.mechanism == of.mechanism and statement.data_sha256 == file_digest(out):
-            return True
-    raise ParameterError(f"{str(out)!r} already exists, from another run: choose another name, or add --force")
 
 
 # -- one file ----------------------------------------------------------------------------------------------
@@ -442,12 +389,12 @@ def _describe_rows(reader: DocumentReader, rows: int) -> tuple[int, int | None, 
     return reader.position, reader.size or None, f"{rows:,} rows"
 
 
-def _do(
+def _work(
     job: Job,
     reader: DocumentReader,
     run: Run,
     done: Callable[[DocumentReader, int], object],
-    people: TextsOfPeople | None = None,
+    people: TextsOfPeople | None,
 ) -> None:
     """Work on all blocks that are not done yet; users are counted in every block."""
     identities: dict[int, bytes] = {}  # of the few blocks in progress
@@ -465,13 +412,8 @@ def _do(
 
     for piece in run.work(missing(), row=job.rows + 1):
         identity = identities.pop(piece.place)
-        facts = {} if piece.tally is None else piece.tally.as_dict()
-        job.add(piece.data, digest=identity, rows=piece.rows, facts=facts, rejects=piece.rejects)
+        job.add(piece.data, digest=identity, rows=piece.rows, tally=piece.tally, rejects=piece.rejects)
         done(reader, job.rows)
-
-
-def _tally(job: Job) -> Tally:
-    return sum((Tally(**part.facts) for part in job.parts), Tally())
 
 
 def _statement(job: Job, run: Run, source: TextFiles) -> PrivacyStatement:
@@ -482,4 +424,4 @@ def _statement(job: Job, run: Run, source: TextFiles) -> PrivacyStatement:
         digest = stream.digest()
     else:
         digest = file_digest(job.content)
-    return source.complete(run.statement(_tally(job))).replace(data_sha256=digest)
+    return source.complete(run.statement(job.tally)).replace(data_sha256=digest)

@@ -20,14 +20,14 @@ from dptext.errors import DataError, ParameterError
 from dptext.io.artifacts import CONFIG, SavedFolder, read_statement_of, read_tensors, tensor_bytes
 from dptext.io.atomic import HashedFile
 from dptext.io.batches import Batch
-from dptext.io.documents import OnError, PathLike, check_kept_columns
+from dptext.io.documents import PathLike, check_kept_columns
 from dptext.io.formats import file_format
 from dptext.privacy.neighbours import Condition, EncoderStays
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, disagreements, same_value
 from dptext.privacy.wording import facts_of, warn_unprotected
 from dptext.release.release import Release, Tally
-from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file, text_files
+from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file
 from dptext.representations.bounds import Bound, Domain
 from dptext.representations.encoders import (
     CallableEncoder,
@@ -383,17 +383,11 @@ def encode_file(
     out: PathLike,
     encoder: DeviceEncoder,
     *,
-    text: str = "text",
-    keep: Sequence[str] = (),
-    on_error: OnError = "fail",
     seed: int | None = None,
     resume: bool = False,
     force: bool = False,
     ledger: PathLike | None = None,
     user: str | None = None,
-    suffix: str | None = None,
-    encoding: str | None = None,
-    separator: str | None = None,
     progress: ProgressOption = None,
 ) -> Release:
     """Encode every text of a file as a private vector in OUT.parquet, with a statement.
@@ -402,11 +396,10 @@ def encode_file(
     ``resume=True`` and the same noise, so that nothing is released twice.
 
     Args:
-        source: one file or several (see `dptext.io.documents.read_documents`), whose rows go to one output; or
-            `TextFiles`, with their own text, keep, on_error, suffix, encoding and separator.
+        source: one file or several with texts in the column ``text``, whose rows go to one output; or `TextFiles` with
+            another column, columns to keep, a format or an encoding.
         out: a .parquet file: the column ``vector``, (k,) float32 lists of a fixed size, then the kept columns.
         encoder: a fitted encoder, frozen (`dptext.DeviceEncoder`). A missing text (null) is encoded as the empty one.
-        text, keep, on_error, suffix, encoding, separator: see `dptext.release.run.TextFiles`.
         seed, resume, force, ledger, user, progress: see `dptext.release.run.RunSettings`.
 
     **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row.
@@ -421,10 +414,7 @@ def encode_file(
         RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
         StorageError: a file cannot be read or written.
     """
-    out = Path(out)
-    rows = text_files(
-        source, text=text, keep=keep, on_error=on_error, suffix=suffix, encoding=encoding, separator=separator
-    )
+    out, rows = Path(out), TextFiles.of(source)
     check_output_columns(out, rows.text, rows.keep)
 
     def begin(key: NoiseKey, release_id: str) -> Run:
@@ -475,7 +465,7 @@ class _EncodingRun:
         for place, block in blocks:
             vectors = self._encode(place, block)
             table = as_vectors(VECTOR, vectors, block.columns, self._keep, row)
-            yield Piece(place, segment(table, row), len(vectors), block.rejects)
+            yield Piece(place, segment(table, row), len(vectors), block.rejects, Tally())
             row += len(vectors)
 
     def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import chain, groupby, pairwise
@@ -113,7 +113,7 @@ def privatize_rows(mechanism: TextMechanism, key: NoiseKey, text: str) -> Column
     def columns(place: int, block: Batch, kind: Any) -> dict[str, Any]:
         private, tally = rewriter.rewrite_block(place, block)
         rest = [0] * (len(private) - 1)
-        counts = zip(COUNTS, tally.as_dict().values(), strict=True)
+        counts = zip(COUNTS, asdict(tally).values(), strict=True)
         return {text: pa.array(private, kind)} | {name: pa.array([count, *rest], pa.int64()) for name, count in counts}
 
     return columns

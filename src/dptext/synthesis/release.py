@@ -207,7 +207,7 @@ def draw_file(distribution: PathLike, out: PathLike, draw: Draw, *, text: str = 
     out, folder = check_path("out", out), check_path("distribution", distribution)
     if _is_around(folder, out):
         raise ParameterError(f"{str(out)!r} lies in the folder of the distribution: choose a place outside of it")
-    check = partial(check_output, [], out, force=force, by="add --force", apart_from={"the public texts": draw.files})
+    check = partial(check_output, [], out, force=force, apart_from={"the public texts": draw.files})
     check()
     described = TextDistribution.load(folder)
     writer = DocumentWriter(out, text=text, keep=described.labels.columns)
