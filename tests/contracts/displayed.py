@@ -69,9 +69,7 @@ def user_objects(folder):
         **SMALL, labels=["drinks", TAG], features=dptext.MeanOfWords(VECTORS), cache=False, seed=1
     )
     yield synthesizer
-    plan = synthesizer.plan(POOL)
-    yield plan
-    described = synthesizer.fit(documents, public=plan)
+    described = synthesizer.fit(documents, public=POOL)
     yield described
     yield described.sample(POOL, 2, cache=False)
     yield dptext.HidingEncoder(VECTORS, epsilon=8.0)

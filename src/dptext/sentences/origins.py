@@ -89,7 +89,6 @@ def _backwards(
 class Alike:
     """Similarity of each original part to its output, its nearest bank text and a random bank text."""
 
-    owners: Rows
     output: Floats
     nearest: Floats
     random: Floats
@@ -99,8 +98,7 @@ def alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequ
     bank, parting = rewriter.bank, Parting(rewriter.bank.texts)
     parts: list[str] = []
     rows: list[int] = []
-    owners: list[int] = []
-    for place, (original, out) in enumerate(zip(originals, private, strict=True)):
+    for original, out in zip(originals, private, strict=True):
         if original is None or out is None:
             continue
         owned = rewriter.parts(original)
@@ -108,16 +106,15 @@ def alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequ
         if way is not None:
             parts.extend(owned)
             rows.extend(way)
-            owners.extend([place] * len(owned))
     if not parts:
-        return Alike(np.empty(0, dtype=np.int64), *(np.empty(0) for _ in range(3)))
+        return Alike(*(np.empty(0) for _ in range(3)))
     distinct = {part: position for position, part in enumerate(dict.fromkeys(parts))}
     index = np.array([distinct[part] for part in parts], dtype=np.int64)
     vectors = bank.features.vectors([*distinct])
     similarity = bank.similarities(vectors[index], np.array(rows, dtype=np.int64)[:, None])[:, 0]
     nearest = bank.similarities(vectors, bank.nearest(vectors, 1))[:, 0]
     random = vectors.astype(np.float64) @ np.mean(bank.vectors, axis=0, dtype=np.float64)
-    return Alike(np.array(owners, dtype=np.int64), similarity, nearest[index], random[index])
+    return Alike(similarity, nearest[index], random[index])
 
 
 class Likelihoods:
@@ -134,13 +131,10 @@ class Likelihoods:
         parts = [None if text is None else rewriter.parts(text) for text in originals]
         self._counts = np.array([-1 if part is None else len(part) for part in parts], dtype=np.int64)
         parting = Parting(rewriter.bank.texts)
-        counts = {count: place for place, count in enumerate(np.unique(self._counts[self._counts >= 0]).tolist())}
         ways = [[] if text is None else parting.ways(text) for text in private]
         self._missing = np.array([text is None for text in private], dtype=bool)
-        self.foreign = np.array([text is not None and not result for text, result in zip(private, ways, strict=True)])
-        """(m,) True if an output contains anything except bank texts, so that it has no possible original."""
         self._hits: list[tuple[int, Rows, Rows, npt.NDArray[np.uint16]]] = []
-        for count in counts:
+        for count in np.unique(self._counts[self._counts >= 0]).tolist():
             owners = np.flatnonzero(self._counts == count)
             taken = [(row, way) for row, result in enumerate(ways) for way in result if len(way) == count]
             rows = np.array([row for row, _ in taken], dtype=np.int64)

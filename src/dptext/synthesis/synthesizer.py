@@ -21,7 +21,7 @@ from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit, as_approx,
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
-from dptext.privacy.wording import facts_of, warn_unprotected
+from dptext.privacy.wording import warn_unprotected
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels, MomentSum
 from dptext.synthesis.prompts import TextSample
@@ -82,8 +82,8 @@ def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
     )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class SynthesisPlan(ReprMixin):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SynthesisPlan:
     """Validated public configuration of a release, fixed before private texts are read."""
 
     terms: Terms
@@ -173,16 +173,6 @@ class SynthesisPlan(ReprMixin):
             release_id=release_id or new_release_id(),
         )
         return counted_in(statement, self.prior)
-
-    def _repr_fields(self) -> Fields:
-        yield "unit", self.unit
-        yield "labels", self.labels.names if self.labels.columns else None
-        yield "features", self.features.name
-        yield "dimension", self.features.dimension
-        yield "pool", self.pool
-
-    def _html_fields(self) -> Fields:
-        return facts_of(self.statement(seeded=False))
 
 
 class Synthesizer(ReprMixin):
