@@ -204,7 +204,8 @@ def measure(settings: Mapping[str, Any], seed: int, *, data: Path) -> dict[str, 
         maker = dptext.Synthesizer(epsilon=EPSILON, delta=DELTA, labels=described, unit="document")
         plan = SynthesisPlan(terms=maker.terms, features=problem.plan.features, pool=problem.plan.pool)
         ratio = maker.released(plan, plan.total_of(split.documents(rows)), RandomBits(seed)).ratio
-        scores[method], nearness[method] = ratio.scores(texts), ratio.nearness(texts)
+        weighed = ratio.weigh(texts)
+        scores[method], nearness[method] = weighed.scores, weighed.nearness
     scores["label names"] = _COSINE_SCALE * problem.cosines  # no private data, epsilon 0
     # The best step size and number of clusters are chosen on the test texts, in favour of the baselines.
     weights = [noisy_gradient_descent(private, labels, classes, sigma, step, generator) for step in _STEP_SIZES]

@@ -108,7 +108,8 @@ def _choose(method: str, problem: Problem, seed: int) -> npt.NDArray[np.intp]:
         plan = SynthesisPlan(terms=maker.terms, features=problem.plan.features, pool=problem.plan.pool)
         ratio = maker.released(plan, plan.total_of(problem.documents), RandomBits(seed)).ratio
         units = problem.plan.features.units(list(problem.pool)) * UNIT
-        scores, nearness, shares = ratio.scores(units), ratio.nearness(units), ratio.shares
+        weights = ratio.weigh(units)
+        scores, nearness, shares = weights.scores, weights.nearness, ratio.shares
     return choose(scores, nearness, SIZE, shares=shares, variety=VARIETY, bits=RandomBits(seed))[0]
 
 

@@ -41,7 +41,7 @@ def fitted(generator, *, sigma, count=4000, **changed):
 
 
 def accuracy(ratio, pool, truth):
-    return float((ratio.scores(pool).argmax(axis=1) == truth).mean())
+    return float((ratio.weigh(pool).scores.argmax(axis=1) == truth).mean())
 
 
 def test_planted_classes_are_found(generator):
@@ -74,11 +74,11 @@ def test_noise_alone_gives_small_weights():
         pool, _ = planted(generator, count=500)
         matrix = 4.2 * generator.normal(size=(3, 21))
         ratio = LogRatio.fit(matrix, 4.2, B, pool.mean(axis=0), np.cov(pool.T))
-        scores = ratio.scores(pool)
+        scores = ratio.weigh(pool).scores
         assert np.isfinite(scores).all()
-        spreads.append(float((scores - ratio.nearness(pool)[:, None]).std(axis=0).max()))
+        spreads.append(float((scores - ratio.weigh(pool).nearness[:, None]).std(axis=0).max()))
     planted_ratio, pool, _ = fitted(np.random.default_rng(0), sigma=4.2)
-    usual = float((planted_ratio.scores(pool) - planted_ratio.nearness(pool)[:, None]).std(axis=0).max())
+    usual = float((planted_ratio.weigh(pool).scores - planted_ratio.weigh(pool).nearness[:, None]).std(axis=0).max())
     assert np.median(spreads) < 0.05 * usual
     assert max(spreads) < usual
 
@@ -135,7 +135,7 @@ def test_descriptions_alone_give_every_class_texts(generator):
     pool, _ = planted(generator, count=1500, size=60, gap=0.3)
     matrix = 4.2 * generator.normal(size=(3, 61))
     ratio = LogRatio.fit(matrix, 4.2, B, pool.mean(axis=0), np.cov(pool.T), np.eye(60)[-3:])
-    assert np.bincount(ratio.scores(pool).argmax(axis=1), minlength=3).min() > 0.15 * len(pool)
+    assert np.bincount(ratio.weigh(pool).scores.argmax(axis=1), minlength=3).min() > 0.15 * len(pool)
 
 
 def unit_rows(vectors):
@@ -201,7 +201,7 @@ def test_empty_classes_are_never_likeliest(generator):
     matrix = np.vstack([sums, np.zeros((2, 21))]) + 4.2 * generator.normal(size=(5, 21))
     ratio = LogRatio.fit(matrix, 4.2, B, pool.mean(axis=0), np.cov(pool.T))
     assert ratio.shares[3:].sum() < 0.05
-    assert (ratio.scores(pool).argmax(axis=1) == truth).mean() > 0.85
+    assert (ratio.weigh(pool).scores.argmax(axis=1) == truth).mean() > 0.85
 
 
 def test_rotations_and_the_order_of_classes_do_not_matter(generator):
@@ -213,11 +213,11 @@ def test_rotations_and_the_order_of_classes_do_not_matter(generator):
     turn = np.linalg.qr(generator.normal(size=(20, 20)))[0]
     turned = np.hstack([matrix[:, :1], matrix[:, 1:] @ turn])
     other = LogRatio.fit(turned, 4.2, B, mean @ turn, turn.T @ covariance @ turn)
-    np.testing.assert_allclose(other.scores(pool @ turn), plain.scores(pool), atol=1e-6)
-    np.testing.assert_allclose(other.nearness(pool @ turn), plain.nearness(pool), atol=1e-6)
+    np.testing.assert_allclose(other.weigh(pool @ turn).scores, plain.weigh(pool).scores, atol=1e-6)
+    np.testing.assert_allclose(other.weigh(pool @ turn).nearness, plain.weigh(pool).nearness, atol=1e-6)
     order = [2, 0, 1]
-    scores = LogRatio.fit(matrix[order], 4.2, B, mean, covariance).scores(pool)
-    np.testing.assert_allclose(scores, plain.scores(pool)[:, order], atol=1e-9)
+    scores = LogRatio.fit(matrix[order], 4.2, B, mean, covariance).weigh(pool).scores
+    np.testing.assert_allclose(scores, plain.weigh(pool).scores[:, order], atol=1e-9)
 
 
 def test_nearness_finds_the_domain(generator):
@@ -226,11 +226,11 @@ def test_nearness_finds_the_domain(generator):
     pool = np.vstack([strangers, people[:500]])
     matrix = released(people, labels, 3, sigma=4.2, generator=generator)
     ratio = LogRatio.fit(matrix, 4.2, B, pool.mean(axis=0), np.cov(pool.T))
-    near = ratio.nearness(pool)
-    assert abs(ratio.nearness(people).mean()) < 0.15 * near.std()
+    near = ratio.weigh(pool).nearness
+    assert abs(ratio.weigh(people).nearness.mean()) < 0.15 * near.std()
     assert (near[3000:, None] > near[None, :3000]).mean() > 0.95
     same_domain, pool, _ = fitted(generator, sigma=4.2)
-    assert same_domain.nearness(pool).std() < 0.5
+    assert same_domain.weigh(pool).nearness.std() < 0.5
 
 
 def test_one_class_has_shares_and_a_nearness(generator):
@@ -239,7 +239,7 @@ def test_one_class_has_shares_and_a_nearness(generator):
     matrix = released(vectors, np.zeros(len(vectors), dtype=int), 1, sigma=4.2, generator=generator)
     ratio = LogRatio.fit(matrix, 4.2, B, pool.mean(axis=0), np.cov(pool.T))
     assert ratio.shares.tolist() == [1.0]
-    np.testing.assert_allclose(ratio.scores(pool)[:, 0], ratio.nearness(pool))
+    np.testing.assert_allclose(ratio.weigh(pool).scores[:, 0], ratio.weigh(pool).nearness)
     assert ratio.domain.any()
 
 
@@ -249,7 +249,7 @@ def test_every_score_is_finite():
         for sigma in (0.0, 1e-6, 1e6):
             for covariance in (np.zeros((3, 3)), np.eye(3), np.diag([1.0, 1e-12, 0.0])):
                 ratio = LogRatio.fit(matrix, sigma, B, np.zeros(3), covariance)
-                assert np.isfinite(ratio.scores(vectors)).all()
-                assert np.isfinite(ratio.nearness(vectors)).all()
+                assert np.isfinite(ratio.weigh(vectors).scores).all()
+                assert np.isfinite(ratio.weigh(vectors).nearness).all()
                 assert ratio.shares.sum() == pytest.approx(1)
-                assert ratio.scores(np.zeros((0, 3))).shape == (0, 2)
+                assert ratio.weigh(np.zeros((0, 3))).scores.shape == (0, 2)

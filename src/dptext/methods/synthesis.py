@@ -67,9 +67,8 @@ class CorpusPreviewer(Previewer):
         plan = SynthesisPlan(terms=synthesizer.terms, features=self._plan.features, pool=self._plan.pool)
         contribution = self._sum(text)
         ratio = synthesizer.released(plan, self._others + contribution, bits).ratio
-        rows, _ = choose(
-            ratio.scores(self._pool), ratio.nearness(self._pool), DRAWS, shares=ratio.shares, bits=bits.spawn(1)[0]
-        )
+        weights = ratio.weigh(self._pool)
+        rows, _ = choose(weights.scores, weights.nearness, DRAWS, shares=ratio.shares, bits=bits.spawn(1)[0])
         sigma, people = plan.terms.budget.sigma, len(self._samples.people)
         distance = float(np.linalg.norm(contribution.astype(np.float64))) * CELL
         # delta at epsilon 0 is the total variation distance of the two Gaussian distributions

@@ -354,7 +354,7 @@ _HEAD = b'{"dptext": "kept answers", "version": 1}\n'
 
 @contextmanager
 def _stored_answers(path: Path | None) -> Iterator[tuple[dict[str, list[str]], Callable[[_Call], None]]]:
-    """Yield the stored texts by the digest of their request, and a function that stores those of a call.
+    """Yield the stored texts by the digest of their request, and a function that stores the texts of a call.
 
     The JSON Lines file is locked meanwhile; without a file, nothing is stored.
     """

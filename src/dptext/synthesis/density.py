@@ -28,7 +28,7 @@ _FLOOR = 2.0  # tau in (expected)
 _RIDGE = 5.0  # rho in (weights)
 _COUNT_DEVIATION = 0.25  # prior deviation of a class's count, relative to the average count
 _LEAST_SHARE = 1e-3  # of the average count
-_ROWS_AT_ONCE = 1 << 15
+_ROWS_AT_ONCE = 4096
 _TINY = 1e-300
 
 
@@ -106,25 +106,16 @@ class LogRatio:
             trust=trust,
         )
 
-    def scores(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, K) float64, equation (scores), of (n, k) vectors."""
-        nearness, result = self._linear(vectors)
-        result += nearness[:, None]
-        return result
-
-    def nearness(self, vectors: npt.ArrayLike) -> Floats:
-        """(n,) float64, equation (nearness), of (n, k) vectors."""
-        return self._linear(vectors)[0]
-
-    def _linear(self, vectors: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """The nearness, and the scores without it."""
+    def weigh(self, vectors: npt.ArrayLike, unit: float = 1.0) -> Weights:
+        """Return equations (scores) and (nearness) of (n, k) vectors, given in multiples of ``unit``."""
         values = np.asarray(vectors)
         both = np.vstack([self.domain[None], self.weights]).T
         result = np.empty((len(values), both.shape[1]))
         for start in range(0, len(values), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
-            result[rows] = values[rows].astype(np.float64) @ both
-        return result[:, 0] + self.domain_offset, result[:, 1:] + self.offsets
+            result[rows] = (values[rows].astype(np.float64) * unit) @ both
+        nearness = result[:, 0] + self.domain_offset
+        return Weights(result[:, 1:] + self.offsets + nearness[:, None], nearness)
 
 
 def _moments(released: Floats, sigma: float, b: float) -> tuple[Floats, Floats, Floats]:

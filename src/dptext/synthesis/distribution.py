@@ -36,7 +36,6 @@ from dptext.validation import check_choice, check_int, check_path
 Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
 HINTS = 12
-_AT_ONCE = 4096  # candidates weighed together
 SURE = 3.0
 """Number of noise standard deviations from which a value counts as signal."""
 
@@ -133,7 +132,7 @@ class TextDistribution(ReprMixin):
 
     def weigh(self, texts: Sequence[str]) -> Weights:
         """Return the likelihood scores of texts, which must be public or post-processing of a release."""
-        return self._weights(self.features.units(texts))
+        return self.ratio.weigh(self.features.units(texts), UNIT)
 
     @cached_property
     def classes_(self) -> npt.NDArray[np.str_]:
@@ -231,7 +230,8 @@ class TextDistribution(ReprMixin):
         check_choice("shares", shares, get_args(Shares))
         pool = Pool.of(public)
         with progress_bar(progress, "public texts", len(pool)) as done:
-            weights = self._weights(encoded_pool(self.features, pool.texts, cache=cache, progress=done))
+            units = encoded_pool(self.features, pool.texts, cache=cache, progress=done)
+            weights = self.ratio.weigh(units, UNIT)
         chosen, classes = choose(
             weights.scores, weights.nearness, n, shares=self._wanted(shares), variety=variety, bits=RandomBits(seed)
         )
@@ -289,14 +289,6 @@ class TextDistribution(ReprMixin):
                 progress=done,
             )
         return self._make_release(texts, classes, source, self.doubts())
-
-    def _weights(self, units: npt.NDArray[np.int32]) -> Weights:
-        scores, nearness = [], []
-        for start in range(0, max(1, len(units)), _AT_ONCE):
-            part = units[start : start + _AT_ONCE] * UNIT
-            scores.append(self.ratio.scores(part))
-            nearness.append(self.ratio.nearness(part))
-        return Weights(np.concatenate(scores), np.concatenate(nearness))
 
     def _wanted(self, shares: Shares) -> Floats:
         return self.ratio.shares if shares == "released" else np.full(len(self.labels), 1 / len(self.labels))

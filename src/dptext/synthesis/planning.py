@@ -78,10 +78,10 @@ def expected_quality(
     def choices(matrix: Floats, sigma: float, rows: Floats = vectors) -> npt.NDArray[Any]:
         """The label of each text; without labels, whether it is in the nearer half."""
         ratio = LogRatio.fit(matrix, sigma, COUNT_WEIGHT, space.mean, space.covariance, descriptions)
+        weights = ratio.weigh(rows)
         if classes > 1:
-            return np.asarray(np.argmax(ratio.scores(rows), axis=1))
-        near = ratio.nearness(rows)
-        return np.asarray(near > np.median(near))
+            return np.asarray(np.argmax(weights.scores, axis=1))
+        return np.asarray(weights.nearness > np.median(weights.nearness))
 
     def release(matrix: Floats, sigma: float) -> Floats:
         return noisy_matrix(np.rint(matrix / CELL).astype(np.int64), sigma, bits)

@@ -270,7 +270,7 @@ def earlier(folder: Path, plan: SynthesisPlan, *, seeded: bool = False) -> TextD
     if result is None or result.labels != plan.labels:
         raise ParameterError(
             f"{str(folder)!r} holds a distribution made with other arguments ({', '.join(other) or 'labels'} changed): "
-            "pass the same ones to resume, draw from it as it is (--distribution), or release a new one (--force "
+            "pass the same ones to resume, draw from it unchanged (--distribution), or release a new one (--force "
             "without --resume), which spends budget again"
         )
     return result
