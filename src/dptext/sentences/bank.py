@@ -6,13 +6,12 @@ Derivation: docs/mechanisms/sentences.md#sentences-thinning
 from __future__ import annotations
 
 import hashlib
-import io
 import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -243,7 +242,8 @@ class TextBank(ReprMixin):
     @cached_property
     def profile(self) -> Profile:
         """Similarity per rank between a bank text and the others. It is public and determines the best k."""
-        rows = _spread(len(self))
+        count = min(_PROFILED, len(self))
+        rows = np.arange(count, dtype=np.int64) * len(self) // count
         return self._sets.profile(self.vectors[rows], leave_out=rows)
 
     @cached_property
@@ -333,12 +333,7 @@ class TextBank(ReprMixin):
             file.write("".join(f"{text}\n" for text in self.texts[start : start + _ROWS]).encode())
 
     def _write_vectors(self, file: HashedFile) -> None:
-        head = io.BytesIO()
-        described = {"descr": "<f4", "fortran_order": False, "shape": self.vectors.shape}
-        np.lib.format.write_array_header_1_0(head, described)
-        file.write(head.getvalue())
-        for start in range(0, len(self), _ROWS):
-            file.write(self.vectors[start : start + _ROWS].astype("<f4").tobytes())
+        np.lib.format.write_array(cast(IO[bytes], file), self.vectors, version=(1, 0))
 
     @classmethod
     def load(
@@ -396,12 +391,6 @@ def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Pat
 def announces_bank(folder: Path) -> bool:
     """Return True if the configuration of a folder names `TextBank.save`; nothing else is read."""
     return _FOLDER.announces(folder)
-
-
-def _spread(texts: int) -> Rows:
-    """Return evenly spaced rows that represent all texts in the profile."""
-    count = min(_PROFILED, texts)
-    return np.arange(count, dtype=np.int64) * texts // max(1, count)
 
 
 def _fingerprint(digests: Mapping[str, str], features: str) -> str:
