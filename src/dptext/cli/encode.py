@@ -18,7 +18,7 @@ from dptext.cli.outputs import announce, open_files, print_release, shell_argume
 from dptext.errors import ParameterError
 from dptext.io.atomic import check_folder_around, is_same
 from dptext.io.documents import PathLike, read_documents
-from dptext.privacy.wording import before_vectors, cautioned_of, paragraphs, render
+from dptext.privacy.wording import cautioned_of, paragraphs, render
 from dptext.representations.device import check_output_columns, encode_file
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import RANDOMIZERS, kind_named, randomizer_of
@@ -107,7 +107,7 @@ def encode(
     device = _load(encoding) if is_fitted else _fit(encoding, files.sources, output)
     if folder is not None and not (_is_saved(folder) and device.load(folder).parameters() == device.parameters()):
         device.save(folder)
-    guarantee = before_vectors(device)
+    guarantee = render("before_vectors", device=device)
     if charge.user is not None:
         guarantee += "\n" + render("before_people", user=charge.user)
     announce(guarantee, cautioned_of([device.statement], source=shell_argument(rows.sources[0])), run, output)

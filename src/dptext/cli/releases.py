@@ -19,7 +19,7 @@ from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.base import Method
 from dptext.methods.files import STATEMENT, Audit
 from dptext.methods.registry import Verification, open_release, verify_release
-from dptext.privacy.wording import audited, paragraphs
+from dptext.privacy.wording import paragraphs
 from dptext.release.release import data_and_statement
 from dptext.reports.page import Report
 from dptext.reports.page import report as make_report
@@ -92,7 +92,8 @@ def _audit_lines(method: Method, audit: Audit, *, is_folder: bool) -> list[str]:
     explanation = verdict.explain(other_file=refuted and not verdict.refuted)
     is_small = kind == "vectors" and not verdict.refutable and verdict.allowed < 30
     needed = samples_needed(verdict.allowed, error=verdict.error, delta=verdict.delta) if is_small else 0
-    meaning = audited(verdict, statement, refuted=refuted, of=kind, needed=needed)
+    values = {"verdict": verdict, "statement": statement, "refuted": refuted, "of": kind, "needed": needed}
+    meaning = paragraphs("privacy/templates/audited.txt", **values)
     return [*lines, f"\nTHE GUARANTEE FOR A {unit.upper()}", explanation, "\nMEANING", *map(filled, meaning)]
 
 

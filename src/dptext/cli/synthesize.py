@@ -18,7 +18,7 @@ from dptext.features.pool import Pool
 from dptext.io.documents import find_files, read_documents
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import as_approx
-from dptext.privacy.wording import before_synthesis, cautioned_of
+from dptext.privacy.wording import cautioned_of, render
 from dptext.release.release import Release
 from dptext.synthesis.distribution import Shares
 from dptext.synthesis.moments import Labels
@@ -192,7 +192,7 @@ def _release(
     draw = corpus.draw(pool, out)
     plan = synthesizer.plan(pool)
     caution = cautioned_of([plan.statement(seeded=False)], source=shell_argument(private.sources[0]))
-    announce(before_synthesis(plan, user=private.user), caution, run, output)
+    announce(render("before_synthesis", plan=plan, user=private.user), caution, run, output)
     say_large_delta(as_approx(plan.future_statement.guarantee).delta, corpus.public_users, output)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # printed above

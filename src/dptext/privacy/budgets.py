@@ -5,7 +5,6 @@ Derivation: docs/understand/accounting.md#privacy-public-users
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -14,7 +13,7 @@ from typing import Any
 
 from dptext.errors import ParameterError, warn
 from dptext.privacy.gaussian import GaussianRelease, gaussian_sigma
-from dptext.privacy.guarantee import ApproxDP, Relation, at_most, rounded_down, rounded_up
+from dptext.privacy.guarantee import ApproxDP, Relation, rounded_down, rounded_up
 from dptext.validation import check_choice, check_float, check_int, display_value, format_names
 
 ASSUMED_USERS = 100_000
@@ -189,21 +188,6 @@ class PersonalBudgets:
         if release.relation is Relation.ADD_REMOVE:
             return ApproxDP(self.levels[self.level(level)], self.delta)
         return release.guarantee(delta=self.delta)
-
-    def worst(self, *, relation: Relation = Relation.ADD_REMOVE) -> ApproxDP:
-        """Return the guarantee for every user: the guarantee of the largest budget."""
-        return self.guarantee(max(self.levels, key=self.levels.__getitem__), relation=relation)
-
-    def table(self) -> str:
-        """Return the levels as text: epsilon, clipping norm, epsilon under substitution, and how many users who all
-        say the same reach one standard deviation of the noise."""
-        cells = [("level", "epsilon", "clipping norm", "epsilon under substitution", "users to match the noise")]
-        for name, epsilon in self.levels.items():
-            norm, substituted = self._norms[name], self.guarantee(name, relation=Relation.SUBSTITUTION).epsilon
-            matching = math.ceil(self.sigma / norm)
-            cells.append((name, at_most(epsilon, 4), f"{norm:g}", at_most(substituted, 4), f"{matching:,}"))
-        width, *others = (max(map(len, column)) for column in zip(*cells, strict=True))
-        return "\n".join("  ".join([first.ljust(width), *map(str.rjust, rest, others)]) for first, *rest in cells)
 
 
 def _check_level(place: str, name: Any, epsilon: Any, floor: float) -> float:

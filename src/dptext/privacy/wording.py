@@ -173,10 +173,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 def strength_in_brief(statement: PrivacyStatement, *, attacks_follow: bool = True) -> tuple[str, bool | None]:
     """Return the strength of a guarantee in plain words, and whether it protects (None: weakly)."""
-    kind = "texts" if statement.unit is Unit.DOCUMENT else f"{statement.unit}s"
-    any_two = not statement.condition.requirements and statement.relation is Relation.SUBSTITUTION
-    values = {"bounded": is_bounded(statement), "kind": kind, "any_two": any_two, "follow": attacks_follow}
-    words = render("strength", statement=statement, **values)
+    words = render("strength", statement=statement, follow=attacks_follow)
     return " ".join(words.split()), False if is_unprotected(statement) else None
 
 
@@ -224,7 +221,7 @@ draw; not refuted by samples; too few samples to refute; no audit."""
 def held_in_brief(statement: PrivacyStatement, test: Test, *, looked_at: str = "") -> tuple[str, bool | None]:
     """Say whether a guarantee holds *and* whether it protects: either alone could be read as the other."""
     bounded, strength = is_bounded(statement), Strength.for_statement(statement)
-    words = filled("privacy/templates/held.txt", statement=statement, how=test, looked_at=looked_at, bounded=bounded)
+    words = render("held", statement=statement, how=test, looked_at=looked_at)
     words = " ".join(words.split()).replace(" ,", ",")
     if test == "refuted" or not bounded or statement.seeded or strength is Strength.TOO_LARGE:
         return words, False
@@ -248,21 +245,12 @@ def table_cells(
 
 def protected(statement: PrivacyStatement) -> list[str]:
     """Return the parts of the input that the guarantee covers."""
-    return paragraphs("privacy/templates/protected.txt", statement=statement, words=is_word_statement(statement))
+    return paragraphs("privacy/templates/protected.txt", statement=statement)
 
 
 def not_protected(statement: PrivacyStatement) -> list[str]:
     """Return the parts of the input that the guarantee does not cover."""
-    by_sentence = is_bank_statement(statement) and statement.parameters.get("unit_of_epsilon") == "sentence"
-    values = {"words": is_word_statement(statement), "by_sentence": by_sentence}
-    return paragraphs("privacy/templates/not_protected.txt", statement=statement, **values)
-
-
-def done_by_bank(statement: PrivacyStatement) -> str:
-    """Describe sentence replacement in plain words."""
-    parameters = {name: statement.parameters.get(name) for name in ("bank", "bank_texts", "size", "chance_of_the_set")}
-    whole = statement.parameters.get("unit_of_epsilon") == "document" and not statement.parameters.get("max_sentences")
-    return paragraphs("privacy/templates/done_by_bank.txt", part="text" if whole else "sentence", **parameters)[0]
+    return paragraphs("privacy/templates/not_protected.txt", statement=statement)
 
 
 def is_bank_statement(statement: PrivacyStatement) -> bool:
@@ -273,27 +261,6 @@ def is_bank_statement(statement: PrivacyStatement) -> bool:
 def is_word_statement(statement: PrivacyStatement) -> bool:
     """Return whether the release replaced words."""
     return "vectors" in statement.parameters and statement.unit in (Unit.WORD, Unit.DOCUMENT)
-
-
-def before_bank(mechanism: Any) -> str:
-    """Return the guarantee of sentence replacement, to print before a release."""
-    dearest = product_upwards(mechanism.max_sentences or 0, mechanism.epsilon)
-    strength = strength_of_documents(mechanism, "sentences")
-    return render("before_bank", mechanism=mechanism, dearest=dearest, strength=strength)
-
-
-def before_redaction(guarantee: str, redaction: Any, *, restated: bool) -> str:
-    """Return the guarantee of a mechanism behind a redaction, to print before a release."""
-    looked_for = textwrap.wrap(f"looks for: {redaction.looked_for}", 66)
-    lines = guarantee.split("\n")
-    return render("before_redaction", lines=lines, redaction=redaction, restated=restated, looked_for=looked_for)
-
-
-def before_vectors(device: Any) -> str:
-    """Return the guarantee of an encoder with its randomizer, to print before a release."""
-    statement = device.statement
-    strength = strength_sentence(statement)
-    return render("before_vectors", device=device, bounded=is_bounded(statement), strength=strength)
 
 
 def strength_sentence(statement: PrivacyStatement) -> str:
@@ -346,17 +313,13 @@ def came_out(statement: PrivacyStatement, tally: Any, documents: int | None = No
     """Return the number of unchanged parts and texts, for the owner of the texts only."""
     if not tally.words:
         return ""
-    parts = "sentences" if is_bank_statement(statement) else "words"
     many = tally.unchanged > _MANY * (documents or 0) and is_unprotected(statement)
-    return _for_a_terminal(render("came_out", tally=tally, documents=documents, parts=parts, many=many))
+    return _for_a_terminal(render("came_out", statement=statement, tally=tally, documents=documents, many=many))
 
 
 def for_person(person: PrivacyStatement | None, maximum: Any, *, user: str) -> str:
     """Return the guarantee for the person with the most texts, for the owner of the texts only."""
-    values = {"person": person, "most": maximum, "user": user}
-    strength = "" if person is None else strength_sentence(person)
-    bounded = person is not None and math.isfinite(person.epsilon)
-    return _for_a_terminal(render("for_person", strength=strength, bounded=bounded, **values))
+    return _for_a_terminal(render("for_person", person=person, most=maximum, user=user))
 
 
 def _for_a_terminal(text: str) -> str:
@@ -365,25 +328,6 @@ def _for_a_terminal(text: str) -> str:
 
 
 _MANY = 0.01  # share of unchanged texts that calls for a warning
-
-
-def before_synthesis(plan: Any, *, user: str | None) -> str:
-    """Return the guarantee of a description of texts, to print before a release; ``user`` is the column of users."""
-    return render(
-        "before_synthesis",
-        plan=plan,
-        statement=plan.future_statement,
-        substituted=plan.substitution_guarantee,
-        user=user,
-    )
-
-
-def audited(verdict: Any, statement: PrivacyStatement, *, refuted: bool, of: str, needed: int = 0) -> list[str]:
-    """Explain the result of an audit."""
-    metric = isinstance(statement.guarantee, MetricDP)  # has a sentence of its own
-    values = {"verdict": verdict, "statement": statement, "refuted": refuted, "of": of, "needed": needed}
-    values["strength"] = "" if metric else strength_sentence(statement)
-    return paragraphs("privacy/templates/audited.txt", **values)
 
 
 def render(template: str, **values: Any) -> str:
@@ -426,8 +370,11 @@ def _templates(kind: str) -> Any:
     options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=PackageLoader("dptext", ""), autoescape=True, finalize=finalize, **options)
     environment.filters.update(at_most=at_most, thousands="{:,}".format)
-    names = (Strength, odds, is_bank_statement, percent_right, percent_at_most, rate_at_most)
-    environment.globals.update({value.__name__: value for value in names}, line=labelled, inf=math.inf)
+    numbers = (odds, percent_at_most, percent_right, product_upwards, rate_at_most)
+    strengths = (Strength, is_bounded, strength_of_documents, strength_sentence)
+    kinds = (is_bank_statement, is_word_statement)
+    environment.globals.update({value.__name__: value for value in (*numbers, *strengths, *kinds)})
+    environment.globals.update(line=labelled, inf=math.inf)
     environment.globals.update(UNBOUNDED=UNBOUNDED, UNCOMPARED=UNCOMPARED, GUESSED_AMONG=GUESSED_AMONG)
     environment.globals.update(quoted="{!r}".format)
     return environment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +20,7 @@ from dptext.privacy.neighbours import AfterRedaction
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import after_redaction
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.wording import before_redaction
+from dptext.privacy.wording import render
 from dptext.release.mechanism import (
     Replacing,
     TextMechanism,
@@ -379,9 +380,11 @@ class Redacted(TextMechanism):
         return self.mechanism.longest_document
 
     def summary_before_release(self) -> str:
-        return before_redaction(
-            self.mechanism.summary_before_release(),
-            self.redaction,
+        return render(
+            "before_redaction",
+            lines=self.mechanism.summary_before_release().split("\n"),
+            redaction=self.redaction,
+            looked_for=textwrap.wrap(f"looks for: {self.redaction.looked_for}", 66),
             restated=self.document_statement(1).condition.has(AfterRedaction)
             or isinstance(self.statement.guarantee, MetricDP),
         )

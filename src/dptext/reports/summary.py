@@ -13,7 +13,6 @@ from dptext.methods.examination import Grade, Measurement, grade
 from dptext.privacy.wording import (
     Strength,
     Test,
-    done_by_bank,
     held_in_brief,
     is_bank_statement,
     is_bounded,
@@ -121,7 +120,9 @@ def _guarantee(report: Report) -> list[Answer]:
     values: dict[str, Any] = {"statement": statement, "corpus": report.corpus, "stays": report.stays}
     values |= {
         "of_words": is_word_statement(statement),
-        "bank": done_by_bank(statement) if is_bank_statement(statement) else "",
+        "bank": paragraphs("privacy/templates/done_by_bank.txt", statement=statement)[0]
+        if is_bank_statement(statement)
+        else "",
     }
     strength, strong = strength_in_brief(statement)
     test: Test = "untestable"

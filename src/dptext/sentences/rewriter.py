@@ -17,7 +17,7 @@ from dptext.privacy.guarantee import Guarantee, PureDP, Unit, for_group
 from dptext.privacy.neighbours import ANY_TWO, Condition, SameSentenceCount
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.wording import GUESSED_AMONG, RELINKING, before_bank
+from dptext.privacy.wording import GUESSED_AMONG, RELINKING, render
 from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
 from dptext.representations.encoders import check_texts
@@ -175,7 +175,7 @@ class BankRewriter(TextMechanism):
 
     def summary_before_release(self) -> str:
         """See `TextMechanism`."""
-        return before_bank(self)
+        return render("before_bank", mechanism=self)
 
     @property
     def _is_whole(self) -> bool:

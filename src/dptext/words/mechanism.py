@@ -25,7 +25,7 @@ from dptext.privacy.neighbours import Condition, Requirement, SameLayout, TextsO
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import restated, substitution_guarantee, without_claim
 from dptext.privacy.statement import Parameter, PrivacyStatement
-from dptext.privacy.wording import render, strength_of_documents
+from dptext.privacy.wording import render
 from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
 from dptext.text.tokens import UNKNOWN, letters_between
@@ -307,8 +307,7 @@ class WordMechanism(TextMechanism):
         return self.max_words
 
     def summary_before_release(self) -> str:
-        strength = strength_of_documents(self, "words")
-        return render("before_words", mechanism=self, word=self.word_guarantee(), strength=strength)
+        return render("before_words", mechanism=self, word=self.word_guarantee())
 
     def replacing(self) -> Replacing:
         return WordReplacing(self)
