@@ -138,7 +138,7 @@ def test_folder_has_the_statement_of_the_vectors(small, tmp_path, trained_statem
 def test_folder_asks_for_a_callers_encoder_and_compares_it(tmp_path, device, saved, small):
     lengths = DeviceEncoder(LENGTHS, Bound(mean=np.zeros(3)), PrivUnit(epsilon=1.0))
     lengths.save(tmp_path / "lengths")
-    with pytest.raises(DataError, match="its encoder is a caller's"):
+    with pytest.raises(DataError, match="the encoder is a custom function"):
         DeviceEncoder.load(tmp_path / "lengths")
     assert DeviceEncoder.load(tmp_path / "lengths", LENGTHS).statement == lengths.statement
     assert DeviceEncoder.load(saved, device.encoder).encoder is device.encoder
@@ -211,8 +211,8 @@ def test_inconsistent_configuration_is_refused(saved):
         (lambda c: c["bound"].update(kind="clip", radius=1.0), "not of one encoder"),
         (lambda c: c["encoder"].update(weighting=None), "encoder_weighting"),
         (lambda c: c["encoder"].update(source="another"), "encoder_vectors, .* differ"),
-        (lambda c: c["encoder"].update(kind="given"), "its encoder is a caller's"),
-        (lambda c: c["randomizer"].update(name="Sum"), "expected the name of a randomizer"),
+        (lambda c: c["encoder"].update(kind="given"), "the encoder is a custom function"),
+        (lambda c: c["randomizer"].update(name="Sum"), "A newer version of dptext may"),
         (lambda c: c["randomizer"].update(options={}), "lack epsilon"),
         (lambda c: c.update(version=2), "another version of the format than 1. Upgrade dptext"),
         (lambda c: c.update(sha256={}), "does not match its digest in config.json"),
@@ -253,7 +253,7 @@ def test_arrays_of_another_encoder_are_refused_even_with_their_digest(saved):
         ("directions", lambda a: a[:8], "not of one encoder"),
         ("mean", lambda a: a * np.nan, "not of one encoder"),
         ("vectors", lambda a: a + 1, "encoder_vectors_sha256 differ"),
-        ("vectors", lambda a: a[:-1], "one vector a word"),
+        ("vectors", lambda a: a[:-1], "one vector per word"),
         ("vectors", lambda a: a * np.nan, "NaN or infinity"),
         ("words", lambda a: np.where(a == ord("e"), ord("q"), a).astype(np.uint8), "distinct"),
         ("words", lambda a: a | 128, "not of one encoder"),
@@ -316,7 +316,7 @@ def test_save_refuses_places_words_and_randomizers(device, saved, tmp_path, monk
         (lambda: device.save("a\0b"), ParameterError, "the folder must be a (valid )?path"),
         (lambda: DeviceEncoder.load(7), ParameterError, "the folder must be a (valid )?path"),
         (lambda: DeviceEncoder.load(tmp_path), DataError, r"config.json is missing"),
-        (lambda: device_of_word("a\nb").save(new), DataError, "row 1: the word holds a line feed"),
+        (lambda: device_of_word("a\nb").save(new), DataError, "row 1: the word contains a line feed"),
         (lambda: device_of_word("\ud800").save(new), DataError, "row 1: .* surrogate"),
         (lambda: replace(device, randomizer=Mine(epsilon=1.0)).save(new), ParameterError, "only dptext's own"),
     ]:

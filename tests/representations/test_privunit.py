@@ -44,7 +44,7 @@ def test_cap_epsilon_is_kept_and_used(randomizer, epsilon):
 def test_cap_refuses_budgets_below_its_arithmetic(randomizer):
     """At epsilon 1e-10 the cap would be avoided, which is a larger loss: 1e-9 nats are kept back for arithmetic."""
     for epsilon in (1e-300, 1e-10, 1e-9, 9e-9):
-        with pytest.raises(ParameterError, match="raise epsilon"):
+        with pytest.raises(ParameterError, match="is below the precision of the sampler:"):
             randomizer(epsilon=epsilon).channel(3)
     with pytest.raises(ParameterError, match="dimension"):
         randomizer(epsilon=1.0).channel(1)

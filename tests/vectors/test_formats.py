@@ -69,7 +69,7 @@ def test_a_mechanism_comes_again_from_its_statement_and_a_saved_file(tmp_path, s
 @pytest.mark.parametrize("name", SAVED)
 def test_nothing_is_overwritten(tmp_path, small, name):
     (tmp_path / name).mkdir()
-    with pytest.raises(ParameterError, match="is there already: choose another name"):
+    with pytest.raises(ParameterError, match="already exists: choose another name"):
         dptext.save_vectors(small, tmp_path / name)
 
 

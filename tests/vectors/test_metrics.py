@@ -173,7 +173,7 @@ def flat(rows, matrix):
         (one_way, "from row .* back"),
         (shifted, "to itself, not 0"),
         (negative, "finite and not negative"),
-        (broken, "gives nan between rows"),
+        (broken, "returns nan for rows"),
         (transposed, "one distance for each of 1 x "),
         (flat, r"shape \(301,\): metric\(rows"),
     ],

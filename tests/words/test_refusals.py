@@ -27,12 +27,12 @@ MECHANISMS = [
     (dptext.TEM, {"threshold": -2.0}, "threshold must be"),
     (dptext.TEM, {"threshold": 100.0}, "use a threshold of at most"),
     (dptext.TEM, {"metric": "cosine"}, "use 'angular', the angle itself"),
-    (dptext.TEM, {"max_words": 5}, "give both or none"),
+    (dptext.TEM, {"max_words": 5}, "must be passed together"),
     (dptext.TEM, {"document_epsilon": 5.0, "max_words": 0}, "max_words must be an integer of at least 1"),
-    (dptext.TEM, {**BUDGET, "threshold": 1.0}, "not both"),
-    (dptext.TEM, {"pure_epsilon": 3.0, "threshold": 1.0}, "give one of them"),
+    (dptext.TEM, {**BUDGET, "threshold": 1.0}, "pass one of them"),
+    (dptext.TEM, {"pure_epsilon": 3.0, "threshold": 1.0}, "each set the threshold"),
     (dptext.CusText, {"size": 1}, "size must be an integer from 2 to 512, got 1"),
-    (dptext.CusText, {"size": 301, "unsafe_as_published": True}, "301 nearest words of 301 are all of them"),
+    (dptext.CusText, {"size": 301, "unsafe_as_published": True}, "301 nearest words of 301 are all words"),
     (dptext.SanTextPlus, {"p": 1.1}, "p must be a number above 0 and at most 1"),
     (dptext.SanTextPlus, {"sensitive": 2}, "sensitive must be a number above 0 and at most 1"),
     (dptext.SanTextPlus, {"reach": 1e9}, "reach must be at most"),
@@ -40,7 +40,7 @@ MECHANISMS = [
     (dptext.SubsetSelection, {"similarity": "angular"}, "similarity must be one of 'cosine', 'euclidean'"),
     (dptext.SubsetSelection, {"epsilon": 50.0}, "use a smaller epsilon"),
     (dptext.Mahalanobis, {"lambda_": 1.5}, "lambda"),
-    (dptext.Madlib, {"epsilon": 1e-12}, "drowns the vocabulary"),
+    (dptext.Madlib, {"epsilon": 1e-12}, "times the diameter of the vocabulary. Use"),
     (dptext.Vickrey, {"t": 1.5}, "t must be a number from 0 to 1"),
     (dptext.TruncatedGumbel, {"epsilon": 1e-3, "unsafe_as_published": True}, "the paper has no scale"),
 ]
@@ -105,14 +105,22 @@ def test_training_and_release_are_added_only_where_that_is_proved(small, tmp_pat
             "other vectors",
         ),
         (lambda: dptext.statement_with_training(statement, vectors, documents=0), ParameterError, "documents must be"),
-        (lambda: dptext.load_vectors(vectors, statement=statement), ParameterError, "another statement already"),
-        (lambda: dptext.save_vectors(vectors, tmp_path / "v.txt"), ParameterError, "under a privacy statement"),
+        (
+            lambda: dptext.load_vectors(vectors, statement=statement),
+            ParameterError,
+            "these vectors already have another statement, which",
+        ),
+        (
+            lambda: dptext.save_vectors(vectors, tmp_path / "v.txt"),
+            ParameterError,
+            "cannot contain: give the name of a",
+        ),
     ):
         with pytest.raises(kind) as caught:
             call()
         assert message in str(caught.value)
     for changes, message in (
-        ({"unit": Unit.WORD}, "train the vectors with the user as unit"),
+        ({"unit": Unit.WORD}, "of their training texts, and one person"),
         ({"guarantee": METRIC, "relation": Relation.SUBSTITUTION}, "has no pure epsilon"),
         ({"guarantee": METRIC}, "already covers substitution"),
         ({"guarantee": ZCDP(0.1), "slack": 0.1}, "zCDP with slack"),

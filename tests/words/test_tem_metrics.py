@@ -194,5 +194,5 @@ def test_a_mechanism_is_built_again_with_its_metric(tmp_path):
     repeated = mechanism_from_statement(mechanism.statement, vectors=str(file))
     assert repeated.statement == mechanism.statement
     callers = TEM(mechanism.vectors, epsilon=3.0, metric=canberra)
-    with pytest.raises(DataError, match="a function of its caller, which no file holds"):
+    with pytest.raises(DataError, match="the statement's distance is a custom function,"):
         mechanism_from_statement(callers.statement, vectors=str(file))

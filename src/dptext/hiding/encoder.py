@@ -190,7 +190,7 @@ class HidingEncoder(ReprMixin):
         self._check_fitted()
         if not hasattr(self, "release_"):
             raise ParameterError(
-                "a device needs an encoder of texts and a randomizer: HidingEncoder(encoder, PrivUnit(...))"
+                "a device requires an encoder of texts and a randomizer: HidingEncoder(encoder, PrivUnit(...))"
             )
         self.release_.save(folder)
 
@@ -215,7 +215,7 @@ class HidingEncoder(ReprMixin):
         if vectors is not None:
             return self.bound_.apply(self.layers_.apply(vectors))
         if self.text_encoder_ is None:
-            raise ParameterError("it was trained on vectors without an encoder: pass vectors")
+            raise ParameterError("this encoder was trained on vectors: pass vectors")
         return self.bound_.apply(self.text_encoder_.encode(texts_or_vectors))  # type: ignore[arg-type]
 
     def _check_fitted(self) -> None:

@@ -52,7 +52,7 @@ class Target:
 def check_targets(rows: int, task: Labels, attributes: Mapping[str, Labels]) -> tuple[Target, ...]:
     """Return the task and the attributes as codes."""
     if not isinstance(attributes, Mapping) or not attributes:
-        raise ParameterError('attributes must map names to labels, such as {"gender": [...]}: there is nothing to hide')
+        raise ParameterError('attributes must map names to labels, such as {"gender": [...]}')
     targets = [_target("task", "the task", rows, task)]
     targets += [_target(name, f"the attribute {name!r}", rows, labels) for name, labels in attributes.items()]
     return tuple(targets)
@@ -94,13 +94,13 @@ def training_vectors(values: Any, encoder: TextEncoder | None) -> npt.NDArray[np
         vectors = encoder.encode(check_texts(values))
     elif encoder is not None and encoder.dimension != vectors.shape[1]:
         raise ParameterError(
-            f"the vectors have {vectors.shape[1]} numbers, those of the encoder {encoder.dimension}: pass vectors of "
-            "this encoder, or encoder=None"
+            f"the vectors have {vectors.shape[1]} columns, the encoder returns {encoder.dimension}: pass vectors "
+            "of this encoder, or encoder=None"
         )
     with np.errstate(over="ignore"):
         single = vectors.astype(np.float32)
     for row in np.flatnonzero(~np.isfinite(single).all(axis=1))[:1]:
-        raise DataError(f"row {row + 1}: vectors to train on must be finite numbers; leave it out or repair it")
+        raise DataError(f"row {row + 1}: the vector must be finite. Drop or repair the row")
     return single
 
 
@@ -113,7 +113,7 @@ def check_users(users: Iterable[Any] | None, rows: int) -> list[Any] | None:
         raise ParameterError(f"user has {len(values)} entries for {rows} rows: pass one per row")
     for row, user in enumerate(values, 1):
         if is_missing(user) or not isinstance(user, Hashable):
-            raise DataError(f"row {row}: its user is missing, or a list: pass text or a number")
+            raise DataError(f"row {row}: the user must be text or a number")
     return values
 
 

@@ -51,8 +51,8 @@ class AdditiveChannel(Channel):
     ) -> None:
         if not deviation <= _LONGEST:
             raise ParameterError(
-                f"{randomizer.name} would add noise of {deviation:.3g} to vectors of length 1, which float32 does not "
-                "hold: choose a larger epsilon"
+                f"{randomizer.name} would add noise of {deviation:.3g} to vectors of length 1, beyond the range of "
+                "float32: choose a larger epsilon"
             )
         self.name, self.domain, self.guarantee = randomizer.name, domain, guarantee
         self.dimension = self.width = dimension

@@ -88,7 +88,7 @@ def check_vectors(vectors: npt.ArrayLike, dimension: int | None = None) -> Float
     """Return the vectors as (n, d) float64 without checking their values; numbers beyond doubles become infinite."""
     array = _as_doubles(vectors)
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ParameterError(f"vectors must have the shape (n, d), got {array.shape}: one vector is [vector]")
+        raise ParameterError(f"vectors must have shape (n, d), got {array.shape}. Pass a single vector as [vector]")
     if dimension is not None and array.shape[1] != dimension:
         raise ParameterError(f"expected vectors of {dimension} numbers, got {array.shape[1]}")
     return array
@@ -106,7 +106,7 @@ def _as_doubles(vectors: npt.ArrayLike) -> Floats:
             return doubles
     except (TypeError, ValueError):
         pass
-    raise ParameterError("vectors must be an array of numbers of shape (n, d), got something else")
+    raise ParameterError("vectors must be a numeric array of shape (n, d)")
 
 
 def _as_double(number: Any) -> float:
@@ -174,7 +174,7 @@ def _codes(labels: Sequence[Any] | npt.NDArray[Any], count: int) -> tuple[npt.ND
     except (TypeError, ValueError):
         raise ParameterError("public labels must be a list of numbers or strings, one per text") from None
     if codes.shape != (count,):
-        raise ParameterError(f"public labels must be {count}, one per text, got the shape {np.shape(labels)}")
+        raise ParameterError(f"public labels must have {count} entries, one per text, got shape {np.shape(labels)}")
     if len(classes) < 2:
         raise ParameterError("a supervised projection needs at least two different public labels")
     return codes.astype(np.int64), len(classes)
@@ -214,14 +214,14 @@ class Bound:
     def __post_init__(self) -> None:
         mean = _frozen(self.mean)
         if mean.ndim != 1 or mean.size == 0 or not np.isfinite(mean).all():
-            raise ParameterError(f"mean must be a row of finite numbers, got the shape {mean.shape}")
+            raise ParameterError(f"mean must be a one-dimensional array of finite numbers, got shape {mean.shape}")
         object.__setattr__(self, "mean", mean)
         if self.directions is not None:
             directions = _frozen(self.directions)
             fits = directions.ndim == 2 and len(directions) == mean.size and 0 < directions.shape[1] <= mean.size
             if not fits or not np.isfinite(directions).all():
                 raise ParameterError(
-                    f"directions must be finite, of a shape up to ({mean.size}, {mean.size}), got {directions.shape}"
+                    f"directions must be finite with shape at most ({mean.size}, {mean.size}), got {directions.shape}"
                 )
             object.__setattr__(self, "directions", directions)
         check_choice("kind", self.kind, BOUNDS)
@@ -229,7 +229,7 @@ class Bound:
             radius = check_float(f"the radius of {self.kind!r}", self.radius, minimum=_SMALLEST, maximum=_LARGEST)
             object.__setattr__(self, "radius", radius)
         elif self.radius is not None:
-            raise ParameterError(f"radius is for 'clip' and 'cube': leave it out for {self.kind!r}")
+            raise ParameterError(f"radius is for 'clip' and 'cube': omit it for {self.kind!r}")
         check_choice("projection", self.projection, (*PROJECTIONS, None))
         if self.public_name is not None and not isinstance(self.public_name, str):
             raise ParameterError("public_name must be text, or None")
@@ -319,7 +319,7 @@ def fit_bound(
     check_choice("bound", bound, BOUNDS)
     check_choice("projection", projection, (*PROJECTIONS, None))
     if count == 0:
-        raise ParameterError("a bound is fitted on at least one public text, got none")
+        raise ParameterError("a bound is fitted on public texts: pass at least one")
     kept = check_int("dimension", width if dimension is None else dimension, minimum=1, maximum=width)
     if projection is None and kept != width:
         raise ParameterError(f"dimension={kept} needs a projection, because the encoder has {width}")
@@ -356,7 +356,7 @@ def _radius(moved: Floats, bound: str) -> float:
     sizes = np.abs(moved) if bound == "cube" else np.sqrt(np.einsum("ij,ij->i", moved, moved))
     radius = float(np.quantile(sizes, _QUANTILE))
     if not _SMALLEST <= radius <= _LARGEST:
-        raise ParameterError("the public texts determine no radius: their vectors are equal, or huge")
+        raise ParameterError("the public texts do not determine a radius: their vectors are equal or too large")
     return radius
 
 

@@ -239,7 +239,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             ParameterError: an argument out of range; the channel does not put out vectors of this width.
         """
         if self.public is not None and not (isinstance(self.public, tuple | list) and len(self.public) == 2):
-            raise ParameterError("public must be a pair (vectors, labels), got something else")
+            raise ParameterError("public must be a pair (vectors, labels)")
         values, targets = self._validated(X, y)
         self.classes_, codes = coded(targets)
         self.channel_ = channel = _channel_of(
@@ -255,7 +255,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         dimension = values.shape[1] if channel is None else channel.dimension
         known, labels = check_X_y(check_vectors(self.public[0], dimension), self.public[1], dtype=np.float64)
         if not np.array_equal(np.unique(labels), self.classes_):
-            raise ParameterError("public labels must be of the same classes as the private ones: they are not")
+            raise ParameterError("public labels must have the same classes as the private ones")
         if channel is not None:
             known = channel.noiseless(known)
         return self._fit(values, codes, (known, np.searchsorted(self.classes_, labels)))
@@ -274,7 +274,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             ParameterError: an argument out of range; ``public`` was given to the constructor as well.
         """
         if self.public is not None:
-            raise ParameterError("public vectors were given twice: to the constructor and to fit_public")
+            raise ParameterError("public vectors were passed twice: to the constructor and to fit_public")
         clean, targets = check_X_y(check_vectors(vectors), labels, dtype=np.float64)
         self.classes_, codes = coded(targets)
         self.channel_ = channel = _channel_of(self.channel, clean.shape[1])
@@ -321,7 +321,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         checked = validated(self, *arrays, reset=reset)
         vectors = checked[0] if isinstance(checked, tuple) else checked
         for row in np.flatnonzero(np.abs(vectors).max(axis=1) > _LARGEST)[:1]:
-            raise DataError(f"row {row + 1}: no private vector has numbers beyond {_LARGEST:.3g}; leave the row out")
+            raise DataError(f"row {row + 1}: private vectors have no numbers beyond {_LARGEST:.3g}. Drop the row")
         return checked
 
     def _fit(self, vectors: Floats, codes: Labels, public: tuple[Floats, Labels] | None) -> Self:

@@ -130,13 +130,15 @@ def rebuilt(
             raise DataError(
                 f"{source}: the model of the encoder is not here ({error}); pass it as encoder=SentenceEncoder(folder)"
             ) from None
-    raise DataError(f"{source}: its encoder is a caller's, which no folder holds; pass the same one as encoder=...")
+    raise DataError(
+        f"{source}: the encoder is a custom function, which the folder does not contain. Pass it as encoder=..."
+    )
 
 
 def _bytes_of(words: tuple[str, ...]) -> npt.NDArray[Any]:
     for row, word in enumerate(words):
         if "\n" in word:
-            raise DataError(f"row {row}: the word holds a line feed, which the file cannot; leave it out")
+            raise DataError(f"row {row}: the word contains a line feed. Drop it")
     return np.frombuffer(b"\n".join(encoded_words(words)), dtype=np.uint8)
 
 

@@ -178,7 +178,7 @@ class FrozenEncoder(ABC):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "dimension" in vars(self):
-            raise AttributeError(f"an encoder is frozen, {name!r} cannot be set: make another one")
+            raise AttributeError(f"an encoder is immutable, {name!r} cannot be set: create a new one")
         super().__setattr__(name, value)
 
 
@@ -239,7 +239,7 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
         if answer.shape != (len(texts), width) or not answer.size:
             raise ParameterError(
                 f"the encoder's function must return an array of shape ({len(texts)}, {width or 'D'}) for "
-                f"{len(texts)} texts, got the shape {answer.shape}"
+                f"{len(texts)} texts, got shape {answer.shape}"
             )
         return finite(answer)
 

@@ -42,7 +42,7 @@ def _freeze(layers: Any) -> Layers:
     copies = tuple((copy(weights), copy(bias)) for weights, bias in layers)
     fits = all(weights.ndim == 2 and weights.size and bias.shape == weights.shape[1:] for weights, bias in copies)
     if not copies or not fits or any(one.size != two.shape[0] for (_, one), (two, _) in pairwise(copies)):
-        raise ParameterError("layers must be pairs of weights (in, out) and a bias (out,), each wide as the next")
+        raise ParameterError("layers must be pairs of weights (in, out) and a bias (out,), with matching sizes")
     return copies
 
 
@@ -197,4 +197,4 @@ class DeviceModel:
             model = cls(tuple(data["classes"]), layers, domain)
             if data["format"] == _MODEL and np.asarray(model.classes).ndim == 1 and _is_finite(model.layers):
                 return model
-        raise DataError("not a device model: expected a file that DeviceModel.save of this version wrote")
+        raise DataError("this is not a device model: expected a file written by DeviceModel.save of this version")

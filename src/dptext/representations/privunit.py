@@ -40,8 +40,7 @@ class CapChannel(Channel):
         self.dimension = self.width = check_int("dimension", dimension, minimum=2)
         if epsilon < _LEAST:
             raise ParameterError(
-                f"a budget of {epsilon:.3g} is less than the chances of a cap are computed to: raise epsilon, to at "
-                f"least {_LEAST:g}"
+                f"epsilon {epsilon:.3g} is below the precision of the sampler: use at least {_LEAST:g}"
             )
         self.guarantee = PureDP(epsilon)
         self._sphere = sphere

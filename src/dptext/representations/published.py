@@ -109,7 +109,7 @@ def mask_words(
     """
     check_float("mu", mu, above=0, maximum=1)
     if not isinstance(mask, str) or not mask.strip():
-        raise ParameterError("mask must be a token, got nothing but space or no text")
+        raise ParameterError("mask must be a non-empty token")
     tokens = [_tokens(entry, place) for place, entry in enumerate(check_one_column(texts), 1)]  # type: ignore[arg-type]
     words = [[place for place, token in enumerate(split or ()) if _is_word(token)] for split in tokens]
     threshold, total = math.ceil(mu * SCALE), sum(map(len, words))
@@ -281,7 +281,7 @@ class OneSidedNoise(PublishedChannel):
         self.scale = self.domain.sensitivity(dimension)[0] / (mechanism.epsilon * share)  # D / epsilon
         if self.scale > _LARGEST:
             raise ParameterError(
-                f"{self.name} would add noise of {self.scale:.3g}, which float32 does not hold: choose a larger epsilon"
+                f"{self.name} would add noise of {self.scale:.3g}, beyond the range of float32: choose a larger epsilon"
             )
         self.expected_squared_error = 2 * dimension * self.scale**2
         self.witness = (alternating(dimension), -alternating(dimension))

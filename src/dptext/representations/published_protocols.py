@@ -353,7 +353,7 @@ class _Protocol(Published, BitRandomizer):
 
     def _calibrate(self, dimension: int) -> FlippedBits:
         if self.scores == "vector" and dimension < 2:
-            raise ParameterError("the z-score of a single number is always 0: expected a dimension of at least 2")
+            raise ParameterError("dimension must be at least 2: the z-score of a single number is always 0")
         return FlippedBits(self, dimension, self.chances(dimension))
 
 

@@ -77,7 +77,7 @@ class Channel(ReprMixin, ABC):
 
     def __setattr__(self, name: str, value: object) -> None:
         if getattr(self, "_frozen", False):
-            raise AttributeError(f"a channel is frozen, {name!r} cannot be set: make another randomizer")
+            raise AttributeError(f"a channel is immutable, {name!r} cannot be set: create a new randomizer")
         object.__setattr__(self, name, value)
 
     @abstractmethod

@@ -53,7 +53,7 @@ def add_randomizer(randomizer: type[Randomizer]) -> None:
     """Recognise the statements of a caller's randomizer; a name is given once."""
     known = RANDOMIZERS | PUBLISHED_ONLY | ADDED
     if known.get(randomizer.name, randomizer) is not randomizer:
-        raise ParameterError(f"there is a randomizer {randomizer.name!r} already: give yours another name")
+        raise ParameterError(f"a randomizer {randomizer.name!r} already exists: choose another name")
     ADDED[randomizer.name] = randomizer
 
 
@@ -87,7 +87,9 @@ def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Rand
     """Build the randomizer of a statement or a saved encoder."""
     build: Any = (RANDOMIZERS | PUBLISHED_ONLY | ADDED).get(name)
     if build is None:
-        raise DataError(f"expected the name of a randomizer ({', '.join(RANDOMIZERS)}), got another: upgrade dptext?")
+        raise DataError(
+            f"unknown randomizer: expected one of {', '.join(RANDOMIZERS)}. A newer version of dptext may know it"
+        )
     try:
         result: Randomizer = build(**{field.name: parameters[field.name] for field in fields(build)})
     except KeyError as error:

@@ -66,8 +66,8 @@ def _header(line: bytes, name: str) -> tuple[int, int]:
     rows, dimension = (int(number) if len(number) <= _DIGITS else -1 for number in line.split(b" "))
     if rows < 0 or not 1 <= dimension <= _LARGEST_DIMENSION:
         raise DataError(
-            f"{name}, line 1: expected the number of rows and a dimension of 1 to {_LARGEST_DIMENSION:,}, got numbers "
-            "beyond that; is this a file of vectors?"
+            f"{name}, line 1: expected the number of rows and a dimension of 1 to {_LARGEST_DIMENSION:,}. This "
+            "may not be a file of vectors"
         )
     return rows, dimension
 
@@ -109,7 +109,7 @@ def _text_rows(file: io.BufferedReader[OpenedFile], name: str) -> RowStream:
     if promised is not None and count < promised:
         raise _wrong_row_count(promised, count, name)
     if not count:
-        raise DataError(f"{name} holds no vectors: expected a word and its numbers on each line")
+        raise DataError(f"{name} contains no vectors: expected a word and its numbers on each line")
 
 
 def _parsed(lines: list[bytes], numbers: Sequence[int], dimension: int, name: str) -> tuple[Sequence[str], Floats]:
@@ -178,7 +178,7 @@ def _binary_rows(file: io.BufferedReader[OpenedFile], name: str) -> RowStream:
         )
     promised, dimension = _header(line.rstrip(), name)
     if not promised:
-        raise DataError(f"{name} holds no vectors: its header says so")
+        raise DataError(f"{name} contains no vectors, according to its header")
     for start in range(0, promised, _ROWS_AT_ONCE):
         words, numbers = [], []
         for row in range(start, min(start + _ROWS_AT_ONCE, promised)):
@@ -208,7 +208,8 @@ def _word_before_space(file: io.BufferedReader[OpenedFile], place: str, dimensio
         head += byte
         if len(head) > _LONGEST_WORD:
             raise DataError(
-                f"{place}: expected a word, a space and {dimension} float32 numbers, got no space; is the header right?"
+                f"{place}: expected a word, a space and {dimension} float32 numbers, got no space. The header may be "
+                "wrong"
             )
     return bytes(head).lstrip(b"\n")  # the line feed of the row before
 
@@ -225,7 +226,7 @@ def encoded_words(words: Sequence[str]) -> list[bytes]:
     """Return the words in UTF-8."""
     for row, word in enumerate(words):
         if any("\ud800" <= character <= "\udfff" for character in word):
-            raise DataError(f"row {row}: the word holds half a surrogate pair, which is no text; leave it out")
+            raise DataError(f"row {row}: the word contains a lone surrogate, which UTF-8 cannot encode. Drop it")
     return [word.encode() for word in words]
 
 
@@ -272,7 +273,7 @@ def write_folder(
     """Write a folder of vectors; ``levels`` are further statements by the name of their file."""
     for row, word in enumerate(vectors.words):
         if "\n" in word:
-            raise DataError(f"row {row}: the word holds a line feed, which {_WORDS} cannot; leave it out")
+            raise DataError(f"row {row}: the word contains a line feed, which {_WORDS} cannot represent. Drop it")
     statements = levels if vectors.statement is None else {_PRIVACY: vectors.statement, **levels}
     files: dict[str, Content] = {
         _TENSORS: tensor_bytes({_TENSOR: vectors.matrix}),
@@ -441,14 +442,14 @@ def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
             f"{target.name!r}"
         )
     if _exists(target):
-        raise ParameterError(f"{str(target)!r} is there already: choose another name")
+        raise ParameterError(f"{str(target)!r} already exists: choose another name")
     if not suffix:
         write_folder(vectors, target)
         return
     if vectors.statement is not None:
         raise ParameterError(
-            f"these vectors were released under a privacy statement, which {suffix} cannot hold: give the name of a "
-            "folder, without a suffix"
+            f"these vectors have a privacy statement, which {suffix} cannot contain: give the name of a folder, "
+            "without a suffix"
         )
     with hashed_file(target) as stream:
         _WRITERS[suffix](vectors, stream)
@@ -481,7 +482,7 @@ def _load(source: Source, limit: int | None) -> WordVectors:
         return vectors if source.statement is None else vectors.attach_statement(source.statement)
     if isinstance(source, tuple):
         if len(source) != 2:
-            raise ParameterError(f"expected a pair (words, matrix), got {len(source)} things")
+            raise ParameterError(f"expected a pair (words, matrix), got {len(source)} entries")
         return _words_of_pair(*source, limit=limit, source=_GIVEN)
     if isinstance(source, Mapping):
         rows: Any = list(source.values())
@@ -503,10 +504,10 @@ def _words_of_pair(words: Sequence[str], matrix: npt.ArrayLike, *, limit: int | 
     with suppress(ValueError, TypeError, OverflowError):
         array = np.asarray(matrix)
     if array is None or (array.dtype.kind not in "fiu" and array.size):
-        raise DataError("expected a matrix of numbers with rows of equal length, got something else")
+        raise DataError("expected a matrix of numbers with rows of equal length")
     check_shape(array, len(words))
     if other := [row for row, word in enumerate(words) if not isinstance(word, str)]:
-        raise DataError(f"expected strings as words, row {other[0]} holds another type")
+        raise DataError(f"words must be strings, row {other[0]} has another type")
     unknown = next((_float32(array[row]) for row, word in enumerate(words) if word == UNKNOWN), None)
     return select_words(
         _rows(words, array, first=0), place="the matrix, row", source=source, limit=limit, unknown=unknown

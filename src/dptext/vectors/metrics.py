@@ -41,7 +41,7 @@ class Ellipsoid:
         self.error = units * _UNIT / self.smallest if self.smallest > 0 else math.inf
         if self.error > _LARGEST_ERROR:
             raise ParameterError(
-                f"lambda {lambda_:g} leaves directions without noise, because the vectors hardly spread there: use a "
+                f"lambda {lambda_:g} leaves directions without noise, because the vectors hardly vary there: use a "
                 "lambda below 1 (the paper uses .2)"
             )
         self.root: Floats = np.linalg.cholesky(shape).astype(np.float64)
@@ -139,8 +139,8 @@ def _function_metric(vectors: WordVectors, function: Distance, *, limit: float) 
     name = getattr(function, "__name__", "")
     if not name.isidentifier():
         raise ParameterError(
-            f"a metric needs a name for the statement, got a {type(function).__name__} without one: use a function "
-            "defined with def"
+            f"a metric needs a name for the statement, got a {type(function).__name__} without a name: use a "
+            "function defined with def"
         )
     triples, values = refute_metric(vectors.matrix, function, unknown=vectors.vocabulary.unknown_row, limit=limit)
     # two functions of one name are two metrics: their guarantees must not add up as one
@@ -195,7 +195,7 @@ class CallerDistances:
         bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
         if bad.size:
             raise ParameterError(
-                f"the metric gives {values[bad[0]]} between rows {row} and {bad[0]}: a distance is finite and not "
+                f"the metric returns {values[bad[0]]} for rows {row} and {bad[0]}: a distance must be finite and not "
                 "negative"
             )
         return values

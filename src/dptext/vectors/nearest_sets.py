@@ -190,8 +190,8 @@ def _largest_length(vectors: npt.NDArray[Any], name: str) -> float:
             valid = largest <= _LENGTH**2 and bool((units == np.rint(units)).all())  # a NaN is not
         if not valid:
             raise ParameterError(
-                f"{name} must be vectors of length at most 1 in whole units of 2^-15, as PublicFeatures makes them, "
-                "got others: scale them, and round towards zero"
+                f"{name} must be vectors of length at most 1 in whole units of 2^-15, as PublicFeatures returns them: "
+                "scale them, and round towards zero"
             )
         squares.append(largest)
 

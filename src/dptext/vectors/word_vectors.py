@@ -26,7 +26,7 @@ def check_shape(matrix: npt.NDArray[Any], words: int) -> None:
     if matrix.ndim != 2 or matrix.shape[1] == 0:
         raise DataError(f"expected a matrix with two axes (words, dimensions), got shape {matrix.shape}")
     if len(matrix) != words:
-        raise DataError(f"expected one vector a word, got {words} words and {len(matrix)} vectors")
+        raise DataError(f"expected one vector per word, got {words} words and {len(matrix)} vectors")
 
 
 class WordVectors(ReprMixin):
@@ -94,7 +94,7 @@ class WordVectors(ReprMixin):
     def attach_statement(self, statement: PrivacyStatement) -> Self:
         """Return the same vectors, released under a statement; ParameterError if another one would be hidden."""
         if self._statement not in (None, statement):
-            raise ParameterError("these vectors carry another statement already: a second one would hide it")
+            raise ParameterError("these vectors already have another statement, which a second one would hide")
         output = object.__new__(type(self))
         output.__dict__.update(self.__dict__)
         output._statement = _check_statement(statement)
@@ -178,15 +178,15 @@ class WordVectors(ReprMixin):
             row = self._vocabulary.row(word_or_vector)
             if row == self._vocabulary.unknown_row:
                 raise ParameterError(
-                    f"the word is not among these {len(self):,} words: look at another one, at vectors of more words "
-                    "or of another language, or give a vector"
+                    f"the word is not among these {len(self):,} words: choose another word, load vectors with more "
+                    "words or of another language, or pass a vector"
                 )
             return self._matrix[row].astype(np.float64), row
         query = np.empty(0)
         with suppress(ValueError, TypeError, OverflowError):
             query = np.array(word_or_vector, dtype=np.float64)
         if query.shape != (self.dimension,) or not np.isfinite(query).all():
-            raise ParameterError(f"expected a word, or a vector of {self.dimension} finite numbers, got something else")
+            raise ParameterError(f"expected a word, or a vector of {self.dimension} finite numbers")
         return query, -1
 
     def _repr_fields(self) -> Fields:
@@ -209,7 +209,7 @@ def _check_matrix(matrix: npt.ArrayLike, rows: int, *, copy: bool) -> npt.NDArra
         with np.errstate(over="ignore"):  # becomes infinity, which is refused with its row
             array = (np.array if copy else np.asarray)(matrix, dtype=np.float32, order="C")
     except (ValueError, TypeError, OverflowError):
-        raise DataError("expected a matrix of numbers with rows of equal length, got something else") from None
+        raise DataError("expected a matrix of numbers with rows of equal length") from None
     check_shape(array, rows)
     finite = np.isfinite(array).all(axis=1)
     if not finite.all():

@@ -88,12 +88,12 @@ def statement_with_training(
             f"under {statement.relation}"
         )
     if statement.parameters.get("vectors_sha256") != vectors.fingerprint:
-        raise ParameterError("the statement is about other vectors (their fingerprint differs)")
+        raise ParameterError("the statement belongs to other vectors (their fingerprint differs)")
     documents = check_int("documents", documents, minimum=1)
     if training.unit not in (Unit.USER, Unit.DOCUMENT) or (training.unit is Unit.DOCUMENT and documents > 1):
         raise RefusedError(
-            f"the vectors protect one {training.unit} of their training, and a person may have any number of them "
-            "there: nothing adds up for them; train the vectors with the user as unit"
+            f"the vectors protect one {training.unit} of their training texts, and one person may have any number "
+            "of them: there is no total guarantee per person. Train the vectors with unit 'user'"
         )
     learned = restated(
         training, substitution_guarantee(training), relation=Relation.SUBSTITUTION, slack=0.0, claimed_epsilon=None
@@ -239,7 +239,9 @@ class WordMechanism(TextMechanism):
             seed: None for cryptographic randomness; an integer for tests and papers only.
         """
         if isinstance(words, str):
-            raise ParameterError("words must be a list of strings, got one string: split it first, or use privatize")
+            raise ParameterError(
+                "words must be a list of strings, got a single string: split it first, or use privatize"
+            )
         words = list(words)
         for place, word in enumerate(words):
             if not isinstance(word, str):
@@ -400,8 +402,8 @@ class NoisyVectors(WordMechanism):
         self._step = 2.0 ** (math.ceil(math.log2(vectors.diameter_bound or 1.0)) - _GRID_BITS)
         if vectors.dimension / self.epsilon > _MOST_NOISE * max(vectors.diameter_bound, self._step):
             raise ParameterError(
-                f"epsilon {self.epsilon:g} drowns the vocabulary: the noise is more than {_MOST_NOISE:.0e} times its "
-                "diameter; use a larger epsilon"
+                f"epsilon {self.epsilon:g} is too small: the noise exceeds {_MOST_NOISE:.0e} times the diameter of "
+                "the vocabulary. Use a larger epsilon"
             )
 
     def _noise(self, bits: RandomBits, count: int) -> Floats:

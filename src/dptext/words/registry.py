@@ -63,7 +63,7 @@ def word_mechanism(
 def add_word_mechanism(mechanism: type[WordMechanism]) -> None:
     """Recognise the statements of a caller's mechanism; a name is given once."""
     if _BY_NAME.setdefault(mechanism.name, mechanism) is not mechanism:
-        raise ParameterError(f"there is a word mechanism {mechanism.name!r} already: give yours another name")
+        raise ParameterError(f"a word mechanism {mechanism.name!r} already exists: choose another name")
 
 
 def is_word_mechanism(statement: PrivacyStatement) -> bool:
@@ -81,18 +81,18 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
         source, limit = str(parameters["vectors"]), int(parameters["words"] or 0)
         fingerprint, options = parameters["vectors_sha256"], build.arguments_in(parameters)
     except (KeyError, ValueError):
-        raise DataError("the statement lacks parameters of a word mechanism: it is not one that dptext wrote") from None
+        raise DataError("the statement lacks parameters of a word mechanism: dptext did not write it") from None
     if str(options.get("metric")).startswith(CALLERS):
         raise DataError(
-            "the statement measures distance with a function of its caller, which no file holds: build the mechanism "
-            "in Python, and audit it with dptext.audit(mechanism, distance=the function)"
+            "the statement's distance is a custom function, which no file contains: create the mechanism in "
+            "Python, and audit it with dptext.audit(mechanism, distance=the function)"
         )
     if vectors is None and is_pipe(Path(source)):
-        raise DataError("the vectors of the statement are a pipe or a device: name the file that holds them")
+        raise DataError("the vectors of the statement are a pipe or a device: name their file")
     try:
         words = load_vectors(source if vectors is None else vectors, limit=limit)
     except ParameterError as error:
-        raise DataError(f"the vectors of the statement cannot be found ({error}); say where they are") from None
+        raise DataError(f"the vectors of the statement cannot be found ({error}): name their file") from None
     if words.fingerprint != fingerprint:
         raise DataError(
             "the vectors differ from the statement's (their fingerprint differs): name the file that was used"
@@ -103,6 +103,6 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
         raise
     except (TypeError, ValueError, ArithmeticError) as error:  # a value of another type than its parameter has
         raise DataError(
-            f"{statement.mechanism} takes no such parameters as the statement's ({type(error).__name__}): it is not "
-            "one that dptext wrote"
+            f"{statement.mechanism} does not accept the parameters of the statement ({type(error).__name__}): "
+            "dptext did not write it"
         ) from None

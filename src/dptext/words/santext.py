@@ -142,8 +142,8 @@ class SanTextPlus(SanText):
         self.p = self._heads / _COIN
         if reach is not None and check_float("reach", reach, above=0) > self.largest_reach():
             raise ParameterError(
-                f"reach must be at most {self.largest_reach():.4g} (beyond, the sampler tells no distances apart, or "
-                f"there are none), got {reach}"
+                f"reach must be at most {self.largest_reach():.4g}, the largest distance that the sampler "
+                f"distinguishes, got {reach}"
             )
         self._set_up(self.largest_reach() if reach is None else float(reach))
         size = len(vectors)
@@ -266,9 +266,7 @@ class CusText(ShownMechanism):
         vectors = self.vectors
         self.size = check_int("size", size, minimum=2, maximum=_LARGEST_SIZE)
         if unsafe_as_published and size >= len(vectors):
-            raise ParameterError(
-                f"{size} nearest words of {len(vectors)} are all of them: leave unsafe_as_published out"
-            )
+            raise ParameterError(f"{size} nearest words of {len(vectors)} are all words: omit unsafe_as_published")
         self.unsafe_as_published = bool(unsafe_as_published)
         self.groups: Rows | None = None
         self._members, self._sizes = self._nearest() if unsafe_as_published else self._grouped()

@@ -86,7 +86,7 @@ class TEM(SelectingMechanism):
         if pure_epsilon is not None:
             if threshold is not None or document_epsilon is not None:
                 raise ParameterError(
-                    "pure_epsilon, threshold and document_epsilon each set the threshold: give one of them"
+                    "pure_epsilon, threshold and document_epsilon each set the threshold: pass one of them"
                 )
             threshold = check_float("pure_epsilon", pure_epsilon, above=0) / self.epsilon
         if document_epsilon is not None or max_words is not None:
@@ -107,9 +107,9 @@ class TEM(SelectingMechanism):
 
     def _budgeted_threshold(self, threshold: float | None) -> float:
         if self.document_epsilon is None or self.max_words is None:
-            raise ParameterError("document_epsilon and max_words belong together: give both or none")
+            raise ParameterError("document_epsilon and max_words must be passed together")
         if threshold is not None:
-            raise ParameterError("document_epsilon sets the threshold: give one of the two, not both")
+            raise ParameterError("document_epsilon sets the threshold: pass one of them")
         words = check_int("max_words", self.max_words, minimum=1)
         return self.document_epsilon / (words * self.epsilon)  # epsilon * g = E / n
 
