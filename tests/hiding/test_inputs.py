@@ -106,7 +106,7 @@ REFUSALS = [
     (lambda: small(learning_rate=1e30), ParameterError, r"diverged in epoch 1 .*: lower learning_rate"),
     (users([1, 2]), ParameterError, "user has 2 entries for 64 rows"),
     (users([1, None] * 32), DataError, "row 2: the user must be"),
-    (users(np.array([[1]] * 64)), DataError, "row 1: its user is missing, or a list"),
+    (users(np.array([[1]] * 64)), DataError, "row 1: the user must be"),
     (targets(TASK[:5], {"t": OTHER}), ParameterError, "the task has 5 labels for 6 rows"),
     (targets(TASK, {}), ParameterError, "attributes must map names to labels, such"),
     (targets([None] * 6, {"t": OTHER}), DataError, "the task must have from 2 to 1000 classes, got 0"),
