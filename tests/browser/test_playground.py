@@ -83,7 +83,7 @@ def test_a_method_shows_its_results_and_markup_as_text(page, picture, method):
     choose(page, method)
     assert page.locator("#draws li").count() == 3
     assert "Chance level" in page.locator("#attack").inner_text()
-    assert page.locator("figure[data-name=overlap] svg").is_visible()
+    assert page.locator("figure[data-name=attack] svg").is_visible()
     assert page.locator("#problem").is_hidden()
     picture(page, f"playground-{method}")
     dialogs = []
@@ -144,7 +144,7 @@ def test_controls_have_distinct_names_that_contain_their_visible_words(page):
         """[...document.querySelectorAll(":is(button, a, summary)[aria-label]")].filter(
             element => !element.getAttribute("aria-label").includes(element.innerText.trim())).length"""
     ) == 0  # fmt: skip
-    assert page.get_by_role("button", name="Save as SVG").count() == 2
+    assert page.get_by_role("button", name="Save as SVG").count() == 1
     assert ", stays in " in first_word(page).text_content()
 
 
@@ -194,17 +194,16 @@ def test_nothing_is_stored_and_no_text_is_in_an_address(page, address):
 def test_saved_pictures_are_the_shown_ones(page, tmp_path):
     choose(page, "sentences")
     write(page, "zebulon likes rain & <snow>")
-    for name in ("attack", "overlap"):
-        for kind in ("SVG", "PNG"):
-            with page.expect_download() as download:
-                page.get_by_role("button", name=f"Save as {kind}: {name}").click()
-            assert download.value.suggested_filename == f"dptext-{name}.{kind.lower()}"
-            download.value.save_as(tmp_path / kind)
-        root = ElementTree.parse(tmp_path / "SVG").getroot()
-        assert root.tag == "{http://www.w3.org/2000/svg}svg" and len(list(root.iter())) > 8
-        content = (tmp_path / "PNG").read_bytes()
-        assert content.startswith(b"\x89PNG\r\n\x1a\n")
-        assert struct.unpack(">II", content[16:24]) == tuple(2 * int(root.get(side)) for side in ("width", "height"))
+    for kind in ("SVG", "PNG"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Save as {kind}: attack").click()
+        assert download.value.suggested_filename == f"dptext-attack.{kind.lower()}"
+        download.value.save_as(tmp_path / kind)
+    root = ElementTree.parse(tmp_path / "SVG").getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg" and len(list(root.iter())) > 8
+    content = (tmp_path / "PNG").read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    assert struct.unpack(">II", content[16:24]) == tuple(2 * int(root.get(side)) for side in ("width", "height"))
 
 
 def test_another_page_cannot_use_it(browser, address):

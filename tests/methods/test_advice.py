@@ -150,7 +150,7 @@ def test_without_word_vectors_the_advice_names_the_command_that_installs_them(ad
 @pytest.mark.parametrize("answers", [{}, LOCAL])
 def test_no_value_of_a_row_is_printed_and_no_count_enters_a_command(advise, rows, answers):
     advice = advise(rows, **answers)
-    for text in (str(advice), repr(advice), advice._repr_html_(), json.dumps(advice.as_dict()), str(advice.methods)):
+    for text in (str(advice), repr(advice), json.dumps(advice.as_dict()), str(advice.methods)):
         assert SECRET not in text and "they spoke" not in text
     for people in (37, 1234) if not answers else ():
         advice = advise(made_up_rows(people=people, texts=1))
@@ -168,9 +168,7 @@ def test_the_page_is_short_and_starts_with_the_recommendation(advise, rows):
         assert "For you alone" in str(advice) and "for the owner" in repr(advice)
         assert advice.as_dict()["for_the_owner_only"]
     assert {column.name for column in advice.data.columns if column.reasons} >= {"author", "mail", "day"}
-    assert "mail " in str(advice) and "<code>mail</code>" in advice._repr_html_()
-    rows = [{"<b>x</b>": f"some words of a text that is long enough to be one {n}"} for n in range(60)]
-    assert "<b>x</b>" not in advise(rows)._repr_html_()
+    assert "mail " in str(advice)
 
 
 def test_a_first_line_that_may_be_a_row_is_refused_without_its_values(advise, tmp_path):

@@ -48,8 +48,6 @@ def test_numbers_of_sentences_are_those_of_the_rewriter(previewers, samples, eps
     assert result.pieces[0].replacements[0][1] == one.max() and result.pieces[0].stays == 0.0
     assert result.neighbours.overlap == pytest.approx(1 - np.abs(one - other).sum() / 2, abs=1e-12)
     assert result.neighbours.overlap >= 1 - math.tanh(epsilon / 2) - 1e-12
-    for name, first, second in result.neighbours.outcomes[:-1]:
-        assert (first, second) == (one[rows[name]], other[rows[name]])
     known = samples.candidates(TEXT)
     assert result.attack.success == pytest.approx(rewriter.relinking(len(known), known), abs=1e-12)
     assert result.guarantee and set(result.draws) <= set(samples.public)
@@ -70,10 +68,6 @@ def test_membership_in_a_corpus_is_the_total_variation_of_the_release(previewers
     assert result.neighbours.overlap == pytest.approx(1 - distance, abs=1e-9)
     assert result.attack.success == pytest.approx((1 + distance) / 2, abs=1e-9) and result.attack.chance == 0.5
     assert result.guarantee.startswith("a person") and set(result.draws) <= set(samples.public)
-    one, other = np.array([outcome[1:] for outcome in result.neighbours.outcomes]).T
-    assert one.sum() == pytest.approx(1.0) and other.sum() == pytest.approx(1.0)
-    # the intervals meet in the middle, where the two densities cross
-    assert np.minimum(one, other).sum() == pytest.approx(result.neighbours.overlap, abs=1e-5)
 
 
 @pytest.mark.parametrize(("name", "maximum"), [("sentences", 20.0), ("synthetic", 100.0)])

@@ -40,8 +40,6 @@ def test_the_neighbour_changes_the_rarest_word_and_the_overlap_is_exact(vectors)
         words = [(one, other) for one, other in zip(text, neighbours.second, strict=False) if one != other]
         assert neighbours.first == text != neighbours.second and words
         assert 0 < neighbours.overlap < 1
-        for place in (1, 2):
-            assert sum(outcome[place] for outcome in neighbours.outcomes) == pytest.approx(1.0, abs=1e-9)
     neighbours = preview(vectors, "cat dog", 1.0).neighbours
     first, second = neighbours.second.split()
     assert first == "cat"
@@ -49,9 +47,6 @@ def test_the_neighbour_changes_the_rarest_word_and_the_overlap_is_exact(vectors)
     assert second == sorted(set(distances) - {"dog", "<unk>"}, key=distances.get)[0]
     one, other = (TEM(vectors, epsilon=1.0).probabilities(word) for word in ("dog", second))
     assert neighbours.overlap == pytest.approx(1 - np.abs(one - other).sum() / 2, abs=1e-12)
-    for name, first, second in neighbours.outcomes[:-1]:
-        row = vectors.vocabulary.row(name)
-        assert (first, second) == (one[row], other[row])
 
 
 def test_draws_keep_the_layout(vectors):

@@ -8,6 +8,7 @@ import pytest
 import dptext
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.methods.bank import rewriter_from_statement
+from dptext.methods.files import check_document_guarantee
 from dptext.privacy.guarantee import rate_at_most
 from repeated import same_draws
 from sentences.banks import bank, documents
@@ -178,8 +179,13 @@ def test_a_false_statement_or_another_bank_is_refused(tmp_path):
     ]:
         with pytest.raises(DataError, match=message):
             rewriter_from_statement(dataclasses.replace(statement, parameters=statement.parameters | change), bank())
-    for missing in ("epsilon", "size", "max_sentences", "unit_of_epsilon", "bank_sha256"):
+    for missing in ("epsilon", "unit_of_epsilon", "bank_sha256"):
         rest = {name: value for name, value in statement.parameters.items() if name != missing}
-        message = "does not describe texts of a bank" if missing == "bank_sha256" else "lacks parameters"
+        message = "does not describe texts of a bank" if missing == "bank_sha256" else "cannot exist"
         with pytest.raises(DataError, match=message):
             rewriter_from_statement(dataclasses.replace(statement, parameters=rest), bank())
+    # the usual value takes the place of a missing one, and the statement differs from it
+    rest = {name: value for name, value in statement.parameters.items() if name != "size"}
+    short = dataclasses.replace(statement, parameters=rest)
+    check = check_document_guarantee(short, rewriter_from_statement(short, bank()), 1, apart_from=())
+    assert check.passed is False and " size," in check.detail

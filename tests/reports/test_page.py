@@ -107,7 +107,6 @@ def test_the_page_is_complete_loads_nothing_and_escapes_everything():
         verdicts=[SAMPLED],
         attacks=[attack_of(0.4, 0.6)],
         utility=[task_of(0.6, 0.7, detail=NASTY), task_of(0.4, 0.7)],
-        command=NASTY,
         notes=[NASTY],
     )
     reader = Reader(report.html())
@@ -134,14 +133,12 @@ def test_numbers_of_the_owner_are_marked_and_not_on_the_card():
     report = report_of(
         owner_attacks=[attack_of(0.4, 0.6)],
         utility=[task_of(0.6, 0.7), task_of(0.61, 0.71, owner_only=True)],
-        unchanged=(7, 60),
-        command="dptext report x --original /clinic/hiv.csv",
     )
     assert report.has_owner_numbers
-    assert report.html().count('<span class="owner">') == 7  # an attack, a model, three answers, two levels
+    assert report.html().count('<span class="owner">') == 6  # an attack, a model, two answers, two levels
     card = report.card()
     assert "0.650" in card
-    for word in ("came out unchanged", "linkage", "0.660", "dptext report", "hiv"):
+    for word in ("linkage", "0.660"):
         assert word not in card
     check = Check("the noise has the stated distribution", True, "1.003 times", owner_only=True)
     report = report_of(verdicts=[STATED], checks=[check])
@@ -157,7 +154,7 @@ def test_no_number_of_the_owner_changes_the_card():
         report_of(PureDP(20.0), **more).card().replace(note, "")
         for more in (
             {},
-            {"owner_attacks": [attack_of(0.97, 0.99, 0.001)], "unchanged": (50, 60)},
+            {"owner_attacks": [attack_of(0.97, 0.99, 0.001)]},
             {"owner_attacks": [attack_of(0.0, 0.01, 0.001)], "utility": [task_of(0.4, 0.5, owner_only=True)]},
         )
     }
@@ -299,18 +296,6 @@ def test_membership_is_judged_next_to_the_success_that_a_protecting_guarantee_al
         assert (recommendation(report).decision is Decision.HAND_ON) == (good is not False)
 
 
-def test_unchanged_texts_are_bad_news_if_no_guarantee_protects():
-    for epsilon, unchanged, good, words in [
-        (20.0, 0, True, "None of the 2,000 texts that were compared"),
-        (20.0, 284, False, "284 of the 2,000 texts that were compared came out word for word"),
-        (8.0, 1, False, "apart from capital letters, numbers and addresses."),
-        (2.0, 3, None, "The guarantee limits how well a reader of the release can tell which ones."),
-    ]:
-        result = answer_of(report_of(PureDP(epsilon), unchanged=(unchanged, 2000)), "unchanged")
-        assert (result.good, result.owner_only) == (good, True)
-        assert words in result.words
-
-
 def test_selection_helps_only_beyond_the_interval_of_its_lead():
     for low, high, words, good in [
         (0.05, 0.15, "Selecting texts helps: a model trained on random texts of the pool", True),
@@ -358,8 +343,7 @@ def test_the_recommendation_is_first_and_names_its_reason():
     for epsilon, more, decision, words, card_words in [
         (2.0, {}, Decision.HAND_ON, "You may publish this release: ", "no other release about the same documents"),
         (8.0, {}, Decision.TO_SOME, "not with the public", "Do not pass it on"),
-        (20.0, {"owner_attacks": at_chance, "unchanged": (3, 90)}, Decision.NOT, "some texts came out unchanged", ""),
-        (20.0, {"owner_attacks": at_chance, "unchanged": (0, 90)}, Decision.TO_SOME, "whom you would trust with", ""),
+        (20.0, {"owner_attacks": at_chance}, Decision.TO_SOME, "whom you would trust with", ""),
         (2.0, {"attacks": reveals}, Decision.TO_SOME, "It reveals 'age': anybody who receives it", "It reveals 'age'"),
     ]:
         report = report_of(PureDP(epsilon), **more)

@@ -33,14 +33,14 @@ def report(folder, name="made.jsonl", **more):
 @pytest.fixture(scope="module")
 def alone(folder):
     """A report on the release and public data."""
-    return report(folder, public=[folder / "pool.txt"], command="dptext report made.jsonl")
+    return report(folder, public=[folder / "pool.txt"])
 
 
 @pytest.fixture(scope="module")
 def everything(folder):
     """A report with the original and the held-out texts."""
     files = {"original": folder / "in.jsonl", "held_out": folder / "held.jsonl", "public": [folder / "pool.txt"]}
-    return report(folder, **files, user="who", command="dptext report made.jsonl --original private/in.jsonl")
+    return report(folder, **files, user="who")
 
 
 @pytest.mark.usefixtures("same_draws")

@@ -124,7 +124,8 @@ def neighbours(
 
 
 def _attack(name: str, release: Path, output: options.Output, **inputs: Any) -> None:
-    result = attack_release(name, release, **inputs, seed=options.ANALYSIS_SEED, say=output.say)
+    output.say(f"Attacking {release.name} ...")
+    result = attack_release(name, release, **inputs, seed=options.ANALYSIS_SEED)
 
     def as_dict() -> dict[str, Any]:
         scores = [

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import shlex
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +135,8 @@ def report(
     for path in (out, card):
         if path is not None:
             check_target(path, replace=force, apart_from={"an input": [file for file in inputs if file is not None]})
-    page = make_report(**named, command=_command(settings, out, card), say=output.say)
+    output.say(f"Examining {data.name} ...")
+    page = make_report(**named)
     _write(out, page.html(), owner_only=settings.original is not None or page.has_owner_numbers)
     if card is not None:
         _write(card, page.card())
@@ -150,20 +150,6 @@ def report(
         )
     if page.refuted:
         raise RefusedError(f"refuted: the guarantee of {settings.private.name} does not hold; see {out}")
-
-
-def _command(settings: ReportOptions, out: Path, card: Path | None) -> str:
-    """Return the command that makes the page again, without folders."""
-    words = ["dptext", "report", settings.private.name, "-o", out.name]
-    defaults: dict[str, Any] = {field.name: field.default for field in fields(settings)}
-    values = {name: (getattr(settings, name), option.default) for name, option in defaults.items()}
-    del values["private"]
-    for name, (value, default) in {**values, "card": (card, None)}.items():
-        if value != default:
-            for part in value if isinstance(value, tuple) else (value,):
-                is_path = isinstance(value, Path) or name in ("vectors", "public")
-                words += [options.flag(name), Path(part).name if is_path else str(part)]
-    return shlex.join(words)
 
 
 def _write(path: Path, content: str, *, owner_only: bool = False) -> None:
@@ -181,7 +167,7 @@ def _as_dict(page: Report) -> dict[str, Any]:
         "verdicts": [json.loads(verdict.to_json()) for verdict in page.verdicts],
         **{name: [_item(item) for item in getattr(page, name)] for name in _LISTS},
         "corpus": None if page.corpus is None else asdict(page.corpus),
-        **{name: getattr(page, name) for name in ("refuted", "stays", "unchanged", "command", "notes")},
+        **{name: getattr(page, name) for name in ("refuted", "stays", "notes")},
     }
 
 

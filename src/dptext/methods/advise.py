@@ -115,9 +115,6 @@ class Advice:
         name = "nothing" if self.recommended is None else self.recommended.name
         return f"<Advice: {name} recommended, {len(self.methods)} methods; for the owner of the rows>"
 
-    def _repr_html_(self) -> str:
-        return filled("methods/templates/advice.html", **_page_values(self))
-
 
 def advise(
     source: Any,
@@ -255,8 +252,21 @@ def _strength_caveats(
 
 def as_text(advice: Advice, width: int = WIDTH) -> str:
     """Return the advice as a page of text, the recommendation and its command first."""
-    lines = filled("methods/templates/advice.txt", **_page_values(advice)).rstrip().split("\n")
-    return "\n".join(_wrap(line, width) for line in lines)
+    data, first = advice.data, advice.methods[0]
+    identifying = [column for column in data.columns if column.reasons and column.name != data.roles.text]
+    labels = ", ".join(column_name(data, name) for name in data.roles.labels)
+    values = {"data": data, "labels": labels, "visible": lambda name: column_name(data, name)}
+    facts = [entry.partition(": ") for entry in paragraphs("methods/templates/facts.txt", **values)]
+    page = filled(
+        "methods/templates/advice.txt",
+        advice=advice,
+        owner=OWNER,
+        facts=[(name, fact) for name, _, fact in facts],
+        identifying=[(column_name(data, column.name), column.reasons) for column in identifying],
+        first=first,
+        has_placeholders=any(placeholder in " ".join(first.commands) for placeholder in PLACEHOLDERS),
+    )
+    return "\n".join(_wrap(line, width) for line in page.rstrip().split("\n"))
 
 
 def _wrap(line: str, width: int) -> str:
@@ -266,23 +276,6 @@ def _wrap(line: str, width: int) -> str:
     indent = _INDENT if name.strip() else 6 if tab else len(line) - len(line.lstrip())
     first = name.ljust(_INDENT if name.strip() else 0)
     return textwrap.fill(first + text, width - 1, subsequent_indent=" " * indent, break_on_hyphens=False)
-
-
-def _page_values(advice: Advice) -> dict[str, Any]:
-    data, first = advice.data, advice.methods[0]
-    identifying = [column for column in data.columns if column.reasons and column.name != data.roles.text]
-    labels = ", ".join(column_name(data, name) for name in data.roles.labels)
-    values = {"data": data, "labels": labels, "visible": lambda name: column_name(data, name)}
-    facts = (entry.partition(": ") for entry in paragraphs("methods/templates/facts.txt", **values))
-    commands = " ".join(first.commands)
-    return {
-        "advice": advice,
-        "owner": OWNER,
-        "facts": [(name, fact) for name, _, fact in facts],
-        "identifying": [(column_name(data, column.name), column.reasons) for column in identifying],
-        "first": first,
-        "has_placeholders": any(placeholder in commands for placeholder in PLACEHOLDERS),
-    }
 
 
 def column_name(data: Data, name: str) -> str:

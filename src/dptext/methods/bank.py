@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from dptext.attacks import AttackScore, linkage_of_scores
 from dptext.audits.mechanisms import audit
-from dptext.calibration.deniability import Floats
 from dptext.calibration.reidentification import bank_epsilon
 from dptext.errors import DataError, ParameterError
 from dptext.evaluation.utility import Predictions, predictions
@@ -29,8 +28,8 @@ from dptext.methods.examination import (
     linkage_result,
     read_pairs,
 )
-from dptext.methods.files import Audit, Check, ReleaseFiles, Rows, audit_file, check_document_guarantee
-from dptext.methods.preview import DRAWS, OUTCOMES, REPLACEMENTS, Piece, Previewer, Samples, TextPreview
+from dptext.methods.files import Audit, Check, ReleaseFiles, Rows, audit_file, check_document_guarantee, describes
+from dptext.methods.preview import DRAWS, REPLACEMENTS, Piece, Previewer, Samples, TextPreview
 from dptext.privacy.guarantee import Trust, best_guesses, rate_at_most
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -61,7 +60,7 @@ class BankExamination(RowExamination):
         if not is_its_data:
             self.notes.append("Rows were not linked: the file does not match its statement.")
             return
-        before = self.compare(rows, raw, self._rewriter)
+        before = self.originals(rows, raw, self._rewriter)
         if before is None:
             return
         scores, likely = link_bank(before, rows, self._rewriter, self.files)
@@ -104,11 +103,9 @@ class BankPreviewer(Previewer):
         one, other, *others = rewriter.distributions([text, second, *candidates[1:]])
         guesses = best_guesses([np.array([one, *others])], np.full(len(candidates), 1 / len(candidates)))
         same = self._rows.get(" ".join(text.split()))
-        likely = [row for row in self._most_likely(text, one, REPLACEMENTS + 1) if row != same][:REPLACEMENTS]
+        similarity = self._bank.similarities(self._bank.features.vectors([text]), np.arange(len(self._bank))[None])[0]
+        likely = [row for row in np.lexsort((-similarity, -one)).tolist() if row != same][:REPLACEMENTS]
         replacements = tuple((self._bank.texts[row], float(one[row])) for row in likely)
-        half = OUTCOMES // 2
-        top = list(dict.fromkeys([*self._most_likely(text, one, half), *self._most_likely(second, other, half)]))
-        names = [self._bank.texts[row] for row in top]
         return self.preview(
             epsilon,
             rewriter.document_statement(1),
@@ -119,14 +116,7 @@ class BankPreviewer(Previewer):
             candidates=len(candidates),
             texts=(text, second),
             overlap=numbers.overlap(one, other),
-            outcomes=numbers.outcome_table(names, one[top], other[top], rest="any other text"),
         )
-
-    def _most_likely(self, text: str, distribution: Floats, count: int) -> list[int]:
-        """Return rows of the most likely texts of the bank; among equally likely ones, the most similar."""
-        everything = np.arange(len(self._bank))[None]
-        similarity = self._bank.similarities(self._bank.features.vectors([text]), everything)[0]
-        return [int(row) for row in np.lexsort((-similarity, -distribution))[:count]]
 
 
 def _caveats(case: base.AdviceInput) -> Iterator[base.Caveat]:
@@ -185,13 +175,10 @@ def rewriter_from_statement(statement: PrivacyStatement, bank: Path | TextBank |
             f"this bank ({len(bank):,} texts) is not the bank of the statement (SHA-256 digest "
             f"{parameters['bank_sha256']}): pass that one as --bank"
         )
-    try:
-        options: dict[str, Any] = {name: parameters[name] for name in ("epsilon", "max_sentences", "size")}
-        return BankRewriter(bank, unit=parameters["unit_of_epsilon"], **options)  # type: ignore[arg-type]
-    except KeyError:
-        raise DataError("the statement lacks parameters of a rewriter: dptext did not write it") from None
-    except ParameterError as problem:
-        raise DataError(f"the statement describes a rewriter that cannot exist: {problem}") from None
+    names = ("epsilon", "max_sentences", "size")
+    with describes("a rewriter"):
+        options: dict[str, Any] = {name: parameters.get(name) for name in names}
+        return BankRewriter(bank, unit=parameters.get("unit_of_epsilon"), **options)  # type: ignore[arg-type]
 
 
 def link_sentences(files: ReleaseFiles) -> AttackResult:

@@ -253,7 +253,6 @@ class CorpusExamination(Examination):
             raise ParameterError(f"a synthetic corpus has no original rows, and {known}: omit other columns")
         if files.held_out is not None and files.original is None:
             raise ParameterError("held_out needs original: members of the release are compared with other people")
-        files.say(f"Auditing {self.statement.mechanism} ...")
         self.add_audit(check_corpus(files, read_description(self._folder)))
         self.notes += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self._distribution.doubts()]
         if files.label is not None and files.original is None:
@@ -340,7 +339,6 @@ class CorpusExamination(Examination):
         def train_on(texts: _Texts) -> npt.NDArray[Any]:
             return trained_answers(texts.texts, texts.codes, test.texts)
 
-        files.say(f"Training models on {len(corpus):,} texts ...")
         predicted = train_on(corpus)
         add("trained on the corpus", predicted, texts=len(corpus))
         add("trained on original texts", train_on(train), texts=len(train))
@@ -395,7 +393,6 @@ class CorpusExamination(Examination):
 
     def _attack_sums(self, original: Path, held_out: Path) -> str | None:
         """Attack the released sums; return the reason if there are too few people."""
-        self.files.say("Distinguishing members from other people ...")
         released = self._distribution.matrix
         maximum = min(_MAX_TARGETS, self.files.rows, _MAX_NUMBERS // (2 * released.size))
         inside = self._contributions(original, maximum)
@@ -421,7 +418,6 @@ class CorpusExamination(Examination):
         if self.statement.unit is Unit.USER and self.files.user is None:
             self.notes.append("The noise was not compared with the original texts: name the column of users (--user).")
             return
-        self.files.say("Comparing the noise with the original texts ...")
         total = MomentSum(distribution.features, len(distribution.labels))
         with self._people(original, on_error="skip") as people:  # as the release skipped them
             total.add(people)

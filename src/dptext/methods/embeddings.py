@@ -64,7 +64,6 @@ def find_secrets(files: ReleaseFiles) -> AttackResult:
     shared = load_vectors(files.data)
     rows = read_rows(files.pairs, text="secret", columns=("name",), texts_only=True)
     names, secrets = ([fold(str(word)) for word in words] for words in (rows.columns["name"], rows.texts))
-    files.say(f"Searching {len(shared):,} words for the secrets of {rows.size:,} names ...")
 
     def rows_in(vectors: WordVectors) -> list[list[int]]:
         vocabulary = vectors.vocabulary

@@ -38,7 +38,6 @@ from dptext.release.mechanism import TextMechanism, mark, placeholder
 from dptext.release.redaction import read_terms, redaction_of
 from dptext.representations.device import VECTOR
 from dptext.text.identifiers import columns_of as identifying_columns
-from dptext.text.tokens import Kind, fold, split
 
 _NEAR, _HALF, _NEARLY = 0.1, 0.5, 0.9  # advantages at which grades change
 _TIMES = 20.0  # a guarantee of 3 nats allows about this multiple of the chance level
@@ -141,7 +140,6 @@ def read_pairs(files: ReleaseFiles, *, keeps_marks: bool = True) -> tuple[Rows, 
     if before.size < 2:
         raise DataError(f"{files.original.name}: at least two rows are needed, got {before.size}")
     before = as_received(before, files, keeps_marks=keeps_marks)
-    files.say(f"Comparing {after.size:,} private rows with their originals ...")
     return before, after
 
 
@@ -192,7 +190,6 @@ def infer_attribute(files: ReleaseFiles) -> AttackResult:
     label = files.label or ""
     rows = read_rows(files.data, text=files.text, columns=(label,), user=files.user)
     labels, kind = rows.columns[label], "texts" if rows.vectors is None else "vectors"
-    files.say(f"Training attackers on {len(labels):,} private {kind} ...")
     scores = attribute_inference(rows.features, labels, people=rows.people, folds=FOLDS, seed=files.seed)
     accuracies = [score for score in scores if score.measure == "accuracy"]
     best = max(accuracies, key=lambda score: (score.succeeded, score.score.value))
@@ -249,7 +246,6 @@ class RowExamination(Examination):
         rows = raw = None
         if files.original is not None or columns:
             rows, raw = self._read(list(dict.fromkeys(columns)))  # first: a wrong column is reported at the start
-        files.say(f"Auditing {self.statement.mechanism} ...")
         audit = self.audit()
         self.add_audit(audit)
         if rows is not None:
@@ -317,7 +313,6 @@ class RowExamination(Examination):
             return
         places = self._select_frequent(rows, attribute, FOLDS)
         selected = rows.at(places)
-        files.say(f"Training attackers on {len(places):,} private rows ...")
         targets = [(self.owner_attacks if self._is_private(attribute, files.user) else self.attacks, selected)]
         targets += [] if raw is None else [(self.controls, raw.at(places))]
         for results, source in targets:
@@ -350,7 +345,6 @@ class RowExamination(Examination):
         places = self._select_frequent(rows, label, 2 * FOLDS)
         selected = rows.at(places)
         people, labels = selected.column(files.user), selected.column(label) or []
-        files.say(f"Training models on {len(places):,} rows ...")
         models = self.models(
             selected.features,
             None if raw is None else raw.at(places).features,
@@ -372,32 +366,11 @@ class RowExamination(Examination):
             )
             self.utility.append(measurement)
 
-    def compare(
-        self, rows: Rows, raw: Rows, mechanism: TextMechanism, placeholders: Mapping[Kind, str] | None = None
-    ) -> Rows | None:
-        """Count unchanged texts; return the originals as the mechanism received them, None if that is impossible."""
-        self.unchanged = count_unchanged(raw.texts, rows.texts, placeholders=placeholders)
+    def originals(self, rows: Rows, raw: Rows, mechanism: TextMechanism) -> Rows | None:
+        """Return the originals as the mechanism received them, with their authors; None if that is impossible."""
         try:
             originals = as_received(raw, self.files, keeps_marks=mechanism.keeps_marks)
         except DataError as problem:
             self.notes.append(f"Rows were not linked: {problem}.")
             return None
-        self.files.say(f"Linking {originals.size:,} private rows to their originals ...")
         return replace(originals, people=rows.column(self.files.user))
-
-
-def count_unchanged(
-    originals: Sequence[str | None], private: Sequence[str | None], *, placeholders: Mapping[Kind, str] | None = None
-) -> tuple[int, int]:
-    """Return how many texts came out unchanged (apart from capitals and placeholders), and how many have words."""
-    known = placeholders or {}
-
-    def normalise(text: str) -> str:
-        return "".join(known.get(kind, fold(piece)) for piece, kind in split(text) if kind is not Kind.SPACE)
-
-    pairs = [
-        (before, after)
-        for before, after in zip(originals, private, strict=True)
-        if before is not None and after is not None and any(kind is Kind.WORD for _, kind in split(before))
-    ]
-    return sum(normalise(before) == normalise(after) for before, after in pairs), len(pairs)

@@ -62,7 +62,6 @@ class ReleaseFiles:
     attackers: Sequence[Attacker] = ATTACKERS  # who infer the attribute
     samples: int = 200_000  # of a sampled audit
     seed: int | None = None
-    say: Callable[[str], None] = lambda _line: None
 
     def __post_init__(self) -> None:
         if self.rows < 2 * FOLDS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -18,8 +18,8 @@ from dptext.vectors.word_vectors import WordVectors
 
 DELTA = 1e-6
 """Delta of mechanisms that have one."""
-DRAWS, REPLACEMENTS, OUTCOMES = 3, 5, 6
-"""Numbers of draws, of replacements and of outputs in a preview."""
+DRAWS, REPLACEMENTS = 3, 5
+"""Numbers of draws and of replacements in a preview."""
 _PUBLIC_TEXTS = 2000
 _PEOPLE = 2000
 _CANDIDATES = 100  # texts among which the adversary chooses
@@ -46,13 +46,12 @@ class AttackPreview:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Two neighbouring inputs, the overlap of their outputs, and the probabilities of some outputs under both."""
+    """Two neighbouring inputs, and the overlap of their outputs."""
 
     first: str
     second: str
     overlap: float
     sentence: str
-    outcomes: tuple[tuple[str, float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +100,6 @@ class Previewer(ABC):
         candidates: int,
         texts: tuple[str, str],
         overlap: float,
-        outcomes: Sequence[tuple[str, float, float]],
     ) -> TextPreview:
         """Return a preview with its sentences; ``statement`` None: the text has no word that it could cover."""
 
@@ -125,18 +123,8 @@ class Previewer(ABC):
             pieces=tuple(pieces),
             draws=tuple(draws),
             attack=AttackPreview(" ".join(paragraphs_of("attack")), success, chance),
-            neighbours=Neighbours(
-                *texts, overlap, " ".join(paragraphs_of("overlap")), tuple(outcomes) if overlap < 1 else ()
-            ),
+            neighbours=Neighbours(*texts, overlap, " ".join(paragraphs_of("overlap"))),
         )
-
-
-def outcome_table(
-    names: Sequence[str], first: Floats, second: Floats, *, rest: str
-) -> tuple[tuple[str, float, float], ...]:
-    """Return named outputs with their probabilities under both inputs, and the remaining probability."""
-    named = zip(names, first.tolist(), second.tolist(), strict=True)
-    return (*named, (rest, max(0.0, 1.0 - float(first.sum())), max(0.0, 1.0 - float(second.sum()))))
 
 
 def percent(share: float) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
-from statistics import NormalDist
 from typing import ClassVar
 
 import numpy as np
@@ -41,7 +39,6 @@ _MIN_PEOPLE = 30  # with fewer, even the description without noise says nothing
 _POOL = 1_500  # texts for a prediction
 _MAX_CLASSES = 50
 _SEED = 0  # of predictions, from public numbers
-_EDGES = (-np.inf, -2.0, -1.0, 0.0, 1.0, 2.0, np.inf)  # of intervals, in standard deviations of the noise
 _CLASSIFIER = Caveat(
     0,
     "To label new texts, try the release itself first (dptext classify: .85 on news, .82 on short requests; a model "
@@ -73,12 +70,6 @@ class CorpusPreviewer(Previewer):
         distance = float(np.linalg.norm(contribution.astype(np.float64))) * CELL
         # delta at epsilon 0 is the total variation distance of the two Gaussian distributions
         overlap = 1.0 if distance == 0.0 else 1.0 - gaussian_delta(sigma, epsilon=0.0, sensitivity=distance)
-        intervals = [f"{low:g} to {high:g}" for low, high in pairwise(_EDGES[1:-1])]
-        names = [f"below {_EDGES[1]:g}", *intervals, f"above {_EDGES[-2]:g}"]
-        one, other = (
-            np.diff([NormalDist(shift).cdf(edge) for edge in _EDGES]).tolist()
-            for shift in (distance / sigma / 2, -distance / sigma / 2)
-        )
         return self.preview(
             epsilon,
             plan.future_statement,
@@ -89,7 +80,6 @@ class CorpusPreviewer(Previewer):
             candidates=people,
             texts=(f"{people:,} people and this text: {text}", f"{people:,} people without it"),
             overlap=overlap,
-            outcomes=list(zip(names, one, other, strict=True)),
         )
 
     def _synthesizer(self, epsilon: float) -> Synthesizer:

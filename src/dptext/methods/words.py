@@ -26,7 +26,7 @@ from dptext.methods.examination import (
     read_pairs,
 )
 from dptext.methods.files import Audit, Check, ReleaseFiles, Rows, audit_file, check_document_guarantee
-from dptext.methods.preview import DRAWS, OUTCOMES, REPLACEMENTS, Piece, Previewer, TextPreview, outcome_table
+from dptext.methods.preview import DRAWS, REPLACEMENTS, Piece, Previewer, TextPreview
 from dptext.privacy.guarantee import Trust, best_guesses
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
@@ -63,14 +63,13 @@ class WordExamination(RowExamination):
         return check_words(self.files, self._mechanism)
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
-        before = self.compare(rows, raw, self._mechanism, PLACEHOLDERS)
+        before = self.originals(rows, raw, self._mechanism)
         if before is None:
             return
         self.owner_attacks += link(before, rows, linkage_options(self.files, before))
         if not is_its_data:
             self.notes.append("Word recovery was not tried: the file does not match its statement.")
             return
-        self.files.say("Recovering words ...")
         scores, note = recover(before, rows, self._mechanism, self.files)
         self.owner_attacks += scores
         self.notes += [note] if note else []
@@ -95,13 +94,9 @@ class WordPreviewer(Previewer):
         distributions = dict(zip(rows, mechanism.distributions([words[row] for row in rows]), strict=True))
         parts = [token.text for token in tokens]
         overlap = 1.0
-        outcomes: tuple[tuple[str, float, float], ...] = ()
         if place is not None and other is not None:
             parts[place] = words[other]
-            pair = distributions[token_rows[place]], distributions[other]
-            top = numbers.largest(np.maximum(*pair), OUTCOMES)
-            overlap = numbers.overlap(*pair)
-            outcomes = outcome_table([words[row] for row in top], pair[0][top], pair[1][top], rest="any other word")
+            overlap = numbers.overlap(distributions[token_rows[place]], distributions[other])
         table = np.array([distributions[row] for row in candidates])
         return self.preview(
             epsilon,
@@ -113,7 +108,6 @@ class WordPreviewer(Previewer):
             candidates=len(candidates),
             texts=(text, "".join(parts)),
             overlap=overlap,
-            outcomes=outcomes,
         )
 
     def _piece(self, token: Token, row: int | None, distributions: dict[int, Floats]) -> Piece:

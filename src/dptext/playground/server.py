@@ -106,7 +106,7 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
-    lock, newest = asyncio.Lock(), 0
+    lock = asyncio.Lock()
 
     def static(name: str, kind: str) -> Route:
         content = (files("dptext.playground") / "static" / name).read_bytes()
@@ -123,8 +123,7 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
         return JSONResponse({"methods": offered, "samples": samples, "characters": MAX_CHARACTERS})
 
     async def show(request: Request) -> Response:
-        """Compute one preview at a time; of the requests that wait, only the newest."""
-        nonlocal newest
+        """Compute one preview at a time."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return JSONResponse({"error": "the content must be application/json"}, 415)
         body = bytearray()
@@ -132,11 +131,7 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
             body += part
             if len(body) > MAX_BYTES:
                 return JSONResponse({"error": f"a request may have at most {MAX_BYTES:,} bytes"}, 413)
-        newest += 1
-        number = newest
         async with lock:
-            if number != newest:
-                return JSONResponse({"error": "a newer request came"}, 409)
             try:
                 preview = await run_in_threadpool(playground.show, **_arguments(bytes(body)))
             except DptextError as error:

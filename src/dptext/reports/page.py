@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,8 @@ class Report(ReprMixin):
         utility: utility of the release.
         stays: share of words that stay unchanged, at public frequencies; None: no word mechanism.
         corpus: size of a synthetic corpus; None: no corpus.
-        command: the command that makes the page again, for the owner.
         notes: sentences for the reader.
         identifying: kept columns that look like identifiers.
-        unchanged: (unchanged, compared) original texts, for their owner; None: not compared.
     """
 
     title: str
@@ -60,10 +58,8 @@ class Report(ReprMixin):
     utility: Sequence[Measurement] = ()
     stays: float | None = None
     corpus: Corpus | None = None
-    command: str = ""
     notes: Sequence[str] = ()
     identifying: Sequence[Column] = ()
-    unchanged: tuple[int, int] | None = None
 
     @property
     def refuted(self) -> bool:
@@ -81,7 +77,6 @@ class Report(ReprMixin):
         return bool(
             self.owner_attacks
             or self.controls
-            or self.unchanged is not None
             or any(check.owner_only for check in self.checks)
             or any(entry.owner_only for entry in self.utility)
         )
@@ -100,9 +95,7 @@ class Report(ReprMixin):
             owner_attacks=(),
             controls=(),
             utility=[entry for entry in self.utility if not entry.owner_only],
-            command="",
             notes=(),
-            unchanged=None,
         )
 
     def html(self) -> str:
@@ -162,8 +155,6 @@ def report(
     private: PathLike | Release,
     *,
     title: str = "",
-    command: str = "",
-    say: Callable[[str], None] = lambda _line: None,
     **options: Any,
 ) -> Report:
     """Examine a release, and put its guarantee, audit, attacks and utility on one page.
@@ -172,8 +163,6 @@ def report(
         private: private texts, a .parquet of vectors, or a synthetic corpus, with its statement next to it; or the
             release of `dptext.privatize_file`.
         title: of the page; empty: the name of the private file.
-        command: the command that makes the page again.
-        say: called with a line for each step.
         options: files, columns and sizes by the names of ``dptext report`` (``original``, ``held_out``, ``bank``,
             ``public``, ``distribution``, ``text``, ``user``, ``label``, ``attribute``, ``rows``, ``seed``, ...).
 
@@ -212,14 +201,14 @@ def report(
         raise ParameterError(f"{data.name} contains {method.holds}: there is no report about this method")
     refuse_inputs(method, data, options)
     options["text"] = options.get("text") or text_column(data, statement)
-    files = ReleaseFiles(data=data, stated=statement, say=say, **options)
+    files = ReleaseFiles(data=data, stated=statement, **options)
     if files.rows < 2 * FOLDS:
         raise ParameterError(f"rows must be at least {2 * FOLDS}, got {files.rows}")
     examination = method.examination(files)
     examination.run()
-    names = {field.name for field in fields(Report)} - {"title", "command"}
+    names = {field.name for field in fields(Report)} - {"title"}
     values: dict[str, Any] = {name: value for name, value in vars(examination).items() if name in names}
-    return Report(title=title or f"Report on {display_name(data)}", command=command, **values)
+    return Report(title=title or f"Report on {display_name(data)}", **values)
 
 
 def _shared_values(report: Report, recommended: summary.Recommendation) -> dict[str, Any]:

@@ -152,13 +152,6 @@ def _attacks(report: Report) -> list[Answer]:
     for kind in dict.fromkeys(map(kind_of, scores)):
         own_scores = [score for score in scores if kind_of(score) == kind]
         result.append(_attack(report, kind, own_scores, owner_only=kind in owners))
-    if report.unchanged is not None and report.unchanged[1]:
-        bank = is_bank_statement(report.statement)
-        protects = Strength.for_statement(report.statement) is Strength.PROTECTS
-        seen, compared = report.unchanged
-        good = True if not seen else None if protects or bank else False
-        values: dict[str, Any] = {"compared": compared, "seen": seen, "bank": bank, "protects": protects}
-        result.append(_answer("attacks", "unchanged", good, owner_only=True, **values))
     return result
 
 
@@ -265,8 +258,6 @@ def recommendation(report: Report, *, to_recipient: bool = False) -> Recommendat
     if _success(report, attribute) >= max(Success.CLEAR, _success(report, attack) + 1):
         attack = attribute
     success, kind = _success(report, attack), "" if attack is None else kind_of(attack)
-    if level >= Level.TOO_LARGE and report.unchanged and report.unchanged[0] and success < Success.CLEAR:
-        success, kind = Success.CLEAR, "unchanged"
     decision = cell = DECISIONS[level][success]
     if to_recipient and level >= Level.TOO_LARGE:
         decision = Decision.NOT

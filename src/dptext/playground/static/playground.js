@@ -81,10 +81,6 @@ async function send() {
       signal: controller.signal,
       cache: "no-store",
     });
-    if (answer.status === 409) {
-      setTimeout(() => ask(), 200); // another window of this page was later
-      return;
-    }
     const preview = await answer.json().catch(() => ({}));
     if (!answer.ok) throw new Error(preview.error ?? `The server answered ${answer.status}. Try again.`);
     state.shown = preview;
@@ -229,11 +225,6 @@ function show(preview) {
   byId("first").textContent = preview.neighbours.first;
   byId("second").textContent = preview.neighbours.second;
   byId("overlap").textContent = preview.neighbours.sentence;
-  byId("numbers").hidden = preview.neighbours.outcomes.length === 0;
-  byId("outcomes").replaceChildren(
-    ...preview.neighbours.outcomes.map(([name, one, other]) =>
-      element("tr", {}, element("td", {}, name), element("td", {}, percent(one)), element("td", {}, percent(other)))),
-  );
   drawFigures(preview);
 }
 
@@ -354,11 +345,7 @@ function bar(kind, x, y, width, height) {
 function drawFigures(preview) {
   for (const figure of document.querySelectorAll("figure")) {
     const width = Math.max(240, Math.min(760, figure.clientWidth || 300));
-    const node = { attack: attackPicture, overlap: overlapPicture }[figure.dataset.name](preview, width);
-    if (node === null) {
-      figure.replaceChildren();
-      continue;
-    }
+    const node = attackPicture(preview, width);
     const before = figure.querySelector("svg");
     if (before) before.replaceWith(node);
     else figure.replaceChildren(node, saveButtons(figure));
@@ -371,26 +358,6 @@ function attackPicture({ attack }, width) {
   [["sees the output", attack.success, "one"], ["sees nothing", attack.chance, "other"]].forEach(([name, share, kind], row) => {
     const top = 4 + row * 44;
     node.append(label(name, 1, top + 12), ...bar(kind, 1, top + 18, room * share, 16), label(percent(share), room * share + 7, top + 31));
-  });
-  return node;
-}
-
-function overlapPicture({ neighbours }, width) {
-  const { outcomes, overlap } = neighbours;
-  if (!outcomes.length) return null;
-  const high = 50;
-  const top = 26;
-  const node = picture(width, top + outcomes.length * high, `Probabilities of outputs for two neighbours, which overlap by ${percent(overlap)}`);
-  node.append(...bar("one", 1, 5, 12, 12), label("first", 18, 16), ...bar("other", 66, 5, 12, 12), label("second", 83, 16));
-  const most = Math.max(...outcomes.map(([, one, other]) => Math.max(one, other)), 1e-9);
-  const room = width - 60;
-  outcomes.forEach(([name, one, other], row) => {
-    const y = top + row * high;
-    node.append(
-      label(name, 1, y + 13, { room: width - 2 }),
-      ...bar("one", 1, y + 18, (room * one) / most, 11), label(percent(one), (room * one) / most + 7, y + 28),
-      ...bar("other", 1, y + 31, (room * other) / most, 11), label(percent(other), (room * other) / most + 7, y + 42),
-    );
   });
   return node;
 }
