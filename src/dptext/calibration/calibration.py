@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -120,7 +120,6 @@ def calibrate(
     draws: int = 200,
     relinking: float | None = None,
     people: int = 300,
-    texts: Sequence[str] | None = None,
     seed: int | None = None,
     **options: Any,
 ) -> Calibration | BankCalibration:
@@ -131,8 +130,7 @@ def calibrate(
 
     **Texts of a bank.** The target is how often an adversary names the right one of several people, whose texts they
     know and find equally likely beforehand (`dptext.calibration.reidentification`). The bound is proved for any texts;
-    the result also has the bound of any mechanism of this pure epsilon and, with public texts like the private ones,
-    the rate among these.
+    the result also has the bound of any mechanism of this pure epsilon.
 
     Args:
         vectors: word vectors, their name or path; or a `TextBank`.
@@ -141,7 +139,6 @@ def calibrate(
         weights, rows, draws, seed: see `dptext.calibration.deniability.deniability`.
         relinking: of a bank, how often they may be right, between 1 / people and 1.
         people: of a bank, how many.
-        texts: of a bank, at least as many public texts, one per person (one sentence, or a document).
         options: of the mechanism; of a bank, ``unit`` and ``max_sentences`` of `BankRewriter`. With ``max_sentences``
             the attacker sees all sentences of a document.
 
@@ -153,12 +150,11 @@ def calibrate(
     >>> calibrate(vectors, keep_rate=0.5).epsilon
     0.4326
     """
-    seed = fresh_seed() if seed is None else seed  # the same draws for every epsilon
     if isinstance(vectors, TextBank):
         if relinking is None or keep_rate is not None or mechanism != "tem":
             raise ParameterError("a bank has the target relinking= (a probability) with people=: omit other targets")
-        return calibrate_bank(vectors, relinking=relinking, people=people, texts=texts, seed=seed, **options)
-    if relinking is not None or texts is not None:
+        return calibrate_bank(vectors, relinking=relinking, people=people, **options)
+    if relinking is not None:
         raise ParameterError("relinking= is a target for a bank: pass a TextBank instead of vectors")
     if keep_rate is None:
         raise ParameterError("keep_rate is required: the share of words that stay")
@@ -166,6 +162,7 @@ def calibrate(
         vectors = word_vectors(vectors)
     if not isinstance(vectors, WordVectors):
         raise ParameterError(f"vectors must be WordVectors or a TextBank, got {type(vectors).__name__}")
+    seed = fresh_seed() if seed is None else seed  # the same draws for every epsilon
     family = Family(vectors, mechanism, **options)
     return _calibrate_words(family, keep_rate, weights=weights, rows=rows, draws=draws, seed=seed)
 

@@ -6,20 +6,15 @@ Derivation: docs/understand/epsilon.md#calibration-relinking
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-import numpy as np
 
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
-from dptext.intervals import mean_of_people
 from dptext.privacy.guarantee import epsilon_at_most, rounded_down
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import paragraphs
-from dptext.release.privatize import privatize
 from dptext.sentences.bank import TextBank
-from dptext.sentences.origins import Likelihoods
 from dptext.sentences.rewriter import BankRewriter, UnitOfEpsilon
 from dptext.validation import check_float, check_int
 
@@ -104,8 +99,6 @@ def fresh_seed() -> int:
 
 PEOPLE = (10, 100, 1_000)
 """Among how many people a table says how often a text is traced back."""
-_GROUPS = 8  # of as many public texts as there are people
-_DRAWN = 1_000  # texts, at least, where the chance is sampled
 _STEP = 1 - 2e-4
 _GRID_STEPS = 500
 _TOLERANCE = 1e-6  # of log-odds
@@ -144,12 +137,10 @@ class BankCalibration(ReprMixin):
     reached: float
     is_any: bool
     pure: float
-    public: float | None = None
-    public_reached: float | None = None
     rewriter: BankRewriter
 
     def _repr_fields(self) -> Fields:
-        return [(name, getattr(self, name)) for name in ("epsilon", "goal", "people", "reached", "public")]
+        return [(name, getattr(self, name)) for name in ("epsilon", "goal", "people", "reached")]
 
     def _html_fields(self) -> Fields:
         yield from (("meaning", entry) for entry in paragraphs("privacy/templates/calibrated_bank.txt", found=self))
@@ -162,8 +153,6 @@ def calibrate_bank(
     people: int,
     unit: UnitOfEpsilon = "sentence",
     max_sentences: int | None = None,
-    texts: Sequence[str] | None = None,
-    seed: int,
 ) -> BankCalibration:
     """See `dptext.calibrate`."""
     people = check_int("people", people, minimum=2)
@@ -180,12 +169,6 @@ def calibrate_bank(
 
     pure = rounded_down(epsilon_at_most(goal, people) / (parts if unit == "sentence" else 1), DIGITS)
     epsilon, is_any = _largest(at_most, goal, start=pure)
-    public = public_reached = None
-    if texts is not None:
-        groups = _groups(texts, people)
-        chance = _exact_chance(bank, groups) if parts == 1 else _sampled_chance(groups, seed)
-        public, _ = _largest(lambda candidate: chance(build(candidate)), goal, start=pure)
-        public_reached = chance(build(public))
     return BankCalibration(
         epsilon=epsilon,
         goal=goal,
@@ -194,48 +177,8 @@ def calibrate_bank(
         reached=at_most(epsilon),
         is_any=is_any,
         pure=pure,
-        public=public,
-        public_reached=public_reached,
         rewriter=build(epsilon),
     )
-
-
-def _groups(texts: Sequence[str], people: int) -> list[list[str]]:
-    """Return groups of as many public texts as there are people."""
-    distinct = list(dict.fromkeys(texts))
-    if len(distinct) < people:
-        raise ParameterError(
-            f"texts must contain at least {people:,} distinct texts, one per person, got {len(distinct):,}"
-        )
-    count = min(_GROUPS, len(distinct) // people)
-    return [distinct[start * people : (start + 1) * people] for start in range(count)]
-
-
-def _exact_chance(bank: TextBank, groups: Sequence[list[str]]) -> Callable[[BankRewriter], float]:
-    """Return the rate of the best attack among these texts, if the adversary sees one text of the bank."""
-    vectors = [bank.features.vectors(group) for group in groups]
-
-    def chance(rewriter: BankRewriter) -> float:
-        unions = [int(np.unique(bank.nearest(block, rewriter.size)).size) for block in vectors]
-        return float(np.mean([rewriter.selection.relinking(len(groups[0]), union) for union in unions]))
-
-    return chance
-
-
-def _sampled_chance(groups: Sequence[list[str]], seed: int) -> Callable[[BankRewriter], float]:
-    """Return the upper end of an interval for the rate of the best attack among these texts."""
-    draws = -(-_DRAWN // (len(groups[0]) * len(groups)))
-
-    def chance(rewriter: BankRewriter) -> float:
-        sure = []
-        for number, group in enumerate(groups):
-            for draw in range(draws):
-                private = privatize(group, rewriter, seed=(seed + 1000 * number + draw) % 2**31).texts
-                sure.append(Likelihoods(rewriter, group, private).posteriors())
-        result = np.concatenate(sure)
-        return mean_of_people(result, np.arange(result.size)).high
-
-    return chance
 
 
 def _largest(chance: Callable[[float], float], goal: float, *, start: float) -> tuple[float, bool]:

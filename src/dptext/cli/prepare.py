@@ -221,9 +221,7 @@ def _calibrate_bank(texts: BankOptions, epsilons: Sequence[float], output: optio
     bank, target, values = TextBank.load(texts.bank), None, epsilons or _EPSILONS
     if texts.relinking is not None:
         output.say(f"Calibrating {bank.name!r} ({len(bank):,} texts, {bank.features.name}) ...")
-        target = calibrate_bank(
-            bank, relinking=texts.relinking, people=texts.people, unit=texts.unit, seed=options.ANALYSIS_SEED
-        )
+        target = calibrate_bank(bank, relinking=texts.relinking, people=texts.people, unit=texts.unit)
         values = [*values, target.epsilon]
     names = [] if target is None else [field.name for field in fields(target) if field.name != "rewriter"]
     target_values = {name: getattr(target, name) for name in names} or None
