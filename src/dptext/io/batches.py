@@ -1,13 +1,13 @@
-"""Batches of rows, and the input streams that they are read from."""
+"""Batches of rows, and the input files that they are read from."""
 
 from __future__ import annotations
 
+import codecs
 import errno
 import gzip
 import hashlib
 import io
 import lzma
-import math
 import os
 import re
 import stat
@@ -17,11 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from dptext.errors import DataError, StorageError
+from dptext.errors import DataError, DptextError, StorageError
 from dptext.validation import format_names
 
 BATCH_ROWS = 1 << 16
@@ -34,8 +34,9 @@ BATCH_REJECTS = 1 << 12
 STANDARD = Path("-")
 """Standard input, or standard output."""
 
-Columns: TypeAlias = Any
-"""Kept columns: a mapping from names to lists, or a pyarrow table, as their reader has them."""
+Columns: TypeAlias = Mapping[str, Sequence[Any]]
+"""Kept columns by name."""
+T = TypeVar("T")
 
 
 # -- batches --------------------------------------------------------------------------------------------------
@@ -67,51 +68,13 @@ class Batch:
 
     def identity(self) -> bytes:
         """SHA-256 of the texts and of all columns, to detect a changed input."""
-        content = hashlib.sha256(self.digest())
-        if isinstance(self.columns, Mapping):
-            content.update(repr(dict(self.columns)).encode("utf-8", "backslashreplace"))
-        else:
-            for batch in self.columns.to_batches():
-                content.update(batch.serialize())
-        return content.digest()
-
-
-def as_lists(columns: Columns) -> Mapping[str, Sequence[Any]]:
-    """Kept columns as Python lists by name; `DataError` for values that Python has no type for."""
-    if isinstance(columns, Mapping):
-        return columns
-    import pyarrow
-
-    lists: dict[str, list[Any]] = {}
-    for name in columns.column_names:
-        column = columns.column(name)
-        if pyarrow.types.is_timestamp(column.type) and column.type.unit == "ns":
-            column = column.cast(pyarrow.string())  # Python's own times end at microseconds
-        with suppress(UnicodeDecodeError, ValueError, OverflowError, pyarrow.ArrowException):
-            lists[name] = column.to_pylist()
-        if name not in lists:
-            raise DataError(f"the kept {name!r} has values that cannot be read: convert it, or do not keep it")
-    return lists
-
-
-def unknown_type(name: object, kind: str) -> DataError:
-    """The error for a kept column that cannot be rebuilt from its values; ``kind`` is the type."""
-    return DataError(
-        f"the kept column {name!r} holds values of the type {kind!r}, which may carry more along than the rows that "
-        "are kept: convert it, or do not keep it"
-    )
-
-
-def batch_limits() -> tuple[int, int]:
-    """Return the numbers of rows and characters that end a batch."""
-    return BATCH_ROWS, BATCH_CHARACTERS
+        return hashlib.sha256(self.digest() + repr(dict(self.columns)).encode("utf-8", "backslashreplace")).digest()
 
 
 def row_batches(
     rows: Iterable[Reject | tuple[str | None, Sequence[Any]]], names: Sequence[str] = ()
 ) -> Iterator[Batch]:
     """Rows (a text and the values of its other columns) and rejected rows, in batches."""
-    max_rows, max_characters = batch_limits()
     texts: list[str | None] = []
     columns: dict[str, list[Any]] = {name: [] for name in names}
     rejects: list[Reject] = []
@@ -119,16 +82,13 @@ def row_batches(
     for row in rows:
         if isinstance(row, Reject):
             rejects.append(row)
-            if len(rejects) >= BATCH_REJECTS:
-                yield Batch([], {name: [] for name in names}, tuple(rejects))
-                rejects = []
-            continue
-        text, others = row
-        texts.append(text)
-        for values, value in zip(columns.values(), others, strict=True):
-            values.append(value)
-        characters += 0 if text is None else len(text)
-        if characters >= max_characters or len(texts) >= max_rows:
+        else:
+            text, others = row
+            texts.append(text)
+            for values, value in zip(columns.values(), others, strict=True):
+                values.append(value)
+            characters += 0 if text is None else len(text)
+        if characters >= BATCH_CHARACTERS or len(texts) >= BATCH_ROWS or len(rejects) >= BATCH_REJECTS:
             yield Batch(texts, columns, tuple(rejects))
             texts, columns, rejects, characters = [], {name: [] for name in names}, [], 0
     if texts or rejects:
@@ -148,7 +108,7 @@ def has_lone_surrogate(text: str) -> bool:
     return not text.isascii() and _SURROGATE.search(text) is not None
 
 
-# -- streams --------------------------------------------------------------------------------------------------
+# -- files ----------------------------------------------------------------------------------------------------
 
 
 def is_pipe(path: Path) -> bool:
@@ -187,65 +147,70 @@ def standard_input() -> IO[bytes]:
     return sys.stdin.buffer
 
 
-class OpenedFile(io.RawIOBase):
-    """The decompressed bytes of a file or of standard input; raises EOFError for broken compressed data."""
+_BROKEN = ": the compressed data is broken or ends early"
 
-    longest_line: float = math.inf
+
+class InputFile:
+    """A file or standard input, opened for reading, and the stream of its decompressed bytes."""
 
     def __init__(self, path: Path, compression: str = "") -> None:
         self.name = display_name(path)
-        self._is_own, self._line = path != STANDARD, 0
+        self._is_own = path != STANDARD
         try:
-            self._file: IO[bytes] = path.open("rb") if self._is_own else standard_input()
-            self.size = os.fstat(self._file.fileno()).st_size if self._is_own else 0
+            self.file: Any = (
+                path.open("rb") if self._is_own else open(standard_input().fileno(), "rb", closefd=False)  # noqa: SIM115
+            )
+            self.size = os.fstat(self.file.fileno()).st_size if self._is_own else 0
         except StorageError:
             raise
         except OSError as error:
             raise StorageError.of("open", path, error) from None
-        self._stream: Any = self._file
-        if compression == ".gz":
-            self._stream = gzip.GzipFile(fileobj=self._file)
-        elif compression == ".xz":
-            self._stream = lzma.LZMAFile(self._file)  # noqa: SIM115
-        elif compression == ".zst":
-            import pyarrow as arrow
-
-            self._stream = io.BufferedReader(
-                arrow.CompressedInputStream(arrow.PythonFile(self._file, mode="r"), "zstd")
-            )
+        self.stream: Any = self.file
+        if compression:
+            self.stream = io.BufferedReader(_decompressed(self.file, compression), 1 << 16)
 
     @property
     def position(self) -> int:
-        return 0 if self.size == 0 else self.size if self._file.closed else self._file.tell()
+        return 0 if self.size == 0 else self.size if self.file.closed else self.file.tell()
 
     def close(self) -> None:
-        if self._is_own and hasattr(self, "_file"):
-            self._file.close()
-        super().close()
+        self.stream.close()
+        self.file.close()
 
-    def readable(self) -> bool:
-        return True
+    def lines(self, encoding: str | None) -> io.TextIOWrapper:
+        """The decoded lines with their line ends; bytes that are not UTF-8 become surrogates."""
+        is_utf8, errors = encoding in (None, "utf-8", "utf-8-sig"), None
+        has_mark = self.stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        if has_mark and (is_utf8 or str(encoding).startswith("utf-16")):
+            encoding = "utf-16"
+        elif is_utf8:
+            encoding, errors = "utf-8-sig", "surrogateescape"
+        lines = self.stream = io.TextIOWrapper(self.stream, encoding, errors=errors, newline="\n")
+        return lines
 
-    def readinto(self, buffer: Any) -> int:
-        data = b""
+    def guarded(self, rows: Iterator[T], damage: str = _BROKEN, *kinds: type[Exception]) -> Iterator[T]:
+        """Yield rows of the file; errors that may quote it, and those of the system, become one that names it."""
+        system: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
         try:
-            while len(data) < min(40, len(buffer)) and b"\n" not in data:  # enough to tell an encoding by
-                more = self._stream.read1(len(buffer) - len(data))
-                if not more:
-                    break
-                data += more
-        except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError):
-            raise EOFError from None
-        except OSError as error:
-            if error.errno is None:  # of pyarrow: broken data
-                raise EOFError from None
-            raise StorageError.of("read", self.name, error) from None
-        buffer[: len(data)] = data
-        end = data.rfind(b"\n")
-        self._line = self._line + len(data) if end < 0 else len(data) - end - 1
-        if self._line > self.longest_line:
-            raise DataError(f"{self.name}: expected lines of at most {self.longest_line:,} bytes, got a longer one")
-        return len(data)
+            yield from rows
+            return
+        except DptextError:
+            raise
+        except system + kinds as error:
+            number = getattr(error, "errno", None)  # damaged data has none
+        if number is not None:
+            raise StorageError(f"cannot read {self.name!r}: {os.strerror(number)}")
+        raise DataError(f"{self.name}{damage}; copy the file again")
+
+
+def _decompressed(file: Any, compression: str) -> Any:
+    if compression == ".gz":
+        return gzip.GzipFile(fileobj=file)
+    if compression == ".xz":
+        return lzma.LZMAFile(file)
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
 
 
 # -- column names in errors -----------------------------------------------------------------------------------
@@ -254,15 +219,11 @@ _NAME = re.compile(r"[^\W\d][\w.:/()#%-]*( [\w.:/()#%-]+){0,3}")
 _NUMBERED = re.compile(r"_?(c|col|column|f|feature|field|v|var|x)_?[0-9]{1,4}", re.IGNORECASE)
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_]+")
 _USUAL_WORDS = (
-    "abstract address age answer article author authors body business category city class client comment comments "
-    "content country created customer date day description document doc email gender group id index key kind label "
-    "lang language length level line location mail message month name note notes number occupation patient person "
-    "phone post price product question rating record reply response result review reviewer reviews row score sender "
-    "sentence sentiment sex split stars state status subject summary tag tags target text texts ticket time timestamp "
-    "title topic tweet txt type uid url user username utterance value verified visit vote votes year zip "
-    "autor benutzer datum datei frage antwort geschlecht kommentar kunde nachricht nutzer ort sprache sterne titel "
-    "auteur avis commentaire contenu date langue nom note sujet texte titre utilisateur "
-    "autor comentario contenido estrellas fecha idioma mensaje nombre texto titulo usuario"
+    "answer author body category city comment comments content country created customer date day description doc email "
+    "gender group id index key kind label lang language message month name number patient person post product question "
+    "rating response result review reviewer reviews score sentence sentiment sex source split stars status subject tag "
+    "target text texts time timestamp title topic tweet type url user username value year "
+    "autor datum frage antwort kommentar nutzer sterne titel auteur avis commentaire texte usuario texto fecha"
 )
 
 
@@ -275,6 +236,16 @@ def describe_columns(
         return f"{count} (not shown: they may be values; a file begins with a line of names)"
     present = [str(name) for name in names if _could_be_name(name)]
     return f"{count}: {format_names(present, near=missing)}" if present else count
+
+
+def check_header(names: Sequence[str], required: Sequence[str], file: str, *, sure: bool = False) -> None:
+    """Raise `DataError` unless a file has the required columns, each once; ``sure``: these are names, not values."""
+    if len(set(names)) != len(names):
+        raise DataError(f"{file}: two columns have the same name; rename one")
+    for column in required:
+        if column not in names:
+            present = describe_columns(column, names, required=required, sure=sure)
+            raise DataError(f"{file}: expected a column {column!r}, the file has {present}; name the right column")
 
 
 def may_be_values(names: Sequence[object], *, required: Sequence[object] = ()) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import codecs
 import glob
+import gzip
 import math
 import os
+import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -17,8 +20,8 @@ import numpy as np
 
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import HashedFile, open_new, scratch_folder
-from dptext.io.batches import STANDARD, Batch, Columns, Reject, as_lists, is_pipe
-from dptext.io.formats import Reading, Source, file_format, written_format
+from dptext.io.batches import STANDARD, Batch, Columns, InputFile, Reject, describe_columns, is_pipe, row_batches
+from dptext.io.formats import BadRow, FileFormat, Reading, Row, file_format, read_rows, written_format
 from dptext.privacy.guarantee import canonical_id
 from dptext.validation import check_choice
 
@@ -136,7 +139,7 @@ def read_documents(
     check_kept_columns(text, keep)
     columns = tuple(dict.fromkeys(name for name in (user, label, *keep) if name is not None))
     reading = _reading(text, columns, encoding, separator, skip=on_error == "skip")
-    opens = []
+    opens: list[tuple[Path, Callable[[], Source]]] = []
     for name in [source] if isinstance(source, str | os.PathLike) else source:
         path, announced = Path(name), file_format(Path(f"x{suffix}" if suffix else name))
         if columns and not announced.format.has_columns:
@@ -144,7 +147,7 @@ def read_documents(
         if is_pipe(path) and not announced.format.is_lines:
             kind = "standard input" if path == STANDARD else f"{path.name!r}, a pipe or a device"
             raise ParameterError(f"{announced.kind} cannot be read from {kind}: name a file, or pipe .jsonl")
-        opens.append((path, partial(announced.format.source, path, announced.compression, reading)))
+        opens.append((path, partial(Source, path, announced, reading)))
     return DocumentReader(opens, user=user, label=label, keep=tuple(keep))
 
 
@@ -176,11 +179,62 @@ def first_rows(
     for path in map(Path, paths):
         announced = file_format(Path(f"x{suffix}" if suffix else path))
         if not is_pipe(path):
-            yield from announced.format.rows(path, announced.compression, reading)
+            with closing(InputFile(path, announced.compression)) as file:
+                for row in read_rows(file, announced.format, replace(reading, text="text"), ()):
+                    if not isinstance(row, BadRow):
+                        yield {name: row[name] for name in only if name in row} if only else row
 
 
 class NoDocumentsError(DataError):
     """The files hold no row."""
+
+
+class Source:
+    """One file in batches; its header and first row are read, and validated, when it is opened."""
+
+    def __init__(self, path: Path, announced: FileFormat, reading: Reading) -> None:
+        self._file = InputFile(path, announced.compression)
+        self._reading = reading
+        self.size, self.name = self._file.size, self._file.name
+        usable = self._usable_rows(announced)
+        try:
+            self._rows = chain(list(islice(usable, 1)), usable)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def position(self) -> int:
+        return self._file.position
+
+    def close(self) -> None:
+        self._file.close()
+
+    def batches(self) -> Iterator[Batch]:
+        return row_batches(self._rows, self._reading.columns)
+
+    def _usable_rows(self, announced: FileFormat) -> Iterator[Reject | tuple[str | None, list[Any]]]:
+        text, columns = self._reading.text, self._reading.columns
+        rows = read_rows(self._file, announced.format, self._reading, (text, *columns))
+        for number, row in enumerate(rows, 1):
+            is_complete = not isinstance(row, BadRow) and all(name in row for name in (text, *columns))
+            if not isinstance(row, BadRow) and is_complete and isinstance(row[text], str | None):
+                yield row[text], [row[name] for name in columns]
+            elif self._reading.skip:
+                yield Reject(self.name, number, _problem(row, self._reading))
+            else:
+                raise DataError(f"{self.name}, row {number}: {_problem(row, self._reading)}")
+
+
+def _problem(row: Row, reading: Reading) -> str:
+    """Why a row cannot be used; its columns are named only to the owner, since rejects may be shown."""
+    if isinstance(row, BadRow):
+        return row.reason
+    for column in (reading.text, *reading.columns):
+        if column not in row:
+            present = "none" if reading.skip else describe_columns(column, list(row), sure=True)
+            return f"expected a column {column!r}, the row has {present}; name the right column or repair the row"
+    return f"expected a string in {reading.text!r}, the value is of type {type(row[reading.text]).__name__}"
 
 
 class DocumentReader(Iterator[Document]):
@@ -267,7 +321,7 @@ class DocumentReader(Iterator[Document]):
 
     def _one_by_one(self) -> Iterator[Document]:
         for batch in self.batches():
-            columns = as_lists(batch.columns)
+            columns = batch.columns
             users = None if self.user_column is None else columns[self.user_column]
             labels = None if self.label_column is None else columns[self.label_column]
             kept = {name: columns[name] for name in self.kept_columns}
@@ -300,7 +354,7 @@ class DocumentWriter:
         return self.format.is_assembled
 
     def encode(self, texts: Sequence[str | None], columns: Columns, *, row: int, first: bool) -> bytes:
-        return self.format.format.encode(self._names, texts, columns, row, first)
+        return self.format.format.encode(self._names, texts, columns, row, first=first)
 
     def write(self, parts: Iterable[bytes], out: HashedFile) -> None:
         """Write the whole file from the bytes of its batches (`encode`)."""
@@ -320,7 +374,13 @@ class DocumentWriter:
 
     def finish(self, batches: Path, ends: Sequence[int], out: HashedFile) -> None:
         """Make the file from the bytes of all batches, which lie in a file one after the other and end at ``ends``."""
-        self.format.format.finish(batches, ends, out)
+        if self.format.format.is_lines:  # one member without name and time: one per batch would show where it ended
+            with batches.open("rb") as stream, gzip.GzipFile("", "wb", 6, out, mtime=0) as packed:
+                shutil.copyfileobj(stream, packed, 1 << 20)
+            return
+        from dptext.io.parquet import assemble
+
+        assemble(batches, ends, out)
 
 
 # -- folders and patterns -------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from dptext.errors import ParameterError
-from dptext.io.batches import describe_columns, unknown_type
+from dptext.errors import DataError, ParameterError
+from dptext.io.batches import describe_columns
 
 Table = TypeVar("Table")
 Texts = list[str | None]
@@ -27,11 +27,11 @@ _KNOWN = "a pandas or polars DataFrame, a pyarrow Table or a datasets.Dataset"
 
 @dataclass(frozen=True)
 class TableKind:
-    """A table, as its library has it."""
+    """A table, as its library has it: read a column, make columns anew, build a table of them."""
 
     names: Sequence[Any]
     read: Callable[[Any], Iterable[Any]]
-    texts: Callable[[Any, Texts], Any]
+    texts: Callable[[Texts], Any]
     rebuilt: Callable[[Any], Any]
     table: Callable[[Mapping[Any, Any]], Any]
 
@@ -59,9 +59,10 @@ def strip_metadata(table: Table) -> Table:
             not changed. A dataset on disk is read into memory.
 
     Returns:
-        The same kind of table with the same columns, types and values. Extension types of Arrow become their storage
-        types. Unordered categories are in the order of their first rows. Class names without rows become
-        ``"unused 0"`` (1, 2, ...), because classes are numbers; those after the last used one are dropped.
+        The same kind of table with the same columns and values. Types stay, but for those of Arrow that carry more than
+        values: extension types become their storage types, dictionaries and views plain values. Categories without
+        rows are dropped. Class names without rows become ``"unused 0"`` (1, 2, ...), because classes are numbers; those
+        after the last used one are dropped.
 
     Raises:
         ParameterError: another kind of table; two columns with one name.
@@ -107,16 +108,107 @@ def table_kind(table: Any) -> TableKind:
     raise ParameterError(f"expected {_KNOWN}, got {name}{instead}")
 
 
-def _rebuilt_arrow(column: Any, name: str) -> Any:
-    from dptext.io.parquet import rebuilt_column
-
-    return rebuilt_column(column, name)
+# -- Arrow ----------------------------------------------------------------------------------------------------
 
 
-def _arrow_texts(texts: Texts) -> Any:
-    from dptext.io.parquet import as_table
+def rebuilt_column(column: Any, name: str) -> Any:
+    """A column made anew from its values: no metadata, dictionaries, hidden values, shared buffers or old chunks."""
+    import pyarrow as pa
 
-    return as_table("text", texts, {}, [], 1).column(0)
+    with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):  # their words may quote a value
+        kind = _values_type(column.type)
+        whole = pa.table([column], names=[""]).combine_chunks().column(0)
+        return pa.chunked_array([_rebuilt_array(chunk, kind) for chunk in whole.chunks], type=kind)
+    raise unknown_type(name, str(column.type).partition("<")[0].partition("[")[0])
+
+
+def _rebuilt_array(array: Any, kind: Any) -> Any:
+    import pyarrow as pa
+
+    while isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if pa.types.is_nested(kind):
+        return pa.array(array.to_pylist(), type=kind)
+    if array.null_count == len(array):
+        return pa.nulls(len(array), kind)
+    valid = np.asarray(array.is_valid())  # take copies values alone, not what lies beneath nulls
+    places = pa.array(np.cumsum(valid) - 1, mask=~valid)
+    return array.cast(kind).drop_null().take(places)
+
+
+def _values_type(kind: Any) -> Any:
+    """The type of the values alone: without metadata, extension types, dictionaries and views."""
+    import pyarrow as pa
+
+    def inner(name: str, field: Any) -> Any:
+        return pa.field(name, _values_type(field.type))
+
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _values_type(kind.storage_type)
+    if types.is_dictionary(kind):
+        return _values_type(kind.value_type)
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return pa.large_string() if types.is_string_view(kind) else pa.large_binary()
+    if types.is_struct(kind):
+        return pa.struct([inner(field.name, field) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(inner("key", kind.key_field).type, inner("value", kind.item_field))
+    if types.is_fixed_size_list(kind):
+        return pa.list_(inner("item", kind.value_field), kind.list_size)
+    if types.is_list(kind) or types.is_large_list(kind):
+        make = pa.large_list if types.is_large_list(kind) else pa.list_
+        return make(inner("item", kind.value_field))
+    if types.is_nested(kind) or types.is_run_end_encoded(kind):
+        raise TypeError
+    return kind
+
+
+def _pyarrow(table: Any) -> TableKind:
+    import pyarrow as pa
+
+    return TableKind(
+        table.column_names,
+        lambda name: (value for chunk in table.column(name).chunks for value in chunk.to_pylist()),
+        pa.array,
+        lambda name: rebuilt_column(table.column(name), name),
+        lambda columns: pa.table(list(columns.values()), names=list(columns)),
+    )
+
+
+def _datasets(table: Any) -> TableKind:
+    import datasets
+    import pyarrow as pa
+
+    def rebuilt(name: str) -> tuple[Any, Any]:
+        # as Arrow: the selected rows in their order, nothing decoded
+        column = rebuilt_column(table.with_format("arrow").select_columns([name])[:].column(name), name)
+        feature = table.features[name]
+        if type(feature) is not datasets.ClassLabel:
+            return column, None
+        used = {code for code in column.unique().to_pylist() if code is not None and 0 <= code < len(feature.names)}
+        return column, datasets.ClassLabel(names=_class_names(feature.names, used))
+
+    def built(columns: Mapping[str, tuple[Any, Any]]) -> Any:
+        values = pa.table([column for column, _ in columns.values()], names=list(columns))
+        labels = {name: feature for name, (_, feature) in columns.items() if feature is not None}
+        features = datasets.Features({**datasets.Features.from_arrow_schema(values.schema), **labels})
+        # its fingerprint is a hash of this table alone: save_to_disk writes it, and the old one would test guesses
+        return datasets.Dataset(values.cast(features.arrow_schema), info=datasets.DatasetInfo(features=features))
+
+    return TableKind(
+        list(table.column_names),
+        lambda name: (value for batch in table.select_columns([name]).iter(1000) for value in batch[name]),
+        lambda private: (pa.array(private, type=pa.string()), None),
+        rebuilt,
+        built,
+    )
+
+
+def _class_names(names: Sequence[str], used: set[int]) -> list[str]:
+    taken = {names[code] for code in used}
+    free = (name for name in map("unused {}".format, range(len(names) + len(taken))) if name not in taken)
+    return [names[code] if code in used else next(free) for code in range(max(used, default=-1) + 1)]
 
 
 # -- pandas ---------------------------------------------------------------------------------------------------
@@ -129,56 +221,41 @@ def _pandas(table: Any) -> TableKind:
         column = table[name]
         return (None if missing else value for value, missing in zip(column, column.isna(), strict=True))
 
-    def texts(name: Any, private: Texts) -> Any:
-        dtype = table[name].dtype
-        return pandas.Series(private, dtype=dtype if isinstance(dtype, pandas.StringDtype) else object)
-
     def built(columns: Mapping[Any, Any]) -> Any:
         frame = pandas.DataFrame(dict(enumerate(columns.values())), index=pandas.RangeIndex(len(table)))
         frame.columns = pandas.Index(list(columns))
         return frame
+
+    def texts(private: Texts) -> Any:
+        return pandas.Series(private, dtype=object)
 
     return TableKind(list(table.columns), read, texts, lambda name: _series(pandas, table[name], name), built)
 
 
 def _series(pandas: Any, column: Any, name: Any) -> Any:
     """A pandas Series of the values of another."""
-    dtype, array, arrays = column.dtype, column.array, pandas.arrays
+    dtype = column.dtype
     if isinstance(dtype, pandas.CategoricalDtype):
-        return pandas.Series(_categorical(pandas, array, name))
+        values = _series(pandas, column.astype(dtype.categories.dtype), name)
+        used = set(values.dropna())
+        categories = [entry for entry in dtype.categories if entry in used] if dtype.ordered else None
+        return pandas.Series(pandas.Categorical(values, categories=categories, ordered=dtype.ordered))
     if isinstance(dtype, pandas.ArrowDtype):
-        return pandas.Series(arrays.ArrowExtensionArray(_rebuilt_arrow(array.__arrow_array__(), name)))
+        return pandas.Series(pandas.arrays.ArrowExtensionArray(rebuilt_column(column.array.__arrow_array__(), name)))
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return pandas.Series(np.array(column.to_numpy(), order="C"))
-    if isinstance(dtype, np.dtype | pandas.StringDtype):
+    if isinstance(dtype, np.dtype) or type(dtype).__module__.partition(".")[0] == "pandas":
         values = np.empty(len(column), dtype=object)
-        values[:] = rebuilt_values(column.to_numpy(dtype=object), name)
+        values[:] = rebuilt_values(column.array, name)
         return pandas.Series(values, dtype=dtype)
-    known = ("IntegerArray", "FloatingArray", "BooleanArray", "DatetimeArray", "PeriodArray", "IntervalArray")
-    if isinstance(array, tuple(getattr(arrays, kind) for kind in known)) and _is_known_zone(getattr(dtype, "tz", None)):
-        return pandas.Series(pandas.array(list(column.array), dtype=dtype))
-    raise unknown_type(name, str(type(dtype).__name__))
-
-
-def _categorical(pandas: Any, array: Any, name: Any) -> Any:
-    present = array.codes >= 0
-    used, first, code = np.unique(array.codes[present], return_index=True, return_inverse=True)
-    if not array.ordered:
-        by_use = np.argsort(first)
-        used, code = used[by_use], np.argsort(by_use)[code]
-    codes = np.full(len(array), -1)
-    codes[present] = code
-    categories = pandas.Index(_series(pandas, pandas.Series(array.categories[used]), name), name=None)
-    return pandas.Categorical.from_codes(codes, categories=categories, ordered=array.ordered)
+    raise unknown_type(name, type(dtype).__name__)
 
 
 _LEAVES: Final = frozenset({
     type(None), bool, int, float, complex, str, bytes, decimal.Decimal, fractions.Fraction, uuid.UUID,
-    datetime.date, datetime.timedelta,
+    datetime.date, datetime.timedelta, datetime.datetime, datetime.time,
 })  # fmt: skip
-_TIMES: Final = frozenset({datetime.datetime, datetime.time})
-_PANDAS: Final = frozenset({"Timestamp", "Timedelta", "NaTType", "NAType", "Period"})
-_ZONES: Final = frozenset({"datetime", "zoneinfo", "pytz", "dateutil"})
+_PANDAS: Final = frozenset({"Timestamp", "Timedelta", "NaTType", "NAType", "Period", "Interval"})
 
 
 def rebuilt_values(values: Iterable[Any], name: object) -> list[Any]:
@@ -195,28 +272,15 @@ def rebuilt_values(values: Iterable[Any], name: object) -> list[Any]:
 
 def _rebuilt(value: Any) -> Any:
     kind = type(value)
-    if kind in _LEAVES:
+    if kind in _LEAVES or (kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in _PANDAS):
         return value
     if kind in (list, tuple, set, frozenset):
-        return kind(_rebuilt(item) for item in value)
+        return kind(map(_rebuilt, value))
     if kind is dict:
         return {_rebuilt(key): _rebuilt(item) for key, item in value.items()}
-    if kind is np.ndarray and value.dtype.kind in "biufcSUmM":
-        return np.array(value, order="C", subok=False)
-    if kind is np.ndarray and value.dtype == object:
-        result = np.empty(value.shape, dtype=object)
-        result.ravel()[:] = [_rebuilt(item) for item in value.ravel()]
-        return result
-    if isinstance(value, np.generic) and kind.__module__ == "numpy" and value.dtype.kind in "biufcSUmM":
-        return value
-    is_pandas = kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in _PANDAS
-    if (kind in _TIMES or is_pandas) and _is_known_zone(getattr(value, "tzinfo", None)):
-        return value
+    if kind.__module__ == "numpy" and value.dtype.kind in "biufcSUmM":
+        return np.array(value, order="C") if kind is np.ndarray else value
     raise TypeError(kind.__name__)
-
-
-def _is_known_zone(zone: Any) -> bool:
-    return zone is None or type(zone).__module__.partition(".")[0] in _ZONES
 
 
 # -- polars ---------------------------------------------------------------------------------------------------
@@ -228,7 +292,7 @@ def _polars(table: Any) -> TableKind:
     return TableKind(
         table.columns,
         table.get_column,
-        lambda _, private: polars.Series(private, dtype=polars.String),
+        lambda private: polars.Series(private, dtype=polars.String),
         lambda name: _polars_series(polars, table.get_column(name), name),
         lambda columns: polars.DataFrame([column.alias(name) for name, column in columns.items()]),
     )
@@ -236,86 +300,27 @@ def _polars(table: Any) -> TableKind:
 
 def _polars_series(polars: Any, column: Any, name: str) -> Any:
     """A polars Series of the values of another."""
-    import pyarrow
+    import pyarrow as pa
 
-    dtype, extension = column.dtype, getattr(polars, "BaseExtension", ())
-    storage = dtype.ext_storage() if isinstance(dtype, extension) else dtype  # an extension has a name, and metadata
+    dtype = column.dtype
     # not in Arrow: 128-bit integers
-    with suppress(TypeError, pyarrow.ArrowException, polars.exceptions.PolarsError, polars.exceptions.PanicException):
+    with suppress(TypeError, pa.ArrowException, polars.exceptions.PolarsError, polars.exceptions.PanicException):
         if dtype == polars.Object:
             raise TypeError  # polars would give the addresses of its values
-        result = polars.from_arrow(_rebuilt_arrow(column.to_arrow(compat_level=polars.CompatLevel.oldest()), name))
+        result = polars.from_arrow(rebuilt_column(column.to_arrow(compat_level=polars.CompatLevel.oldest()), name))
         if isinstance(dtype, polars.Enum):
             used = set(result.to_list())
             return result.cast(polars.Enum([entry for entry in dtype.categories if entry in used]))
         if isinstance(dtype, polars.Categorical):
             return result.cast(polars.Categorical())  # without the name of the categories
-        if result.dtype == storage:
+        if result.dtype == dtype:
             return result
     raise unknown_type(name, dtype.base_type().__name__)
 
 
-# -- pyarrow and datasets -------------------------------------------------------------------------------------
-
-
-def _pyarrow(table: Any) -> TableKind:
-    import pyarrow
-
-    return TableKind(
-        table.column_names,
-        lambda name: (value for chunk in table.column(name).chunks for value in chunk.to_pylist()),
-        lambda _, private: _arrow_texts(private),
-        lambda name: _rebuilt_arrow(table.column(name), name),
-        lambda columns: pyarrow.table(list(columns.values()), names=list(columns)),
+def unknown_type(name: object, kind: str) -> DataError:
+    """The error for a kept column that cannot be rebuilt from its values; ``kind`` is the type."""
+    return DataError(
+        f"the kept column {name!r} holds values of the type {kind!r}, which may carry more along than the rows that "
+        "are kept: convert it, or do not keep it"
     )
-
-
-def _datasets(table: Any) -> TableKind:
-    import datasets
-    import pyarrow
-
-    def rebuilt(name: str) -> tuple[Any, Any]:
-        # as Arrow: the selected rows in their order, nothing decoded
-        values = table.with_format("arrow").select_columns([name])[:].column(name)
-        column = _rebuilt_arrow(values, name)
-        return column, _used_feature(datasets, table.features[name], column.chunks, name)
-
-    def built(columns: Mapping[str, tuple[Any, Any]]) -> Any:
-        values = pyarrow.table([column for column, _ in columns.values()], names=list(columns))
-        features = datasets.Features({name: feature for name, (_, feature) in columns.items()})
-        # its fingerprint is a hash of this table alone: save_to_disk writes it, and the old one would test guesses
-        return datasets.Dataset(values.cast(features.arrow_schema), info=datasets.DatasetInfo(features=features))
-
-    return TableKind(
-        list(table.column_names),
-        lambda name: (value for batch in table.select_columns([name]).iter(1000) for value in batch[name]),
-        lambda _, private: (_arrow_texts(private), datasets.Value("string")),
-        rebuilt,
-        built,
-    )
-
-
-def _used_feature(datasets: Any, feature: Any, arrays: Sequence[Any], name: str) -> Any:
-    """The feature without the class names that these rebuilt arrays do not use."""
-    kind = type(feature)
-    if kind is datasets.Value:
-        return datasets.Value(feature.dtype)
-    if kind is datasets.ClassLabel:
-        codes = {code for array in arrays for code in array.unique().to_pylist() if code is not None}
-        return datasets.ClassLabel(names=_class_names(feature.names, codes & set(range(len(feature.names)))))
-    if kind is dict:
-        return {
-            key: _used_feature(datasets, inner, [array.field(key) for array in arrays], name)
-            for key, inner in feature.items()
-        }
-    if kind in [getattr(datasets, name) for name in ("List", "LargeList") if hasattr(datasets, name)]:
-        inner = _used_feature(datasets, feature.feature, [array.values for array in arrays], name)
-        length = getattr(feature, "length", -1)
-        return kind(inner) if length < 0 else kind(inner, length=length)
-    raise unknown_type(name, kind.__name__)
-
-
-def _class_names(names: Sequence[str], used: set[int]) -> list[str]:
-    taken = {names[code] for code in used}
-    free = (name for name in map("unused {}".format, range(len(names) + len(taken))) if name not in taken)
-    return [names[code] if code in used else next(free) for code in range(max(used, default=-1) + 1)]

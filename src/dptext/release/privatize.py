@@ -85,7 +85,7 @@ def privatize(
         kept = {name: kind.rebuilt(name) for name in keep}
         with progress_bar(progress, "texts", len(texts)) as done:
             private = list(_counted(rewriter.rewrite(_strings(kind.read(text))), done))
-        fields = {"table": kind.table({text: kind.texts(text, private), **kept})}
+        fields = {"table": kind.table({text: kind.texts(private), **kept})}
         if user is not None:
             people = TextsOfPeople(user)
             people.add(kind.read(user), private)

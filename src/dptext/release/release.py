@@ -17,7 +17,7 @@ from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, DptextError, StorageError
 from dptext.io.artifacts import file_digest, folder_digest, read_stored
 from dptext.io.atomic import check_released, hashed_file
-from dptext.io.batches import Batch, Reject, as_lists
+from dptext.io.batches import Batch, Reject
 from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import statement_for_user
@@ -46,7 +46,7 @@ class TextsOfPeople:
         """Yield the blocks, after counting their rows."""
         for block in blocks:
             if len(block.texts):
-                self.add(as_lists(block.columns)[self.column], block.texts)
+                self.add(block.columns[self.column], block.texts)
             yield block
 
     def add(self, people: Iterable[object], texts: Sequence[str | None]) -> None:

@@ -17,7 +17,7 @@ from dptext.display import ProgressOption, progress_bar
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
 from dptext.io.artifacts import file_digest
 from dptext.io.atomic import HashedFile, check_target
-from dptext.io.batches import STANDARD, Batch, Reject, as_lists
+from dptext.io.batches import STANDARD, Batch, Reject
 from dptext.io.documents import DocumentReader, OnError, PathLike, read_documents
 from dptext.ledger.ledger import PENDING, RELEASED, Ledger
 from dptext.ledger.store import TEXT
@@ -122,7 +122,7 @@ class Charges:
                     yield from (text for text in texts if text is not None)
                     continue
                 first = reader.count - len(block.texts) + 1
-                for number, value in enumerate(as_lists(block.columns)[self.column], first):
+                for number, value in enumerate(block.columns[self.column], first):
                     yield _key(value, number, self.column)
         self._seen = digest.digest()
 

@@ -462,12 +462,12 @@ class _EncodingRun:
         self._encode = encode_block(encoder, key)
 
     def work(self, blocks: Iterable[tuple[int, Batch]], *, row: int) -> Iterator[Piece]:
-        from dptext.io.parquet import as_vectors, segment
+        from dptext.io.parquet import segment
 
         for place, block in blocks:
             vectors = self._encode(place, block)
-            table = as_vectors(VECTOR, vectors, block.columns, self._keep, row)
-            yield Piece(place, segment(table, row), len(vectors), block.rejects, Tally())
+            data = segment(VECTOR, vectors, block.columns, self._keep, row)
+            yield Piece(place, data, len(vectors), block.rejects, Tally())
             row += len(vectors)
 
     def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:

@@ -14,9 +14,10 @@ from urllib.parse import unquote, urlsplit
 
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.errors import DataError, ParameterError
-from dptext.io.batches import describe_columns, unknown_type
+from dptext.io.batches import describe_columns
 from dptext.io.documents import PathLike, check_kept_columns
 from dptext.io.formats import announced_by
+from dptext.io.tables import unknown_type
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.randomness import NoiseKey, RandomBits

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import io
 import itertools
-import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +25,7 @@ from dptext import validation
 from dptext.errors import DataError, ParameterError, StorageError, extra
 from dptext.io.artifacts import Content, SavedFolder, read_statement_of, tensor_bytes
 from dptext.io.atomic import HashedFile, hashed_file
-from dptext.io.batches import OpenedFile
+from dptext.io.batches import InputFile
 from dptext.privacy.statement import PrivacyStatement
 from dptext.text.tokens import UNKNOWN
 from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVectors, check_shape, select_words
@@ -34,7 +33,7 @@ from dptext.vectors.word_vectors import Floats, RowStream, SourceRows, WordVecto
 _BLOCK = 1 << 18  # bytes per read
 _ROWS_AT_ONCE = 1024
 _LARGEST_DIMENSION = 1_000_000
-_LONGEST_LINE, _LONGEST_HEADER, _LONGEST_WORD = 1 << 25, 64, 1 << 16
+_LONGEST_HEADER, _LONGEST_WORD = 64, 1 << 16
 _HEADER = re.compile(rb"[0-9]+ [0-9]+")
 _DIGITS = 15
 _BOM = b"\xef\xbb\xbf"
@@ -52,13 +51,8 @@ def _suffixes(path: Path) -> tuple[str, str]:
 def rows_of_file(path: Path) -> RowStream:
     """Yield the rows of a file of vectors: word2vec's binary format if its name ends in .bin, otherwise text."""
     suffix, packing = _suffixes(path)
-    raw = OpenedFile(path, packing)
-    raw.longest_line = math.inf if suffix == ".bin" else _LONGEST_LINE
-    with io.BufferedReader(raw, _BLOCK) as file:
-        try:
-            yield from (_binary_rows if suffix == ".bin" else _text_rows)(file, path.name)
-        except EOFError:
-            raise DataError(f"{path.name}: the compressed data is broken or ends early; copy the file again") from None
+    with closing(InputFile(path, packing)) as file:
+        yield from file.guarded((_binary_rows if suffix == ".bin" else _text_rows)(file.stream, path.name))
 
 
 def _header(line: bytes, name: str) -> tuple[int, int]:
@@ -77,7 +71,7 @@ def _wrong_row_count(promised: int, count: int, name: str) -> DataError:
     return DataError(f"{name}: expected {promised:,} rows, as the header says, {problem}; get the file again")
 
 
-def _text_rows(file: io.BufferedReader[OpenedFile], name: str) -> RowStream:
+def _text_rows(file: io.BufferedReader, name: str) -> RowStream:
     """Yield the rows of a text file, numbered by their lines; only a line feed ends a line."""
     if b"\0" in file.peek():
         raise DataError(
@@ -168,7 +162,7 @@ def _decoded(head: bytes) -> str | None:
     return None
 
 
-def _binary_rows(file: io.BufferedReader[OpenedFile], name: str) -> RowStream:
+def _binary_rows(file: io.BufferedReader, name: str) -> RowStream:
     """Yield the rows of a file in word2vec's binary format, numbered from 1."""
     line = file.readline(_LONGEST_HEADER)
     if not line.endswith(b"\n") or not _HEADER.fullmatch(line.rstrip()):
@@ -202,7 +196,7 @@ def _binary_rows(file: io.BufferedReader[OpenedFile], name: str) -> RowStream:
             raise _wrong_row_count(promised, promised + 1, name)
 
 
-def _word_before_space(file: io.BufferedReader[OpenedFile], place: str, dimension: int) -> bytes:
+def _word_before_space(file: io.BufferedReader, place: str, dimension: int) -> bytes:
     head = bytearray()
     while (byte := file.read(1)) not in (b" ", b""):
         head += byte
