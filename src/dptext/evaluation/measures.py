@@ -50,7 +50,7 @@ def measure(
     if name == "macro-F1":
         chance = 1.0 / np.unique(labels).size
         gain = replace(score, value=score.value - chance, low=score.low - chance, high=score.high - chance)
-        guess = "classes guessed as often as they occur"
+        guess = "random guesses with the class frequencies"
         return Measured(measure=name, score=score, baseline=chance, baseline_name=guess, gain=gain)
     majority = labels == np.bincount(labels).argmax()
     gain = paired_difference(labels == answers, majority, owners)

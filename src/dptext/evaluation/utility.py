@@ -207,7 +207,7 @@ def words_of(text: str) -> list[str]:
 
 @one_blas_thread()
 def _answers(train_inputs: Any, codes: Rows, test_inputs: Any) -> Rows:
-    """Return the answers of a model; weights and scales are those of the training rows."""
+    """Return the answers of a model; weights and scales come from the training rows."""
     model = extra("sklearn.linear_model", "sklearn", "a linear model").LogisticRegression(C=1.0, max_iter=1000)
     if isinstance(train_inputs, np.ndarray):
         mean, spread = train_inputs.mean(axis=0), train_inputs.std(axis=0)
