@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import mmap
 import multiprocessing
 import os
 import pickle
 import signal
-import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -24,15 +22,16 @@ from dptext.io.atomic import hashed_file, scratch_folder
 from dptext.threads import available_cores, use_cores
 from dptext.validation import check_int
 
-_MAGIC = b"dptext tables 1\n"
-_HEADER = struct.Struct("<16sQQ")  # magic, bytes of the pickle, number of arrays
-_PLACE = struct.Struct("<QQ")  # where an array begins, and its length
 _ALIGNMENT = 64
 _SMALL = 4096  # smaller arrays stay in the pickle
+_LENGTH_BYTES = 8
 
 
 def save_shared(thing: object, folder: Path) -> Path:
-    """Write an object into a folder, named by its digest; an existing file is kept."""
+    """Write an object into a folder, named by its digest; an existing file is kept.
+
+    The file holds the length of a pickle, the pickle (the object without arrays, and their places), and the arrays.
+    """
     arrays: list[memoryview] = []
 
     def keep_in_pickle(buffer: pickle.PickleBuffer) -> bool:
@@ -41,22 +40,20 @@ def save_shared(thing: object, folder: Path) -> Path:
             arrays.append(raw)
         return raw.nbytes < _SMALL
 
-    stream = io.BytesIO()
     try:
-        pickle.Pickler(stream, protocol=5, buffer_callback=keep_in_pickle).dump(thing)
+        pickled = pickle.dumps(thing, protocol=5, buffer_callback=keep_in_pickle)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ParameterError(
             f"a {type(thing).__name__} cannot be sent to other processes ({type(error).__name__}): functions in it "
             "must be importable there, lambdas and functions within functions are not"
         ) from None
-    pickled = stream.getvalue()
-    end = _HEADER.size + _PLACE.size * len(arrays) + len(pickled)
-    places = []
+    places, total = [], 0  # from the first array on
     for array in arrays:
-        start = -(-end // _ALIGNMENT) * _ALIGNMENT
-        places.append((start, array.nbytes))
-        end = start + array.nbytes
-    head = _HEADER.pack(_MAGIC, len(pickled), len(arrays)) + b"".join(_PLACE.pack(*place) for place in places) + pickled
+        places.append((total, array.nbytes))
+        total += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
+    head = pickle.dumps((pickled, places, total))
+    head = len(head).to_bytes(_LENGTH_BYTES) + head
+    head += bytes(-len(head) % _ALIGNMENT)
     digest = hashlib.sha256(head)
     for array in arrays:
         digest.update(array)
@@ -65,9 +62,9 @@ def save_shared(thing: object, folder: Path) -> Path:
         return path
     with hashed_file(path) as out:
         out.write(head)
-        for (start, _), array in zip(places, arrays, strict=True):
-            out.write(bytes(start - out.tell()))
+        for array in arrays:
             out.write(array)
+            out.write(bytes(-array.nbytes % _ALIGNMENT))
     return path
 
 
@@ -76,20 +73,15 @@ def load_shared(path: Path) -> Any:
     try:
         with path.open("rb") as stream:
             mapped = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
-    except (OSError, ValueError) as error:
-        raise StorageError(f"cannot read {path.name!r}: {type(error).__name__}") from None
-    cut = StorageError(f"{path.name!r} was cut or is of another version of dptext: start the job again")
-    if len(mapped) < _HEADER.size:
-        raise cut
-    magic, length, count = _HEADER.unpack_from(mapped)
-    start = _HEADER.size + _PLACE.size * count
-    if magic != _MAGIC or len(mapped) < start + length:
-        raise cut
-    places = [_PLACE.unpack_from(mapped, _HEADER.size + _PLACE.size * index) for index in range(count)]
-    if any(len(mapped) < place + size for place, size in places):
-        raise cut
-    buffers = [mapped[place : place + size] for place, size in places]
-    return pickle.loads(mapped[start : start + length], buffers=buffers)  # noqa: S301  our own file
+        end = _LENGTH_BYTES + int.from_bytes(mapped[:_LENGTH_BYTES])
+        pickled, places, total = pickle.loads(mapped[_LENGTH_BYTES:end])  # noqa: S301  our own file
+        first = end + -end % _ALIGNMENT
+        if len(mapped) != first + total:
+            raise EOFError
+    except (OSError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        raise StorageError(f"cannot read {path.name!r} ({type(error).__name__}): start the job again") from None
+    arrays = [mapped[first + start : first + start + size] for start, size in places]
+    return pickle.loads(pickled, buffers=arrays)  # noqa: S301
 
 
 Kept = TypeVar("Kept")
