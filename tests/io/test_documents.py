@@ -10,7 +10,6 @@ from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.batches import describe_columns
 from dptext.io.documents import (
     Document,
-    NoDocumentsError,
     canonical_label,
     check_one_column,
     find_files,
@@ -60,7 +59,7 @@ def test_files_follow_each_other_and_count_their_own_rows(tmp_path):
     assert (reader.count, reader.skipped, reader.position) == (3, 0, reader.size)
     reader = read_documents(first)
     assert [len(list(reader)), len(list(reader))] == [2, 0]
-    with pytest.raises(NoDocumentsError, match="contains no documents: at least one row"):
+    with pytest.raises(DataError, match="contains no documents: at least one row"):
         read([empty])
     raw(last, "cut")
     assert_error(DataError, lambda: read([first, last]), "c.parquet is not a parquet file")

@@ -185,10 +185,6 @@ def first_rows(
                         yield {name: row[name] for name in only if name in row} if only else row
 
 
-class NoDocumentsError(DataError):
-    """The files hold no row."""
-
-
 class Source:
     """One file in batches; its header and first row are read, and validated, when it is opened."""
 
@@ -306,7 +302,7 @@ class DocumentReader(Iterator[Document]):
             first = self.rejects[0]
             raise DataError(f"no row could be read; the first is {first.file}, row {first.row}: {first.reason}")
         if self.count == 0:
-            raise NoDocumentsError(f"{self._names} contains no documents: at least one row is needed")
+            raise DataError(f"{self._names} contains no documents: at least one row is needed")
         for callback in self._at_end:
             callback()
 

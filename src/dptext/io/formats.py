@@ -304,9 +304,6 @@ FORMATS = {
 
 _BY_SUFFIX = {suffix: name for name, kind in FORMATS.items() for suffix in kind.suffixes}
 _COMPRESSIONS = (".gz", ".zst", ".xz")
-SUFFIXES = (*_COMPRESSIONS, *_BY_SUFFIX)
-"""All known endings of names, compressions first."""
-
 NAMES_OF_FORMATS = ".txt, .jsonl, .csv, .tsv, each may be .gz, .zst or .xz; .parquet, .xlsx"
 """How names end, for the help of commands."""
 
