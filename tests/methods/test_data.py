@@ -3,7 +3,6 @@
 import pandas
 import pytest
 
-import dptext
 from dptext.errors import DataError, ParameterError
 from dptext.methods import data as module
 from dptext.methods.data import look
@@ -43,11 +42,6 @@ def test_files_tables_documents_and_texts_give_the_same_counts(rows, notes, tmp_
         assert [getattr(result, name) for name in names] == [200, 40, 5, 3, 0, 40]
         assert (result.words, result.roles) == (results[0].words, results[0].roles)
     assert [len(result.files) for result in results] == [0, 1, 1, 1, 0]
-    documents = [dptext.Document(f"a text {n}", user=f"u{n % 4}", label="ab"[n % 2]) for n in range(40)]
-    result = looked(documents)
-    assert (result.roles.text, result.roles.user, result.people, result.classes) == ("text", "user", 4, 2)
-    result = looked(["one text", None, "another"])
-    assert (result.empty, result.protected) == (1, 3)
     with notes.open("a") as stream:
         stream.write("{broken\n")
     assert (looked(notes).rows, looked(notes).unread) == (200, 1)

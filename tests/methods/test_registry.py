@@ -46,7 +46,7 @@ def test_only_new_mechanisms_can_be_registered():
     for bad in (object, TEM.sample, "TEM"):
         with pytest.raises(ParameterError, match="subclass of WordMechanism or Randomizer"):
             dptext.register(bad)
-    with pytest.raises(ParameterError, match="there is a word mechanism 'TEM' already"):
+    with pytest.raises(ParameterError, match="a word mechanism 'TEM' already exists"):
         dptext.register(type("Other", (TEM,), {}))
     assert dptext.register(TEM) is TEM
     with pytest.raises(ParameterError, match="got dict: derive yours from ShownMechanism"):

@@ -36,12 +36,12 @@ def test_a_published_protocol_stands_at_its_true_epsilon_and_falls_at_the_printe
     out, statement = released(folder)
     assert Vectors().recognizes(statement)
     assert (statement.epsilon, statement.claimed_epsilon) == (4.0, 0.25)
-    audit = Vectors().check(ReleaseFiles(data=out, stated=statement, samples=20_000, seed=1))
+    audit = Vectors().check(ReleaseFiles(data=out, statement_or_none=statement, samples=20_000, seed=1))
     checks, verdict = audit.checks, audit.verdict
     assert all(check.passed for check in checks)
     assert not verdict.refuted
     printed = statement.replace(guarantee=PureDP(0.25))
-    audit = Vectors().check(ReleaseFiles(data=out, stated=printed, samples=20_000, seed=1))
+    audit = Vectors().check(ReleaseFiles(data=out, statement_or_none=printed, samples=20_000, seed=1))
     checks, verdict = audit.checks, audit.verdict
     assert verdict.refuted
     assert "guarantee differ" in checks[-1].detail
@@ -50,4 +50,4 @@ def test_a_published_protocol_stands_at_its_true_epsilon_and_falls_at_the_printe
 def test_where_nothing_is_promised_there_is_nothing_to_refute(folder):
     out, statement = released(folder, noise="one scalar")
     with pytest.raises(ParameterError, match="has no guarantee"):
-        Vectors().check(ReleaseFiles(data=out, stated=statement, samples=1000, seed=1))
+        Vectors().check(ReleaseFiles(data=out, statement_or_none=statement, samples=1000, seed=1))

@@ -136,7 +136,7 @@ def advise(
 
     Args:
         source: a path, or a list of `pathlib.Path` objects (files, folders, patterns); a table (pandas, polars,
-            pyarrow, ``datasets.Dataset``); a list of mappings, of texts, or of `dptext.Document` objects.
+            pyarrow, ``datasets.Dataset``); a list of mappings from columns to values.
         text, user, label: the columns with the text, its author, and labels; None: guessed.
         purpose: "read" (people read the texts), "classify" (train a classifier), "vectors" (share word vectors),
             "devices" (devices send vectors of texts), "statistics" (what many people write about, or something else).

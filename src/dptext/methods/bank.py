@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dptext.attacks import AttackScore, linkage_of_scores
 from dptext.audits.mechanisms import audit
 from dptext.calibration.reidentification import bank_epsilon
 from dptext.errors import DataError, ParameterError
-from dptext.evaluation.utility import Predictions, predictions
 from dptext.intervals import share
 from dptext.methods import base
 from dptext.methods import preview as numbers
@@ -47,6 +45,8 @@ _FALSE_ALARM = 1e-6
 class BankExamination(RowExamination):
     """Texts replaced by one or several texts of a public bank."""
 
+    _tested = ("raw", "private")
+
     def run(self) -> None:
         self._rewriter = rewriter_from_statement(self.statement, self.files.bank)
         self._draw_checks: list[Check] = []
@@ -70,20 +70,10 @@ class BankExamination(RowExamination):
             seen = "it does not: these are not its originals, or the statement is false"
             self._draw_checks = [Check(name, False, seen)]
 
-    def models(
-        self, private: Any, raw: Any, labels: npt.NDArray[np.str_], *, comparable: bool, **options: Any
-    ) -> list[Predictions]:
-        """Return the usual models, tests on original rows first, and models of random texts of the bank."""
-        forms = super().models(private, raw, labels, comparable=comparable, **options)
-        forms.sort(key=lambda model: (model.trained_on != "private", model.tested_on == "private"))
+    def random_rows(self, count: int) -> list[str]:
         texts = self._rewriter.bank.texts
-        draws = RandomBits(self.files.seed).below(np.full(len(labels), len(texts), dtype=np.uint64))
-        random = [texts[row] for row in draws.tolist()]
-        tested: dict[str, Any] = {"private": private} if raw is None else {"raw": raw, "private": private}
-        return forms + [
-            predictions(random, labels, test_rows=rows, trained_on="random", tested_on=name, **options)
-            for name, rows in tested.items()
-        ]
+        rows = RandomBits(self.files.seed).below(np.full(count, len(texts), dtype=np.uint64))
+        return [texts[row] for row in rows.tolist()]
 
 
 class BankPreviewer(Previewer):

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import describe_columns, is_pipe, may_be_values
-from dptext.io.documents import Document, canonical_label, find_files, read_documents
+from dptext.io.documents import canonical_label, find_files, read_documents
 from dptext.io.formats import announced_by, file_format
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.guarantee import canonical_id
@@ -126,7 +126,7 @@ def quote(value: str) -> str:
 
 
 def look(source: Any, *, text: str | None, user: str | None, labels: Sequence[str] | None) -> Data:
-    """Describe rows: files, a table, or rows in memory."""
+    """Describe rows: files, a table, or mappings in memory."""
     named = (text, user, None if labels is None else check_names("labels", labels))
     sources = _sources(source)
     if sources is None:
@@ -175,16 +175,10 @@ def _columns_in_memory(source: Any) -> dict[str, list[Any]]:
     if is_table(source) or not isinstance(source, Iterable):
         kind = table_kind(source)
         return {str(name): list(kind.read(name)) for name in kind.names}
-    rows = [_as_row(row) if isinstance(row, Document) else row for row in source]
-    if all(row is None or isinstance(row, str) for row in rows):
-        return {"text": rows}
+    rows = list(source)
     if not all(isinstance(row, Mapping) for row in rows):
-        raise ParameterError("expected rows: mappings from columns to values, texts, or documents, all of one kind")
+        raise ParameterError("source must be a path, a table, or a list of mappings from columns to values")
     return {name: [row.get(name) for row in rows] for name in dict.fromkeys(str(name) for row in rows for name in row)}
-
-
-def _as_row(row: Document) -> dict[str, Any]:
-    return {"text": row.text, "user": row.user, "label": row.label, **(row.attributes or {})}
 
 
 def _count(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:

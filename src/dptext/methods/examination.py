@@ -9,16 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any, TypeAlias
+from itertools import product
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from dptext.attacks import AttackScore, attribute_inference, linkage
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError
 from dptext.evaluation.measures import Measured
-from dptext.evaluation.utility import Predictions, predictions
+from dptext.evaluation.utility import predictions
 from dptext.intervals import Estimate
 from dptext.io.batches import display_name
 from dptext.methods.files import (
@@ -154,9 +154,9 @@ def _check_size(files: ReleaseFiles, private: int, originals: int) -> None:
 def as_received(before: Rows, files: ReleaseFiles, *, keeps_marks: bool) -> Rows:
     """Return the original rows as the mechanism received them: redacted, if the statement says so."""
     words = [] if files.redact_list is None else read_terms(files.redact_list)
-    if words and (files.stated is None or not files.stated.parameters.get("redacted_list")):
+    if words and (files.statement_or_none is None or not files.statement_or_none.parameters.get("redacted_list")):
         raise ParameterError(f"the statement of {files.data.name} has no redaction list: omit --redact-list")
-    redaction = None if files.stated is None else redaction_of(files.stated, words=words)
+    redaction = None if files.statement_or_none is None else redaction_of(files.statement_or_none, words=words)
     if redaction is None:
         return before
     replace_by = mark if keeps_marks else placeholder
@@ -231,6 +231,8 @@ class RowExamination(Examination):
 
     _original_columns: Sequence[str] = ()
     """Columns that only the original file has."""
+    _tested: ClassVar[Sequence[str]] = ("private", "raw")
+    """Forms of the rows on which models are tested, the main one first."""
 
     @abstractmethod
     def audit(self) -> Audit:
@@ -327,16 +329,9 @@ class RowExamination(Examination):
             name = f"inference of {attribute!r}"
             results += [replace(score, attack=score.attack.replace("inference", name, 1)) for score in scores]
 
-    def models(
-        self, private: Any, raw: Any, labels: npt.NDArray[np.str_], *, comparable: bool, **options: Any
-    ) -> list[Predictions]:
-        """Return the predictions of models trained on private and original rows, the main one first."""
-        result = [predictions(private, labels, **options)]
-        if raw is not None and comparable:
-            result.append(predictions(private, labels, test_rows=raw, **options))
-        if raw is not None:
-            result.append(predictions(raw, labels, trained_on="raw", **options))
-        return result
+    def random_rows(self, count: int) -> list[str]:  # noqa: ARG002
+        """Return random public rows, a baseline of what the noise leaves; none for most mechanisms."""
+        return []
 
     def _measure_utility(self, rows: Rows, raw: Rows | None) -> None:
         files, label = self.files, self.files.label
@@ -345,22 +340,31 @@ class RowExamination(Examination):
         places = self._select_frequent(rows, label, 2 * FOLDS)
         selected = rows.at(places)
         people, labels = selected.column(files.user), selected.column(label) or []
-        models = self.models(
-            selected.features,
-            None if raw is None else raw.at(places).features,
-            np.asarray(labels),
-            comparable=rows.vectors is None,
-            people=None if people is None else np.asarray(people),
-            folds=FOLDS,
-            seed=files.seed,
-        )
-        for model in models:
+        forms = {"private": selected.features}
+        forms |= {} if raw is None else {"raw": raw.at(places).features}
+        random = self.random_rows(len(places))
+        forms |= {"random": random} if random else {}
+        tested = [name for name in self._tested if name in forms]
+        for trained_on, tested_on in product(forms, tested):
+            is_comparable = trained_on == tested_on or (trained_on != "raw" and rows.vectors is None)
+            if not is_comparable:
+                continue
+            model = predictions(
+                forms[trained_on],
+                np.asarray(labels),
+                test_rows=None if trained_on == tested_on else forms[tested_on],
+                trained_on=trained_on,
+                tested_on=tested_on,
+                people=None if people is None else np.asarray(people),
+                folds=FOLDS,
+                seed=files.seed,
+            )
             result = model.score("accuracy")
             measurement = Measurement.of(
                 result,
-                name=f"trained on {_SOURCES[model.trained_on]}, tested on {_SOURCES[model.tested_on]}",
-                owner_only=self._is_private(label, files.user) or "raw" in (model.trained_on, model.tested_on),
-                is_rival=model.trained_on == "random",
+                name=f"trained on {_SOURCES[trained_on]}, tested on {_SOURCES[tested_on]}",
+                owner_only=self._is_private(label, files.user) or "raw" in (trained_on, tested_on),
+                is_rival=trained_on == "random",
                 detail=f"predicting {label!r}, {len(set(labels))} classes: {result.rows:,} rows, {result.folds} folds, "
                 f"logistic regression, {result.features}",
             )

@@ -43,7 +43,7 @@ class ReleaseFiles:
     """A release in a file or folder, its statement, and the files, columns and sizes that its examination uses."""
 
     data: Path
-    stated: PrivacyStatement | None = None  # None: the release has no statement
+    statement_or_none: PrivacyStatement | None = None
     original: Path | None = None  # the original texts; for a released distribution, texts of people who are in it
     held_out: Path | None = None  # texts of people who are not in it
     pairs: Path | None = None  # names and their secrets
@@ -72,9 +72,9 @@ class ReleaseFiles:
 
     @property
     def statement(self) -> PrivacyStatement:
-        if self.stated is None:
+        if self.statement_or_none is None:
             raise DataError(f"{self.data.name} has no privacy statement")
-        return self.stated
+        return self.statement_or_none
 
     @property
     def sampling(self) -> dict[str, Any]:

@@ -109,14 +109,16 @@ def open_release(path: Path, **inputs: Any) -> tuple[Method, ReleaseFiles]:
     folder = path.parent if path.name == STATEMENT else path
     method = method_of_folder(folder) if folder.is_dir() else None
     if method is not None:
-        return method, ReleaseFiles(data=folder, stated=_statement_of_folder(folder / STATEMENT, method), **inputs)
+        return method, ReleaseFiles(
+            data=folder, statement_or_none=_statement_of_folder(folder / STATEMENT, method), **inputs
+        )
     data, place = data_and_statement(path)
     statement = read_statement(place)
     method = method_of(statement)
     refuse_inputs(method, data, inputs)
     if inputs.get("text") is None:
         inputs["text"] = text_column(data, statement)
-    return method, ReleaseFiles(data=data, stated=statement, **inputs)
+    return method, ReleaseFiles(data=data, statement_or_none=statement, **inputs)
 
 
 @dataclass(frozen=True)
@@ -168,4 +170,4 @@ def attack_release(name: str, path: Path, **inputs: Any) -> AttackResult:
     if name not in attacks:
         others = f"run `dptext attack {' or '.join(attacks)}` instead of {name}" if attacks else "no attack applies"
         raise ParameterError(f"{path.name} {holds}: {others}")
-    return attacks[name](ReleaseFiles(data=path, stated=statement, **inputs))
+    return attacks[name](ReleaseFiles(data=path, statement_or_none=statement, **inputs))

@@ -201,7 +201,7 @@ def report(
         raise ParameterError(f"{data.name} contains {method.holds}: there is no report about this method")
     refuse_inputs(method, data, options)
     options["text"] = options.get("text") or text_column(data, statement)
-    files = ReleaseFiles(data=data, stated=statement, **options)
+    files = ReleaseFiles(data=data, statement_or_none=statement, **options)
     if files.rows < 2 * FOLDS:
         raise ParameterError(f"rows must be at least {2 * FOLDS}, got {files.rows}")
     examination = method.examination(files)
