@@ -192,8 +192,7 @@ def on_spark(mode: str) -> Callable[[Path, Path], Callable[[], object]]:
         out = str(work / f"{mode}.parquet")
         if mode == "scan":
             return lambda: dptext.spark.frames.privatize(frame, output, keep=["n"], scan=True).write(out, force=True)
-        ids = "n" if mode == "id" else None
-        return lambda: dptext.spark.frames.privatize(frame, output, keep=["n"], id=ids).write(out, force=True)
+        return lambda: dptext.spark.frames.privatize(frame, output, keep=["n"]).write(out, force=True)
 
     return run
 
@@ -239,7 +238,6 @@ def spark_description(source: Path, work: Path) -> Callable[[], object]:  # noqa
 WORDS = {
     "processes": plain,
     "Spark, scan": on_spark("scan"),
-    "Spark, id": on_spark("id"),
     "Spark, no id": on_spark("label"),
 }
 USERS = {

@@ -1,4 +1,4 @@
-"""Private texts in a Hugging Face dataset, computed by several processes, with their statement.
+"""Private texts in a Hugging Face dataset, with their statement.
 
 Run it with: python examples/hugging_face.py   (pip install "dptext[glove]" datasets)
 """
@@ -20,14 +20,11 @@ def main() -> None:
     """Privatize the texts, drop all columns but the stars, and print the statement."""
     reviews = datasets.Dataset.from_dict(REVIEWS)
     mechanism = dptext.TEM(dptext.load_vectors("glove-6b-50d", limit=20_000), epsilon=10.0)
-    privatizer = dptext.batch_privatizer(mechanism, text="text")
-    private = reviews.map(privatizer, batched=True, batch_size=20, num_proc=2, remove_columns=["author"])
-    private = dptext.strip_metadata(private)  # map copies metadata of the original, such as its size in bytes
-    statement = privatizer.statement(private["text"], keep=["stars"])
-    print(private)
-    print(statement.explain())
+    release = dptext.privatize(reviews, mechanism, keep=["stars"])
+    print(release.table)
+    print(release.statement.explain())
     with tempfile.TemporaryDirectory() as folder:
-        private.save_to_disk(folder)  # share this folder and statement.to_json(), never the cache folder
+        release.table.save_to_disk(folder)  # share this folder and release.statement.to_json()
 
 
 if __name__ == "__main__":

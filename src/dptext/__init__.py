@@ -30,7 +30,7 @@ _HOME = {
         "privacy.guarantee": "ApproxDP MetricDP PureDP ZCDP",
         "privacy.restating": "statement_for_user",
         "privacy.statement": "PrivacyStatement",
-        "release.privatize": "batch_privatizer privatize privatize_file",
+        "release.privatize": "privatize privatize_file",
         "release.redaction": "Redacted",
         "release.release": "Release",
         "release.run": "TextFiles",

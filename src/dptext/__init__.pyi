@@ -20,7 +20,6 @@ from dptext.privacy.guarantee import PureDP as PureDP
 from dptext.privacy.guarantee import ZCDP as ZCDP
 from dptext.privacy.restating import statement_for_user as statement_for_user
 from dptext.privacy.statement import PrivacyStatement as PrivacyStatement
-from dptext.release.privatize import batch_privatizer as batch_privatizer
 from dptext.release.privatize import privatize as privatize
 from dptext.release.privatize import privatize_file as privatize_file
 from dptext.release.redaction import Redacted as Redacted

@@ -47,7 +47,6 @@ def test_a_word_mechanism_is_an_object_a_class_or_a_name():
 TAKE_AN_OBJECT = {
     "privatize": lambda mechanism: dptext.privatize(TEXTS, mechanism),
     "privatize_file": lambda mechanism: dptext.privatize_file("in.txt", "out.txt", mechanism),
-    "batch_privatizer": dptext.batch_privatizer,
     "audit": dptext.audit,
 }
 

@@ -12,7 +12,6 @@ from dptext import (
     MeanOfWords,
     SubsetSelection,
     TextBank,
-    batch_privatizer,
     load_vectors,
     privatize,
     privatize_file,
@@ -74,14 +73,6 @@ class Answers(TextMechanism):
     def warning(self, tally):
         return "many answers" if tally.words > 5 else None
 
-    def parts_in(self, private_text):
-        return private_text.count(".")
-
-    def most_parts(self, private_texts):
-        if self.shows:
-            return super().most_parts(private_texts)
-        raise RefusedError("not to be counted")
-
 
 def shape(texts):
     """The number of answers per text."""
@@ -90,7 +81,7 @@ def shape(texts):
     return [None if text is None else len(text.split()) for text in texts]
 
 
-def test_texts_in_memory_and_in_batches_reach_the_mechanism_without_missing_ones(caplog):
+def test_texts_in_memory_reach_the_mechanism_without_missing_ones(caplog):
     release = privatize(TEXTS, Answers())
     assert shape(release.texts) == [3, None, 0, 1, 2]
     assert (release.tally.longest, release.tally.missing, release.tally.words) == (3, 1, 6)
@@ -98,12 +89,6 @@ def test_texts_in_memory_and_in_batches_reach_the_mechanism_without_missing_ones
     assert release.statement.exposed == ("the number of sentences", "which rows had no text (null)")
     assert [record.getMessage() for record in caplog.records] == ["many answers"]
     assert "null" not in " ".join(privatize(["One."], Answers()).statement.exposed)
-    privatizer = batch_privatizer(Answers())
-    private = privatizer({"text": TEXTS})["text"]
-    assert shape(private) == [3, None, 0, 1, 2]
-    assert privatizer.statement(private).parameters["sentences_counted"] == 3
-    with pytest.raises(RefusedError, match="not to be counted"):
-        batch_privatizer(Answers(shows=False)).statement(private)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 
 import dptext
 from dptext.errors import MissingExtraError, ParameterError, RefusedError, StorageError
-from dptext.privacy.guarantee import MetricDP, PureDP, Relation, Unit
+from dptext.privacy.guarantee import MetricDP, PureDP, Unit
 from dptext.privacy.neighbours import AfterRedaction, Condition, OneGroup, SameLayout, WordsChanged
 from dptext.privacy.restating import after_redaction, apply_word_dropout, statement_for_user
 from dptext.processes import save_shared
@@ -95,7 +95,6 @@ def test_arguments_and_lists_that_make_no_sense_are_refused_without_showing_term
     assert read_terms(file) == ["Ann Lee", "王小明"]
     for content, message in (
         (b"", "contains no term"),
-        (f"{SECRET}\n!!!\n".encode(), "line 2"),
         (b"\xff\xfe", "UTF-8"),
     ):
         file.write_bytes(content)
@@ -333,13 +332,3 @@ def test_a_run_is_resumed_with_the_same_list_only(tmp_path, monkeypatch):
     release = dptext.privatize_file(source, out, one, resume=True)
     assert SECRET not in out.read_text() and out.read_text().count("<listed>") == 10
     assert release.statement.parameters["redacted_list"] is True and LISTED not in release.statement.to_json()
-
-
-def test_processes_and_batches_redact_alike():
-    redacted = dptext.Redacted(dptext.TEM(VECTORS, epsilon=900.0, threshold=0.05), words=["cup"])
-    privatizer = pickle.loads(pickle.dumps(dptext.batch_privatizer(redacted)))
-    private = privatizer({"text": ["tea cup", None, "on 3 May"]})["text"]
-    assert private == ["tea <listed>", None, "<unk> <date>"]
-    statement = privatizer.statement(private)
-    assert statement.condition.has(AfterRedaction)
-    assert (statement.unit, statement.relation) == (Unit.DOCUMENT, Relation.SUBSTITUTION)

@@ -1,7 +1,6 @@
 """A `BankRewriter` with batches of datasets and resumed runs."""
 
 import json
-import pickle
 from itertools import product
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.errors import ParameterError, RefusedError
+from dptext.errors import ParameterError
 
 WORDS = ("tea", "milk", "tax", "fee", "dog", "cat")
 PUBLIC = [" ".join(entry) for entry in product(WORDS, repeat=2)]
@@ -36,47 +35,6 @@ def counts(texts):
     results = [None if text is None else text.split() for text in texts]
     assert all(word in WORDS for words in results for word in words or ())
     return [None if words is None else len(words) // 2 for words in results]
-
-
-# -- batches ----------------------------------------------------------------------------------------------------------
-
-
-def test_batches_and_their_statement(rewriter):
-    privatizer = dptext.batch_privatizer(rewriter)
-    private = privatizer({"text": TEXTS})["text"]
-    assert counts(private) == [2, None, 0, 2]
-    statement = privatizer.statement(private)
-    assert statement.parameters["sentences_counted"] == 2
-    assert statement.guarantee == dptext.PureDP(4.0)
-
-
-def test_the_number_of_sentences_is_never_guessed(bank):
-    privatizer = dptext.batch_privatizer(dptext.BankRewriter(bank, epsilon=2.0))
-    private = privatizer({"text": TEXTS})["text"]
-    assert counts(private) == [2, None, 0, 3]
-    with pytest.raises(RefusedError, match="give max_sentences, protect documents"):
-        privatizer.statement(private)
-    for options in ({}, {"max_sentences": 3}):
-        whole = dptext.batch_privatizer(dptext.BankRewriter(bank, epsilon=2.0, unit="document", **options))
-        statement = whole.statement(whole({"text": TEXTS})["text"])
-        assert statement.guarantee == dptext.PureDP(2.0)
-        assert statement.neighbours == "any two texts"
-
-
-def test_the_same_privatizer_reuses_its_release(bank, tmp_path):
-    """The pickle does not change when the object is used: otherwise a second ``map`` would be a second release."""
-    datasets = pytest.importorskip("datasets")
-    datasets.disable_progress_bars()
-    datasets.Dataset.from_dict({"text": TEXTS * 5}).save_to_disk(tmp_path / "stored")
-    stored = datasets.load_from_disk(tmp_path / "stored")
-    bank.save(tmp_path / "bank")
-    for entry in (bank_of(PUBLIC), dptext.TextBank.load(tmp_path / "bank")):
-        privatizer = dptext.batch_privatizer(dptext.BankRewriter(entry, epsilon=2.0, max_sentences=2, size=3))
-        fresh = pickle.dumps(privatizer)
-        first, repeated = (stored.map(privatizer, batched=True)["text"][:] for _ in range(2))
-        assert counts(first) == [2, None, 0, 2] * 5
-        assert first == repeated
-        assert pickle.dumps(privatizer) == fresh
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

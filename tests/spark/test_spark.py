@@ -58,25 +58,18 @@ def same_statement(statement, other):
     return statement.replace(**plain, parameters=parameters) == other.replace(**plain)
 
 
-def numbered(frame):
-    from pyspark.sql import Window, functions
-
-    return frame.withColumn("copy", functions.row_number().over(Window.partitionBy("n").orderBy("n")))
-
-
 def test_shuffled_rows_other_partitions_and_dying_workers_give_the_same_release(spark, frame, mechanism, die_once):
     from pyspark.sql import functions
 
-    for ids in (["n", "copy"], None):
-        values, options = numbered(frame), {"keep": ["stars"], "id": ids, "seed": 1}
-        release = privatize(values, mechanism, **options)
-        once = rows_of(release.df.collect())
-        assert len(once) == len(TEXTS) + 1
-        moved = values.repartition(5, functions.rand(3))
-        assert rows_of(privatize(moved, mechanism, **options, partitions=3).df.collect()) == once
-        # in the same task as the noise, after it: some rows were out when the worker died
-        disturbed = release.df.mapInArrow(die_once(lambda batches: batches), release.df.schema).collect()
-        assert rows_of(disturbed) == once
+    options = {"keep": ["stars"], "seed": 1}
+    release = privatize(frame, mechanism, **options)
+    once = rows_of(release.df.collect())
+    assert len(once) == len(TEXTS) + 1
+    moved = frame.repartition(5, functions.rand(3))
+    assert rows_of(privatize(moved, mechanism, **options, partitions=3).df.collect()) == once
+    # in the same task as the noise, after it: some rows were out when the worker died
+    disturbed = release.df.mapInArrow(die_once(lambda batches: batches), release.df.schema).collect()
+    assert rows_of(disturbed) == once
     equal = spark.createDataFrame([("doctor music town street",)] * 300, "text string")
     texts = [row.text for row in privatize(equal, mechanism).df.collect()]
     assert len(texts) == 300 and len(set(texts)) > 200, "equal rows have noise of their own"
@@ -97,8 +90,6 @@ def test_the_statement_is_that_of_one_machine_and_the_audit_passes(frame, mechan
     assert_error(ParameterError, lambda: release.write(out), "already exists")
     fresh = privatize(frame, mechanism, keep=["stars"])
     assert fresh.statement.parameters["words_counted"] == written.parameters["words_counted"]
-    assert_error(DataError, lambda: privatize(frame, mechanism, id="n").write(out, force=True), "same 'n'")
-    assert folder_digest(Path(out)) == written.data_sha256, "a failed run leaves the old output"
     after = privatize(frame.limit(6), mechanism).write(out, force=True)
     assert folder_digest(Path(out)) == after.data_sha256 != written.data_sha256
     names = sorted(path.name for path in tmp_path.iterdir() if not path.name.endswith(".crc"))
@@ -193,8 +184,6 @@ def test_wrong_arguments_are_refused_in_one_line(frame, mechanism):
         ({"text": "nothing"}, "expected one column"),
         ({"keep": ["text"]}, "contains the text and would be released"),
         ({"keep": "stars"}, "list"),
-        ({"id": "text"}, "the rows of a scan are identified"),
-        ({"id": "n", "scan": True}, "the rows of a scan are identified"),
         ({"partitions": 0}, "at least 1"),
     ):
         assert_error(ParameterError, lambda options=options: privatize(frame, mechanism, **options), remedy)
@@ -226,11 +215,11 @@ def test_a_bank_is_sent_once_and_gives_the_release_of_one_machine(spark, frame, 
     rewriter = dptext.BankRewriter(bank, epsilon=3.0, max_sentences=2)
     sent = Path(SparkFiles.getRootDirectory()).parent
     before = {*sent.glob("*.tables")}
-    options = {"keep": ["stars"], "id": ["n", "copy"], "seed": 4}
-    once = rows_of(privatize(numbered(frame), rewriter, **options).df.collect())
+    options = {"keep": ["stars"], "seed": 4}
+    once = rows_of(privatize(frame, rewriter, **options).df.collect())
     [tables] = {*sent.glob("*.tables")} - before
     assert tables.stat().st_size < 1.2 * (bank.vectors.nbytes + sum(map(len, public)) + 9 * len(bank)) + 200_000
-    repeated = privatize(numbered(frame).repartition(4), rewriter, **options, partitions=3)
+    repeated = privatize(frame.repartition(4), rewriter, **options, partitions=3)
     assert rows_of(repeated.df.collect()) == once and {*sent.glob("*.tables")} - before == {tables}
     assert len(once) == len(TEXTS) + 1
     assert all(text is None or text == "" or text in bank.texts for text, _ in once)

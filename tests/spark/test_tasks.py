@@ -9,7 +9,7 @@ import pyarrow.compute
 import pytest
 
 import dptext
-from dptext.errors import DataError, ParameterError
+from dptext.errors import ParameterError
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.processes import load_shared, save_shared
 from dptext.spark import tasks
@@ -18,7 +18,6 @@ from dptext.words.registry import MECHANISMS
 from secrecy import assert_error
 
 GROUPS = 8
-IDS = ("n",)
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +62,8 @@ def released(context, rows, task, *, count=2, batch=7, order=None):
     return result
 
 
-def rewriting(ids=IDS, seed=5):
-    return BlockTask(privatize_rows, "tables", NoiseKey(seed).secret(), "text", ("n",), ids)
+def rewriting(is_grouped=True, seed=5):
+    return BlockTask(privatize_rows, "tables", NoiseKey(seed).secret(), "text", ("n",), is_grouped)
 
 
 def test_order_batches_and_partitions_change_nothing(context):
@@ -79,22 +78,24 @@ def test_order_batches_and_partitions_change_nothing(context):
 def test_naming_rows_by_their_place_would_release_them_twice(context):
     """A known-broken version: names by position, for rows that a shuffle reorders."""
     rows = table(300)
-    once = released(context, rows, rewriting(ids=()))
-    repeated = released(context, rows, rewriting(ids=()), count=4, order=np.random.default_rng(1).permutation(300))
+    once = released(context, rows, rewriting(is_grouped=False))
+    repeated = released(
+        context, rows, rewriting(is_grouped=False), count=4, order=np.random.default_rng(1).permutation(300)
+    )
     assert sum(once[n] != repeated[n] for n in once) > 100
 
 
 def test_an_attempt_that_is_made_again_is_the_same_to_the_byte(context):
-    for ids in (IDS, ()):
+    for is_grouped in (True, False):
         batches = table(200).sort_by([(GROUP, "ascending"), ("n", "ascending")]).to_batches(max_chunksize=33)
-        first, second = (list(rewriting(ids)(iter(batches))) for _ in range(2))
+        first, second = (list(rewriting(is_grouped)(iter(batches))) for _ in range(2))
         assert pa.Table.from_batches(first).equals(pa.Table.from_batches(second))
 
 
 def test_blocks_of_equal_texts_share_no_noise(context):
     rows = table(400, text=lambda _n: "doctor town street music")
-    for ids in (IDS, ()):
-        result = released(context, rows, rewriting(ids), count=4)
+    for is_grouped in (True, False):
+        result = released(context, rows, rewriting(is_grouped), count=4)
         # 300 words, epsilon 2: the chance of a pair is far below 1 / 100, so 400 equal draws mean equal noise
         assert len(set(result.values())) > 200
     secret = released(context, rows, rewriting(seed=6), count=4)
@@ -131,7 +132,7 @@ def test_a_block_ends_where_the_rows_say(size, monkeypatch):
     monkeypatch.setattr(dptext.io.batches, "BATCH_CHARACTERS", 100)
     texts = ["x" * (n * 7 % 31) for n in range(200)]
     rows = pa.table({"text": texts, "n": range(200), GROUP: pa.array([n // 60 for n in range(200)], pa.int32())})
-    output = list(placed_blocks(rows.to_batches(max_chunksize=size), "text", ids=IDS, partition=0))
+    output = list(placed_blocks(rows.to_batches(max_chunksize=size), "text", None))
     assert [place for place, _, _ in output] == sorted({place for place, _, _ in output})
     assert [text for _, block, _ in output for text in block.texts] == texts
     for place, block, parts in output:
@@ -142,18 +143,8 @@ def test_a_block_ends_where_the_rows_say(size, monkeypatch):
         assert [text for part in parts for text in part.column("text").to_pylist()] == list(block.texts)
 
 
-def test_ids_that_are_missing_or_equal_and_other_versions_are_refused(context):
-    for size in (1, 2, 100):
-        for ids, message in ((("n",), "same 'n'"), (("m", "n"), "same 'm', 'n'")):
-            rows = pa.table(
-                {"text": ["a", "b", "c"], "n": [1, 2, 2], "m": [0, 0, 0], GROUP: pa.array([0] * 3, "int32")}
-            )
-            batches = rows.to_batches(max_chunksize=size)
-            blocks = placed_blocks(batches, "text", ids=ids, partition=0)
-            assert_error(DataError, lambda blocks=blocks: list(blocks), message)
-    rows = pa.table({"text": ["a"], "n": pa.array([None], pa.int64()), GROUP: pa.array([0], pa.int32())})
-    assert_error(DataError, lambda: list(placed_blocks(rows.to_batches(), "text", ids=IDS, partition=0)), "null")
-    task = BlockTask(privatize_rows, "tables", bytes(32), "text", ("n",), software="0.0.0")
+def test_another_version_is_refused(context):
+    task = BlockTask(privatize_rows, "tables", bytes(32), "text", ("n",), is_grouped=True, software="0.0.0")
     assert_error(ParameterError, lambda: list(task(iter(table(3).to_batches()))), "install one version")
 
 
@@ -174,7 +165,11 @@ def test_labels_of_equal_texts_are_far_apart_and_keyed():
 
 def test_a_secret_is_in_no_repr():
     secret = NoiseKey(5).secret()
-    for task in (rewriting(), BlockTask(encode_rows, "t", secret, "text", ()), LabelTask(secret, "text", (), 2)):
+    for task in (
+        rewriting(),
+        BlockTask(encode_rows, "t", secret, "text", (), is_grouped=True),
+        LabelTask(secret, "text", (), 2),
+    ):
         assert secret.hex() not in repr(task) and repr(secret)[2:-1] not in repr(task)
 
 

@@ -20,7 +20,7 @@ from dptext.display import progress_bar
 from dptext.errors import DataError, ParameterError
 from dptext.io.atomic import hashed_file
 from dptext.io.batches import is_pipe
-from dptext.io.documents import DocumentReader, DocumentWriter, canonical_label, find_files, read_documents
+from dptext.io.documents import DocumentReader, DocumentWriter, find_files, read_documents
 from dptext.methods.data import LABELS
 from dptext.release.release import statement_path
 from dptext.release.run import check_output
@@ -104,28 +104,19 @@ class LabelOptions:
 
 def check_labels(rows: Any, labels: Labels, run: options.Run, output: options.Output) -> None:
     """Count the private rows that have one of the public labels; raise if none has, and ask on a terminal."""
-    known = [frozenset(values) for values in labels.values]
-    counts = dict.fromkeys(labels.columns, 0)
     total = labelled = 0
     is_local = isinstance(rows, PrivateFiles)
     for values, number in _label_counts(rows, labels.columns) if is_local else rows.label_counts(labels):
         total += number
         labelled += number * (labels.code(values) != OUTSIDE)
-        for column, names, value in zip(labels.columns, known, values, strict=True):
-            counts[column] += number * (canonical_label(value) in names)
     if not labelled:
-        missing = [repr(column) for column, number in counts.items() if not number]
-        where = f"of {', '.join(missing)}" if missing else "combinations"
         raise ParameterError(
-            f"no row of IN has one of the --labels {where}. Nothing was released or charged. Correct --label or "
-            "--labels (upper and lower case differ), or add --labels-as-given to release all the same"
+            "no row of IN has one of the --labels. Nothing was released or charged. Correct --label or --labels (upper "
+            "and lower case differ), or add --labels-as-given to release all the same"
         )
     if not can_ask() or output.quiet:
         return
-    lines = [f"{labelled:,} of {total:,} rows have one of the --labels."]
-    if len(counts) > 1:
-        lines += [f"{column}: {number:,} rows" for column, number in counts.items()]
-    output.say("\n  ".join(["For you alone (it is in no output):", *lines]))
+    output.say(f"{labelled:,} of {total:,} rows have one of the --labels. This is for you alone (it is in no output).")
     if not confirm("Release with these labels?", yes=run.yes, quiet=False):
         output.say("Nothing was released.")
         raise typer.Exit(1)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import typer
 
@@ -21,9 +21,6 @@ from dptext.privacy.wording import percent_at_most
 from dptext.validation import check_choice
 from dptext.vectors.formats import load_vectors
 from dptext.words.registry import MECHANISMS
-
-if TYPE_CHECKING:
-    pass
 
 _SENTENCES = "cli/templates/calibrate.txt"
 _COLUMNS = "epsilon|stays\nmean|\n5%|of text\n50%|\n95%|could\n5%|become\n50%|(words)\n95%|moves\nby|neigh-\nbour"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import threading
 import webbrowser
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from dptext.cli import options
 from dptext.cli.console import filled, print_json, print_paragraphs, print_table, stdout
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
 from dptext.cli.outputs import written_as_dict
-from dptext.errors import DptextError, ParameterError
+from dptext.errors import ParameterError
 from dptext.io.atomic import hashed_file
 from dptext.io.documents import Document, read_documents
 from dptext.methods.data import Holder, Purpose, Recipient
@@ -249,23 +248,15 @@ def playground(
 
     Example: dptext playground --open
     """
-    from dptext.playground.server import PREVIEWERS, Playground, Server
+    from dptext.playground.server import Playground, Server
 
-    model = Playground()
-    server = Server(model, port=port)
+    server = Server(Playground(), port=port)
     if output.as_json:
         print_json({"address": server.address})
     else:
         typer.echo(f"The playground is at {server.address}")
     output.say("Only this machine can reach it, and only with this address. Ctrl-C stops it.")
 
-    def load() -> None:
-        """Load vectors and models while the browser opens; an error is raised again when the page asks."""
-        with suppress(DptextError):
-            first = next(iter(PREVIEWERS))
-            model.show(first, model.samples[0][1], PREVIEWERS[first].epsilons[2])
-
-    threading.Thread(target=load, daemon=True).start()
     if opens:
         webbrowser.open(server.address)
     with suppress(KeyboardInterrupt):

@@ -51,8 +51,7 @@ def strip_metadata(table: Table) -> Table:
     and class names without rows, values beneath missing ones, buffers shared with rows that were left out.
 
     ``datasets.Dataset.map`` passes most of it on. The sizes alone, in bytes of the *original* texts, tell one diagnosis
-    from another, whatever the noise. So strip the result of `dptext.batch_privatizer` before you hand it on
-    (`dptext.privatize` does it itself).
+    from another, whatever the noise. So strip a dataset before you hand it on (`dptext.privatize` does it itself).
 
     Args:
         table: a pandas or polars DataFrame, a pyarrow Table or a datasets.Dataset, without the private columns. It is

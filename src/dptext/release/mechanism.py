@@ -162,20 +162,6 @@ class TextMechanism(ReprMixin, ABC):
         """Return a warning if the mechanism does not suit the texts, for their owner; no statement contains it."""
         return None
 
-    # -- private texts ----------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def parts_in(self, private_text: str) -> int:
-        """Return an upper bound on the protected parts of the original, from its private text alone."""
-
-    def most_parts(self, private_texts: Iterable[str]) -> int:
-        """Return the maximum of `parts_in` over the texts of a release.
-
-        Raises:
-            RefusedError: private texts may show fewer parts than the originals had.
-        """
-        return max(map(self.parts_in, private_texts), default=0)
-
     def _html_fields(self) -> Fields:
         return facts_of(self.statement)
 

@@ -1,31 +1,27 @@
-"""Replace texts through a mechanism: in memory, in files, and batch by batch."""
+"""Replace texts through a mechanism: in memory and in files."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dptext.display import ProgressOption, progress_bar
 from dptext.errors import DataError, ParameterError
-from dptext.io.batches import Batch, describe_columns
+from dptext.io.batches import Batch
 from dptext.io.documents import DocumentWriter, PathLike, check_kept_columns
 from dptext.io.tables import is_table, table_kind
-from dptext.privacy.randomness import NoiseKey, RandomBits
+from dptext.privacy.randomness import NoiseKey
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.release.mechanism import Rewriter, TextMechanism, check_mechanism, rewrite_blocks
-from dptext.release.release import Release, Tally, TextsOfPeople, add_columns, without_text
+from dptext.release.release import Release, Tally, TextsOfPeople, add_columns
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file
 
 _logger = logging.getLogger(__name__)
 _PROGRESS_STEP = 100  # texts
-_CARRIED = (
-    "what datasets.map carries over from the original (sizes in bytes, splits, builder, description, names of "
-    "classes), unless dptext.strip_metadata was applied to its result"
-)
 
 
 def privatize(
@@ -203,81 +199,3 @@ class _Rewriting:
     def statement(self, tally: Tally) -> PrivacyStatement:
         self._rewriter.tally = tally
         return self._rewriter.statement()
-
-
-# -- batches, for ``datasets.Dataset.map`` --------------------------------------------------------------------
-
-
-def batch_privatizer(
-    mechanism: TextMechanism,
-    *,
-    text: str = "text",
-) -> BatchPrivatizer:
-    """Return a function that replaces the text column of a batch, for ``datasets.Dataset.map(..., batched=True)``.
-
-    Args:
-        mechanism: replaces the texts, as in `privatize`.
-        text: the text column. A missing text (None) stays missing.
-
-    **Guarantee** (unit document, substitution, local): as in `BatchPrivatizer.statement`, for one run of ``map``.
-    Processes (``num_proc``) never share noise.
-
-    Notes on ``map``:
-
-    - Columns that are not removed (``remove_columns``) are released unchanged: pass them to `statement` as ``keep``.
-    - It caches results on disk. A second ``map`` with *the same* privatizer over the same data reads the cache: the
-      same texts, the same release, no further loss. With another privatizer, or after a change of the data, it runs
-      again, which is another release with its own loss. The cache folder holds the original texts too: never share it.
-    - It copies metadata of the original dataset, including the sizes of its splits in bytes and the names of all
-      classes, and ``save_to_disk`` writes them. The size in bytes can reveal which of two diagnoses a text contained.
-      Share only the result of `dptext.strip_metadata`, after the last ``map``.
-    - It names a dataset by a hash of its source data, which ``save_to_disk`` writes. Every privatizer adds 128 random
-      bits to this hash (they are not part of the noise), so that guesses of the original texts cannot be tested
-      against it.
-
-    >>> from dptext import TEM, load_vectors
-    >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
-    >>> privatizer = batch_privatizer(TEM(vectors, epsilon=200.0, threshold=0.2))
-    >>> batch = privatizer({"text": ["my cat", None], "stars": [5, 1]})
-    >>> batch
-    {'text': ['<unk> cat', None]}
-    >>> privatizer.statement(batch["text"], keep=["stars"]).parameters["words_counted"]
-    2
-    """
-    return BatchPrivatizer(mechanism, text=text)
-
-
-class BatchPrivatizer:
-    """Replaces the text column of a batch; see `batch_privatizer`."""
-
-    def __init__(self, mechanism: TextMechanism, *, text: str = "text") -> None:
-        Rewriter(mechanism)  # builds lazy parts now: they enter the hash by which ``map`` finds its earlier results
-        self.mechanism = mechanism
-        self.text = text
-        self._salt = RandomBits().take(16)
-
-    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[str | None]]:
-        """Return the private texts of a batch, with fresh noise."""
-        if self.text not in batch:
-            raise ParameterError(
-                f"expected a column {self.text!r}, the batch has {describe_columns(self.text, list(batch))}"
-            )
-        texts = batch[self.text]
-        if texts is None or isinstance(texts, str):
-            raise ParameterError("expected a batch of rows, got one row: use map(..., batched=True)")
-        return {self.text: list(Rewriter(self.mechanism).rewrite(texts))}
-
-    def statement(self, private_texts: Iterable[str | None], *, keep: Sequence[str] = ()) -> PrivacyStatement:
-        """Return the statement for a document, from the private texts of all batches."""
-        texts = list(private_texts)
-        for place, text in enumerate(texts, 1):
-            if text is not None and not isinstance(text, str):
-                raise DataError(f"private texts must be strings, entry {place} is {type(text).__name__}")
-        statement = self.mechanism.document_statement(self.mechanism.most_parts(text or "" for text in texts))
-        statement = statement.replace(
-            exposed=(*statement.exposed, *without_text(None in texts), _CARRIED),
-            # the same texts are the same release, so they get the same id
-            release_id=Batch(texts, {}).digest().hex()[:32],
-        )
-        warn_unprotected(statement)
-        return add_columns(statement, keep)

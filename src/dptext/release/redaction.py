@@ -25,7 +25,6 @@ from dptext.release.mechanism import (
     Replacing,
     TextMechanism,
     check_mechanism,
-    check_texts,
     mark,
     placeholder,
     show_marks,
@@ -70,9 +69,9 @@ class Terms:
         self._terms: set[tuple[str, ...]] = set()
         self._lengths: dict[str, set[int]] = {}  # numbers of words of the terms, by their first word
         for number, term in enumerate(terms, 1):
-            if not isinstance(term, str):
-                raise ParameterError(f"words must be strings, entry {number:,} is {type(term).__name__}")
-            words = _term_words(term, f"entry {number:,} of words")
+            words = tuple(fold(match[0]) for match in _WORD.finditer(term)) if isinstance(term, str) else ()
+            if not 1 <= len(words) <= _MOST_WORDS:
+                raise ParameterError(f"entry {number:,} of words must be a string of 1 to {_MOST_WORDS} words")
             self._terms.add(words)
             self._lengths.setdefault(words[0], set()).add(len(words))
 
@@ -101,13 +100,6 @@ class Terms:
         return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _term_words(term: str, source: str) -> tuple[str, ...]:
-    words = tuple(fold(match[0]) for match in _WORD.finditer(term))
-    if not 1 <= len(words) <= _MOST_WORDS:
-        raise ParameterError(f"{source} must have 1 to {_MOST_WORDS} words of letters and digits, got {len(words)}")
-    return words
-
-
 def read_terms(file: Any) -> list[str]:
     """Return the terms in a UTF-8 file with one term per line; empty lines are skipped."""
     path = check_path("the redaction list", file)
@@ -117,9 +109,6 @@ def read_terms(file: Any) -> list[str]:
         raise ParameterError(f"{path.name}: the redaction list must be UTF-8 text, one term per line") from None
     except OSError as error:
         raise StorageError.of("read", path, error) from None
-    for number, line in enumerate(lines, 1):
-        if line:
-            _term_words(line, f"{path.name}, line {number:,}")
     if not any(lines):
         raise ParameterError(f"{path.name}: the redaction list contains no term")
     return [line for line in lines if line]
@@ -231,19 +220,19 @@ def _describe_redaction(parameters: Mapping[str, Parameter]) -> str:
 
 def united(spans: Iterable[Span]) -> list[Span]:
     """Merge overlapping spans; a merged span has the kind of its longest one."""
-    groups: list[list[Span]] = []
-    end = 0
+    merged: list[Span] = []
+    longest = 0
     for span in sorted(spans, key=lambda span: span.start):
-        if groups and span.start < end:
-            groups[-1].append(span)
+        length = span.end - span.start
+        if merged and span.start < merged[-1].end:
+            before = merged.pop()
+            kind = span.kind if length > longest else before.kind
+            merged.append(Span(before.start, max(before.end, span.end), kind))
+            longest = max(longest, length)
         else:
-            groups.append([span])
-        end = max(end, span.end)
-    longest = (max(group, key=lambda span: span.end - span.start) for group in groups)
-    return [
-        Span(group[0].start, max(span.end for span in group), span.kind)
-        for group, span in zip(groups, longest, strict=True)
-    ]
+            merged.append(span)
+            longest = length
+    return merged
 
 
 def _kind_of_entity(entity: str) -> str:
@@ -347,17 +336,6 @@ class Redacted(TextMechanism):
         """Return the redacted text, with placeholders; it has no noise, and no guarantee covers it."""
         return self.redaction.applied(text)
 
-    def sample(self, texts: Iterable[str], *, seed: int | None = None) -> list[str]:
-        """Return one private text for each text; without a statement (`dptext.privatize` gives one).
-
-        Args:
-            texts: strings.
-            seed: None for cryptographic randomness; an integer for tests and papers only.
-        """
-        if isinstance(texts, str):
-            raise ParameterError("texts must be a list of strings, got a single string. Put it into a list")
-        return self.replacing()([text or "" for text in check_texts(texts)], RandomBits(seed))[0]
-
     @property
     def statement(self) -> PrivacyStatement:
         return self._restated(self.mechanism.statement)
@@ -401,12 +379,6 @@ class Redacted(TextMechanism):
 
     def warning(self, tally: Tally) -> str | None:
         return self.mechanism.warning(tally)
-
-    def parts_in(self, private_text: str) -> int:
-        return self.mechanism.parts_in(private_text)
-
-    def most_parts(self, private_texts: Iterable[str]) -> int:
-        return self.mechanism.most_parts(private_texts)
 
 
 def as_redacted(

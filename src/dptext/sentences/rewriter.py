@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError, RefusedError
+from dptext.errors import ParameterError
 from dptext.noise.subset_selection import SubsetSelection, best_size
 from dptext.privacy.guarantee import Guarantee, PureDP, Unit, for_group
 from dptext.privacy.neighbours import ANY_TWO, Condition, SameSentenceCount
@@ -279,21 +279,6 @@ class BankRewriter(TextMechanism):
             inside = np.flatnonzero(places[start : start + len(which)] >= 0)
             rows[start + inside] = sets[which[inside], places[start + inside]]
         return [self.bank.texts[row] for row in rows.tolist()]
-
-    def parts_in(self, private_text: str) -> int:
-        """See `TextMechanism`: every text of the bank holds something, and white space parts them."""
-        if self._is_whole:
-            return 1
-        return min(len(private_text.split()), self.max_sentences or len(private_text))
-
-    def most_parts(self, private_texts: Iterable[str]) -> int:
-        """See `TextMechanism`."""
-        if self.unit == "sentence" and self.max_sentences is None:
-            raise RefusedError(
-                "how many sentences a document had cannot be seen once they are replaced: give max_sentences, protect "
-                "documents (unit='document'), or use dptext.privatize"
-            )
-        return super().most_parts(private_texts)
 
 
 def _is_same(text: str, private: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from dptext.embeddings.cooccurrence import Cooccurrence
@@ -38,14 +38,11 @@ from dptext.users.grouping import UserUnit
 from dptext.validation import check_int, check_names, check_path
 
 _logger = logging.getLogger(__name__)
-Ids: TypeAlias = str | Sequence[str] | None
 GROUPS = 1 << 8
 """Maximum number of parallel tasks. A group is at least one block of noise, and each block has a fixed cost (20 ms of a
 core for a vocabulary of 50,000 words), so more groups would slow down small releases."""
-_SALT = 0x6470746578740001  # so that the groups differ from any other partitioning by the same ids
-KINDS = (".parquet", ".jsonl", ".csv", ".tsv", ".txt")
+KINDS = (".parquet", ".jsonl", ".csv")
 """Formats of files that Spark reads here."""
-_ID_TYPES = ("string", "bigint", "int", "smallint", "tinyint", "binary", "date", "timestamp")
 
 
 # -- private rows ---------------------------------------------------------------------------------------------
@@ -57,7 +54,6 @@ def privatize(
     *,
     text: str = "text",
     keep: Sequence[str] = (),
-    id: Ids = None,  # noqa: A002  Spark's users call it so
     partitions: int | None = None,
     scan: bool = False,
     seed: int | None = None,
@@ -69,23 +65,21 @@ def privatize(
         mechanism: replaces texts, as in `dptext.privatize`; its tables go to every node once.
         text: the column that holds the text, of strings. A missing one (null) stays missing.
         keep: columns to keep; their values are exposed as they are. All others are dropped.
-        id: the column or columns that tell rows apart, if there are any: independent of the text (no hash of it), and
-            never null. It saves a shuffle. It is dropped unless it is kept; the order of the rows depends on it alone.
         partitions: of the result; None: four for every core that the cluster has now. The noise does not depend on it.
         scan: True for a plain scan of files (``spark.read``, columns selected at most) whose release is written once
-            (`SparkRelease.write`): without a shuffle, the rows in their order, and without ``id``.
+            (`SparkRelease.write`): without a shuffle, the rows in their order. Otherwise their order is random.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
 
     **Guarantee** (unit document, substitution, local): as the statement of the release says, on one machine or many,
     between the documents that it names. No retry, speculation or second use of the DataFrame changes the noise of a
-    row (docs/howto/spark.md), and Spark commits a row once. Assumptions beside those of the mechanism: the input does
-    not change while the release is used; ids are independent of the texts.
+    row (docs/howto/spark.md), and Spark commits a row once. Assumption beside those of the mechanism: the input does
+    not change while the release is used.
 
     Raises:
         ParameterError: no such column, no strings, no DataFrame of pyspark, no plain scan.
         MissingExtraError: pyspark is not installed.
     """
-    source = _source(df, text, keep, id, scan=scan)
+    source = _Rows.of(df, text, keep, scan=scan)
     rewriter = Rewriter(mechanism, seed=seed)
 
     def statement_of(tally: Tally) -> PrivacyStatement:
@@ -113,7 +107,6 @@ def encode(
     *,
     text: str = "text",
     keep: Sequence[str] = (),
-    id: Ids = None,  # noqa: A002
     partitions: int | None = None,
     scan: bool = False,
     seed: int | None = None,
@@ -121,7 +114,7 @@ def encode(
     """Turn every text of a DataFrame into a private vector: the column ``vector``, of float lists.
 
     Args:
-        df, keep, id, partitions, scan, seed: as in `privatize`.
+        df, keep, partitions, scan, seed: as in `privatize`.
         encoder: a frozen encoder (`dptext.representations.device.DeviceEncoder`); it goes to every node once.
         text: the column that holds the text, of strings. A missing one (null) counts as the empty text.
 
@@ -131,7 +124,7 @@ def encode(
     Raises:
         ParameterError, MissingExtraError: as in `privatize`.
     """
-    source = _source(df, text, keep, id, scan=scan)
+    source = _Rows.of(df, text, keep, scan=scan)
     if VECTOR in source.keep:
         raise ParameterError(f"a kept column cannot be named {VECTOR!r}, as the private vectors are: rename it")
     key, release_id = NoiseKey(seed), new_release_id()
@@ -150,46 +143,30 @@ def encode(
         )
 
 
-def _source(df: Any, text: str, keep: Sequence[str], row_id: Ids, *, scan: bool) -> _Source:
-    """The rows of a call, after validation of its arguments."""
-    check_frame(df)
-    ids = (row_id,) if isinstance(row_id, str) else tuple(row_id or ())
-    keep = check_names("keep", keep)
-    types = _check_columns(df, text, (*keep, *ids))
-    check_kept_columns(text, keep)
-    if ids and scan:
-        raise ParameterError("the rows of a scan are identified by their position: omit id, or scan")
-    if text in ids:
-        raise ParameterError("id must be independent of the text: omit id instead")
-    for name in ids:
-        if types[name] not in _ID_TYPES:
-            raise ParameterError(f"id must be a column of text or whole numbers, {name!r} is of type {types[name]}")
-    return _Source(df, text, keep, ids, scan)
-
-
 @dataclass(frozen=True)
-class _Source:
-    """The rows of a call, their columns, and whether they may be used once only."""
+class _Rows:
+    """The rows of a call, their columns, and whether they are a plain scan."""
 
     df: Any
     text: str
     keep: tuple[str, ...]
-    ids: tuple[str, ...]
-    once: bool
+    scan: bool
+
+    @classmethod
+    def of(cls, df: Any, text: str, keep: Sequence[str], *, scan: bool) -> _Rows:
+        check_frame(df)
+        keep = check_names("keep", keep)
+        _check_columns(df, text, keep)
+        check_kept_columns(text, keep)
+        return cls(df, text, keep, scan)
 
     def compute(self, work: Any, thing: object, key: NoiseKey, partitions: int | None) -> Any:
-        """The rows through a mechanism or an encoder, lazy."""
+        """Return the rows through a mechanism or an encoder, lazy."""
         from pyspark.sql.types import ArrayType, FloatType, LongType, StructField, StructType
 
-        count, ids = _partitions(self.df, partitions), self.ids
-        if self.once:
-            rows = self._scanned()
-        elif ids:
-            rows = self._group_by_id(count)
-        else:
-            rows, ids = self._group_by_label(key, count), (tasks.LABEL,)
+        rows = self._scanned() if self.scan else self._grouped(key, _partitions(self.df, partitions))
         tables = tasks.to_nodes(self.df.sparkSession, thing)
-        task = tasks.BlockTask(work, tables, key.secret(), self.text, self.keep, ids)
+        task = tasks.BlockTask(work, tables, key.secret(), self.text, self.keep, is_grouped=not self.scan)
         fields = [StructField(VECTOR, ArrayType(FloatType(), containsNull=False), nullable=False)]
         if work is not tasks.encode_rows:
             counts = [StructField(name, LongType()) for name in tasks.COUNTS]
@@ -197,17 +174,8 @@ class _Source:
         schema = StructType([*fields, *(_bare_field(rows.schema[name]) for name in self.keep)])
         return rows.mapInArrow(tasks.named(task, work.__name__), schema)
 
-    def _group_by_id(self, partitions: int) -> Any:
-        """The rows in groups by their id, sorted within their partitions."""
-        from pyspark.sql import functions
-
-        keys = [functions.col(quoted(name)) for name in self.ids]
-        group = functions.pmod(functions.xxhash64(functions.lit(_SALT), *keys), functions.lit(GROUPS)).cast("int")
-        columns = map(quoted, dict.fromkeys((self.text, *self.keep, *self.ids)))
-        return _sorted_groups(self.df.select(*columns, group.alias(tasks.GROUP)), self.ids, partitions)
-
-    def _group_by_label(self, key: NoiseKey, partitions: int) -> Any:
-        """The rows in groups by a label made from text and secret, sorted within their partitions."""
+    def _grouped(self, key: NoiseKey, partitions: int) -> Any:
+        """Return the rows in groups by a label made from text and secret, sorted within their partitions."""
         from pyspark.sql import Window, functions
         from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
@@ -215,7 +183,7 @@ class _Source:
             name for name, kind in self.df.dtypes if name in self.keep and ("map<" in kind or kind == "variant")
         ]
         if unordered:
-            raise ParameterError(f"the values of the column {unordered[0]!r} have no order: pass id, or do not keep it")
+            raise ParameterError(f"the values of the column {unordered[0]!r} have no order: do not keep it")
         text, *kept = (functions.col(quoted(name)) for name in (self.text, *self.keep))
         copy = functions.row_number().over(Window.partitionBy(text).orderBy(*(kept or [functions.lit(0)])))
         rows = self.df.select(text, *kept).repartition(partitions, text)
@@ -224,10 +192,16 @@ class _Source:
         )
         secret = hmac.digest(key.secret(), b"dptext labels", hashlib.sha256)
         task = tasks.named(tasks.LabelTask(secret, self.text, (self.text, *self.keep), GROUPS), "label_rows")
-        return _sorted_groups(rows.withColumn(tasks.COPY, copy).mapInArrow(task, schema), (tasks.LABEL,), partitions)
+        rows = rows.withColumn(tasks.COPY, copy).mapInArrow(task, schema)
+        # by an explicit number: Spark then neither joins nor splits the partitions on its own account
+        if hasattr(rows, "repartitionById"):  # from 4.1 on: as many groups in each, where a hash would pile some up
+            rows = rows.repartitionById(partitions, quoted(tasks.GROUP))
+        else:
+            rows = rows.repartition(partitions, quoted(tasks.GROUP))
+        return rows.sortWithinPartitions(quoted(tasks.GROUP), quoted(tasks.LABEL))
 
     def _scanned(self) -> Any:
-        """The rows in their order; a scan reads the same rows into a partition however often a task is tried."""
+        """Return the rows in their order; a scan reads the same rows into a partition however often a task is tried."""
         rows = self.df.select(*map(quoted, (self.text, *self.keep)))
         level = str(rows._jdf.queryExecution().toRdd().outputDeterministicLevel().toString())
         if level != "DETERMINATE":
@@ -235,40 +209,26 @@ class _Source:
         return rows
 
     def state(self, statement: PrivacyStatement) -> PrivacyStatement:
-        """The statement of one machine, with the engine and the assumption about ids."""
-        ids = f"the ids of rows ({', '.join(self.ids)}) were given without regard to the texts"
-        return add_columns(statement, self.keep).replace(
-            parameters={**statement.parameters, "engine": "spark"},
-            assumptions=(*statement.assumptions, *((ids,) if self.ids else ())),
-        )
+        """Return the statement of one machine, with the engine."""
+        return add_columns(statement, self.keep).replace(parameters={**statement.parameters, "engine": "spark"})
 
 
-def _check_columns(frame: Any, text: str, others: Sequence[str]) -> dict[str, str]:
-    """Return the types of the columns; raise a ParameterError if one is missing or the texts are no strings."""
+def _check_columns(frame: Any, text: str, others: Sequence[str]) -> None:
+    """Raise a ParameterError if a column is missing or the texts are no strings."""
     for name in (text, *others):
         count = list(frame.columns).count(name)
         if count != 1:
             present = f"{count} of that name" if count else describe_columns(name, frame.columns)
             raise ParameterError(f"expected one column {name!r}, the DataFrame has {present}")
-    types = dict(frame.dtypes)
-    if types[text] != "string":
-        raise ParameterError(f"the column {text!r} must hold strings, its type is {types[text]}: cast it first")
-    return types
+    kind = dict(frame.dtypes)[text]
+    if kind != "string":
+        raise ParameterError(f"the column {text!r} must hold strings, its type is {kind}: cast it first")
 
 
 def _partitions(frame: Any, partitions: int | None) -> int:
     if partitions is None:
         return min(GROUPS, max(8, 4 * int(frame.sparkSession.sparkContext.defaultParallelism)))
     return check_int("partitions", partitions, minimum=1)
-
-
-def _sorted_groups(rows: Any, ids: Sequence[str], partitions: int) -> Any:
-    # by an explicit number: Spark then neither joins nor splits the partitions on its own account
-    if hasattr(rows, "repartitionById"):  # from 4.1 on: as many groups in each, where a hash would pile some up
-        rows = rows.repartitionById(partitions, quoted(tasks.GROUP))
-    else:
-        rows = rows.repartition(partitions, quoted(tasks.GROUP))
-    return rows.sortWithinPartitions(*map(quoted, (tasks.GROUP, *ids)))
 
 
 def _bare_field(field: Any) -> Any:
@@ -296,7 +256,6 @@ def fit(
     *,
     text: str = "text",
     user: str | None = "user",
-    order: str | None = None,
     partitions: int | None = None,
 ) -> Cooccurrence:
     """`Cooccurrence.fit` on the rows of a DataFrame: a release of these users' texts.
@@ -305,9 +264,8 @@ def fit(
         model: the model to fit, with its privacy budget.
         df: a DataFrame of pyspark.
         text: the column that holds the text, of strings; a missing one (null) counts as one without words.
-        user: the column that says who wrote a row; not used where the unit of the model is the document.
-        order: a column by which the texts of a user are sorted, for users with more than ``most_words`` words; None:
-            by the SHA-256 of the texts, the smallest first.
+        user: the column that says who wrote a row; not used where the unit of the model is the document. Of a user with
+            more than ``most_words`` words, the texts with the smallest SHA-256 digests count.
         partitions: how many tasks add up users; None: four for every core that the cluster has now. Each holds a sum of
             the size of the vocabulary times that of a vector, 8 bytes a number.
 
@@ -320,7 +278,7 @@ def fit(
     """
     plan, bits = model.plan(), RandomBits(model.seed)
     warn_of_delta(plan.total_delta, public_users=model.public_users)
-    rows = PrivateFrame(df, text=text, user=user, order=order, partitions=partitions)
+    rows = PrivateFrame(df, text=text, user=user, partitions=partitions)
     columns = () if plan.levels.attribute is None else (plan.levels.attribute,)
     sums = tasks.UserSums(columns, (len(plan.words), plan.features.dimension), plan.total_of, Labels())
     return model.released(plan, rows.total(sums, plan.unit), bits)
@@ -333,7 +291,6 @@ def describe(
     public: Any,
     text: str = "text",
     user: str | None = "user",
-    order: str | None = None,
     partitions: int | None = None,
     out: PathLike | None = None,
     ledger: PathLike | None = None,
@@ -345,7 +302,7 @@ def describe(
         df: a DataFrame of pyspark, the same set of rows whenever it is computed.
         synthesizer: with budget, labels and features.
         public: public texts that features are fitted on, here on the driver, or a plan of the synthesizer.
-        text, user, order, partitions: as in `fit`; the order is for users with more than ``most_documents``.
+        text, user, partitions: as in `fit`; the limit of a user is ``most_documents``.
         out: a new folder on the driver for the description, as `TextDistribution.save` writes it; None: nowhere.
         ledger: the file of a ledger, on the driver: it charges every user (or document) before anything is added up,
             and is settled when the folder is in place.
@@ -358,7 +315,7 @@ def describe(
         RefusedError: the ledger refuses; the input changed after it was charged.
         DataError, StorageError, MissingExtraError: as in `fit`.
     """
-    rows = PrivateFrame(df, text=text, user=user, order=order, partitions=partitions)
+    rows = PrivateFrame(df, text=text, user=user, partitions=partitions)
     rows.check(synthesizer.labels.columns, synthesizer.terms.unit)
     if out is None and ledger is not None:
         raise ParameterError("a ledger is settled when the description is in a folder: name one (out=...)")
@@ -376,7 +333,6 @@ class PrivateFrame:
     frame: Any
     text: str = "text"
     user: str | None = "user"
-    order: str | None = None
     partitions: int | None = None
 
     @property
@@ -392,7 +348,7 @@ class PrivateFrame:
             raise ParameterError("the user of a row is unknown: name the column (user=...), or use unit='document'")
         user = self.user if unit == "user" else None
         check_columns(self.text, user, columns)
-        _check_columns(self.frame, self.text, [name for name in (user, self.order, *columns) if name is not None])
+        _check_columns(self.frame, self.text, [*columns] if user is None else [user, *columns])
         return user
 
     def label_counts(self, labels: Labels) -> Iterator[tuple[tuple[Any, ...], int]]:
@@ -407,7 +363,7 @@ class PrivateFrame:
 
         user = self.check(sums.columns, unit)
         spark, count = self.frame.sparkSession, _partitions(self.frame, self.partitions)
-        columns = {tasks.TEXT: self.text, tasks.USER: user, tasks.ORDER: self.order}
+        columns = {tasks.TEXT: self.text, tasks.USER: user}
         columns |= dict(zip(tasks.value_names(len(sums.columns)), sums.columns, strict=True))
         with plain_errors():
             tables = tasks.to_nodes(spark, sums)
@@ -420,8 +376,8 @@ class PrivateFrame:
                 )
                 task = tasks.UserTask(RandomBits().take(32), tables)
                 rows = rows.mapInArrow(tasks.named(task, "digest_users"), f"{schema}, {quoted(tasks.KEY)} binary")
-                order = [name for name in (tasks.USER, tasks.ORDER, tasks.KEY) if name in rows.columns]
-                rows = rows.repartition(count, quoted(tasks.USER)).sortWithinPartitions(*map(quoted, order))
+                rows = rows.repartition(count, quoted(tasks.USER))
+                rows = rows.sortWithinPartitions(quoted(tasks.USER), quoted(tasks.KEY))
             schema = f"{quoted(tasks.SLICE)} int, {quoted(tasks.CELLS)} binary"
             slices = rows.mapInArrow(tasks.named(tasks.SumTask(tables), "sum_users"), schema).repartition(
                 count, quoted(tasks.SLICE)
@@ -464,9 +420,10 @@ class PrivateFrame:
 
 
 def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str] = (), kind: str | None = None) -> Any:
-    """A DataFrame of files of one format, read as `dptext.io.documents.read_documents` does; a broken row is an error.
+    """Return a DataFrame of files of one format; a broken row is an error.
 
-    Text formats may be compressed (.gz, .zst), as Spark tells by the name.
+    As `dptext.io.documents.read_documents`, but numbers among the texts of .jsonl become strings. Text formats may be
+    compressed (.gz, .zst), as Spark tells by the name.
     """
     suffix = announced_by(Path(sources[0])).kind
     kind = kind or {".json": ".jsonl"}.get(suffix, suffix)  # .json is what Spark writes
@@ -477,56 +434,17 @@ def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str
         if kind == ".parquet":
             return reader.parquet(*paths)
         if kind == ".jsonl":
-            return _json(reader, paths, text)
-        if kind == ".txt":
-            lines = reader.option("lineSep", "\n").text(paths)
-            return lines.selectExpr(f"rtrim('\\r', value) as {quoted(text)}")
-        if kind == ".csv":
-            reader = reader.option("multiLine", "true").option("escape", '"')
-        else:  # in .tsv nothing quotes, and only a line feed ends a line
-            reader = reader.option("sep", "\t").option("quote", "").option("lineSep", "\n")
-        return _separated(reader, paths, (text, *keep))
-
-
-def _json(reader: Any, paths: list[str], text: str) -> Any:
-    """Read the text as a variant: Spark makes strings of numbers and lists where some texts are strings."""
-    from pyspark.sql import functions
-    from pyspark.sql.types import StringType, StructField, StructType, VariantType
-
-    schema = reader.json(paths).schema
-    if text not in schema.names:
-        return reader.schema(schema).json(paths)
-    if schema[text].dataType != StringType():
-        raise DataError(
-            f"expected strings in {text!r}, the values are of type {schema[text].dataType.simpleString()}: name the "
-            "column of the text, or repair the rows"
-        )
-
-    def refusal(message: str) -> Any:
-        return functions.raise_error(functions.lit(f"dptext.errors.DataError: {message}")).cast("string")
-
-    fields = [StructField(text, VariantType()) if field.name == text else field for field in schema.fields]
-    column = functions.col(quoted(text))
-    is_text = functions.schema_of_variant(column).isin("STRING", "VOID")
-    checked = (
-        functions.when(column.isNull(), refusal(f"expected a column {text!r}, a row has none; repair the row"))
-        .when(is_text, functions.variant_get(column, "$", "string"))
-        .otherwise(refusal(f"expected a string in {text!r}, a row has a value of another type; repair the row"))
-    )
-    return reader.schema(StructType(fields)).json(paths).withColumn(text, checked)
-
-
-def _separated(reader: Any, paths: list[str], columns: Sequence[str]) -> Any:
-    # every header is compared with the first one: by their place alone, columns of another file may be the texts
-    reader = reader.option("header", "true").option("enforceSchema", "false").option("columnPruning", "false")
-    frame = reader.csv(paths)
-    for name in columns:
-        if name not in frame.columns:
-            raise DataError(
-                f"expected a column {name!r}, the header has "
-                f"{describe_columns(name, frame.columns, required=columns)}; name the right column"
-            )
-    return frame.fillna("", subset=[quoted(name) for name in frame.columns])  # no cell is an empty one, not null
+            return reader.json(paths)
+        # every header is compared with the first one: by their place alone, columns of another file may be the texts
+        reader = reader.option("header", "true").option("enforceSchema", "false").option("columnPruning", "false")
+        frame = reader.option("multiLine", "true").option("escape", '"').csv(paths)
+        for name in (text, *keep):
+            if name not in frame.columns:
+                raise DataError(
+                    f"expected a column {name!r}, the header has "
+                    f"{describe_columns(name, frame.columns, required=(text, *keep))}; name the right column"
+                )
+        return frame.fillna("", subset=[quoted(name) for name in frame.columns])  # no cell is an empty one, not null
 
 
 def look_at_columns(df: Any, names: Sequence[str], *, limit: int = LOOKED_AT) -> list[Column]:

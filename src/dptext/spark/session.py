@@ -190,24 +190,6 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
         "a file of the input is not as its format requires, or has another header than the first: give all files one "
         "header (dptext privatize without --engine names the row)",
     ),
-    (
-        "AMBIGUOUS_REFERENCE|COLUMN_ALREADY_EXISTS",
-        ParameterError,
-        "the names of two columns differ only in case: rename one, or set spark.sql.caseSensitive to true",
-    ),
-    ("No space left on device", StorageError, "a disk is full: free spark.local.dir or the folder of the output"),
-    (
-        "Mkdirs failed to create|Permission denied|AccessControlException|ParentNotDirectoryException",
-        StorageError,
-        "Spark may not read the input or not write the output: use folders to which you and every node have access",
-    ),
-    (
-        "No FileSystem for scheme|FileSystem not found|UnknownHostException|ConnectException",
-        StorageError,
-        "the scheme of a path is unknown to Spark, or its host does not answer: check the name, or install the package "
-        "of its file system (spark.jars.packages, hadoop-aws for s3a://)",
-    ),
-    ("cancelled|stopped SparkContext|SparkContext was shut down", StorageError, "Spark's job was cancelled: run again"),
 )
 
 

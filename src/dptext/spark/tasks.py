@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext.errors import DataError, ParameterError
+from dptext.errors import ParameterError
 from dptext.features.features import PublicFeatures
 from dptext.io.batches import Batch, text_batches
 from dptext.io.documents import Document
@@ -41,7 +41,7 @@ SOFTWARE = version("dptext")
 COUNTS = tuple(f"dptext {name}" for name in Tally.__slots__)
 """Columns of the counts of a block, in its first row; 0 in its other rows."""
 GROUP, LABEL, COPY = "dptext group", "dptext label", "dptext copy"
-TEXT, USER, ORDER, KEY = "dptext text", "dptext user", "dptext order", "dptext key"
+TEXT, USER, KEY = "dptext text", "dptext user", "dptext key"
 SLICE, CELLS = "dptext slice", "dptext cells"
 _BLOCKS_A_GROUP = 1 << 32
 _ROWS_A_SLICE = 256
@@ -140,22 +140,20 @@ class BlockTask:
     secret: bytes = field(repr=False)
     text: str
     keep: tuple[str, ...]
-    ids: tuple[str, ...] = ()
+    is_grouped: bool
     software: str = SOFTWARE
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         partition = begin_task(self.software)
         columns = self.work(from_node(self.tables), NoiseKey.restored(self.secret, seeded=False), self.text)
-        for place, block, parts in placed_blocks(batches, self.text, ids=self.ids, partition=partition):
+        for place, block, parts in placed_blocks(batches, self.text, None if self.is_grouped else partition):
             kept = {name: pa.concat_arrays([part.column(name) for part in parts]) for name in self.keep}
             yield record_batch(columns(place, block, parts[0].schema.field(self.text).type) | kept)
 
 
-def placed_blocks(
-    batches: Iterable[Any], text: str, *, ids: tuple[str, ...] = (), partition: int
-) -> Iterator[tuple[int, Batch, list[Any]]]:
-    """Yield the place, the texts and the rows of each block of a partition, in order."""
-    parts = _groups(batches, ids) if ids else ((partition, batch) for batch in batches)
+def placed_blocks(batches: Iterable[Any], text: str, partition: int | None) -> Iterator[tuple[int, Batch, list[Any]]]:
+    """Yield the place, the texts and the rows of each block, in order; without a partition, rows have groups."""
+    parts = _groups(batches) if partition is None else ((partition, batch) for batch in batches)
     for group, rows in groupby(parts, key=itemgetter(0)):
         waiting: deque[Any] = deque()
         texts = _texts((part for _, part in rows), text, waiting)
@@ -181,26 +179,13 @@ def _first_rows(waiting: deque[Any], count: int) -> list[Any]:
     return rows
 
 
-def _groups(batches: Iterable[Any], ids: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
-    """Yield rows that are sorted by group and id, in parts of one group."""
-    last = None
+def _groups(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield rows that are sorted by group, in parts of one group."""
     for batch in batches:
-        for row_id in zip(*(batch.column(name).to_pylist() for name in ids), strict=True):
-            _check_id(row_id, last, ids)
-            last = row_id
         groups = batch.column(GROUP).to_numpy()
         for start, stop in pairwise([0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]):
             if stop > start:
                 yield int(groups[start]), batch.slice(start, stop - start)
-
-
-def _check_id(row_id: tuple[Any, ...], last: tuple[Any, ...] | None, ids: tuple[str, ...]) -> None:
-    if None in row_id:
-        raise DataError(f"a row has no {ids[row_id.index(None)]!r} (null), which must identify rows: complete it")
-    if row_id == last:
-        raise DataError(
-            f"two rows have the same {', '.join(map(repr, ids))}: name columns that identify each row, or none"
-        )
 
 
 @dataclass(frozen=True)

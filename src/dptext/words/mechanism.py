@@ -28,7 +28,7 @@ from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import render
 from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
-from dptext.text.tokens import UNKNOWN, letters_between
+from dptext.text.tokens import UNKNOWN
 from dptext.threads import available_cores, for_each_block
 from dptext.validation import check_float, check_int
 from dptext.vectors.formats import VectorsLike, word_vectors
@@ -321,19 +321,6 @@ class WordMechanism(TextMechanism):
             f"{tally.unknown / tally.words:.0%} of the words are unknown to these vectors: they became random words by "
             "way of <unk>; use vectors of the language of the texts, or more of them (limit)"
         )
-
-    def parts_in(self, private_text: str) -> int:
-        """Count runs of letters: never fewer than protected words, each of which is replaced by at least one run."""
-        runs = len(letters_between(private_text))
-        return runs if self.max_words is None else min(runs, self.max_words)
-
-    def most_parts(self, private_texts: Iterable[str]) -> int:
-        """See `TextMechanism.most_parts`; RefusedError for a vocabulary with a word that looks like punctuation."""
-        if not all(letters_between(word) for word in self.vectors.words):
-            raise RefusedError(
-                "a word of the vocabulary has no letter, so words cannot be counted: use dptext.privatize"
-            )
-        return super().most_parts(private_texts)
 
     def _repr_fields(self) -> Fields:
         yield from (field for field in constructor_fields(self) if field[0] != "vectors")
