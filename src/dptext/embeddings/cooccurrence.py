@@ -266,7 +266,7 @@ class Cooccurrence(Shareable, ReprMixin):
             words=words,
             public=public,
             vocabulary=self.vocabulary,
-            levels=Levels(budgets.levels, budgets.default, self.level),
+            levels=Levels(dict(budgets.levels), budgets.default, self.level),
             features=features_of_vectors(public.matrix, words),
             weights=_weights(words, public=len(public)),
             budgets=budgets,
