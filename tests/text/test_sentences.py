@@ -1,4 +1,4 @@
-from dptext.text.sentences import sentences
+from dptext.text.tokens import sentences
 
 
 def test_a_sentence_ends_where_the_rule_says():

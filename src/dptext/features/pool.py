@@ -21,7 +21,7 @@ from dptext.io.atomic import hashed_file
 from dptext.io.documents import Document, OnError, PathLike, check_one_column, find_files, is_missing, read_documents
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.statement import Parameter
-from dptext.text.sentences import sentences
+from dptext.text.tokens import sentences
 from dptext.validation import check_path, encodable
 
 
@@ -123,7 +123,7 @@ class Pool(ReprMixin):
         self.skipped = documents.skipped
 
     def sentences(self) -> Pool:
-        """Return a pool of the same name with the sentences of the texts (`dptext.text.sentences`).
+        """Return a pool of the same name with the sentences of the texts (`dptext.text.tokens`).
 
         >>> Pool(["Tea, please. No sugar! Thanks.", "Thanks."]).sentences().texts
         ('Tea, please.', 'No sugar!', 'Thanks.')

@@ -22,7 +22,7 @@ from dptext.release.mechanism import Replacing, TextMechanism
 from dptext.release.release import Tally
 from dptext.representations.encoders import check_texts
 from dptext.sentences.bank import TextBank
-from dptext.text.sentences import sentences
+from dptext.text.tokens import sentences
 from dptext.validation import check_choice, check_float, check_int
 
 UnitOfEpsilon: TypeAlias = Literal["sentence", "document"]
