@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -85,38 +84,6 @@ def _backwards(
         ]
 
 
-@dataclass(frozen=True, eq=False)
-class Alike:
-    """Similarity of each original part to its output, its nearest bank text and a random bank text."""
-
-    output: Floats
-    nearest: Floats
-    random: Floats
-
-
-def alike(rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]) -> Alike:
-    bank, parting = rewriter.bank, Parting(rewriter.bank.texts)
-    parts: list[str] = []
-    rows: list[int] = []
-    for original, out in zip(originals, private, strict=True):
-        if original is None or out is None:
-            continue
-        owned = rewriter.parts(original)
-        way = next(iter(parting.ways(out, len(owned))), None)
-        if way is not None:
-            parts.extend(owned)
-            rows.extend(way)
-    if not parts:
-        return Alike(*(np.empty(0) for _ in range(3)))
-    distinct = {part: position for position, part in enumerate(dict.fromkeys(parts))}
-    index = np.array([distinct[part] for part in parts], dtype=np.int64)
-    vectors = bank.features.vectors([*distinct])
-    similarity = bank.similarities(vectors[index], np.array(rows, dtype=np.int64)[:, None])[:, 0]
-    nearest = bank.similarities(vectors, bank.nearest(vectors, 1))[:, 0]
-    random = vectors.astype(np.float64) @ np.mean(bank.vectors, axis=0, dtype=np.float64)
-    return Alike(similarity, nearest[index], random[index])
-
-
 class Likelihoods:
     """ln P(private text | text), for all pairs of private texts and texts that they may have been made from."""
 
@@ -193,12 +160,3 @@ class Likelihoods:
             np.minimum.at(minimum, rows[owned], inside)
             np.maximum.at(maximum, rows[owned], inside)
         return parts, np.minimum(minimum, maximum), maximum
-
-    def posteriors(self) -> Floats:
-        result = np.zeros(self.shape[0])
-        for row in range(self.shape[0]):
-            [logs] = self(row, row + 1)
-            highest = logs.max(initial=-np.inf)
-            if highest > -np.inf:
-                result[row] = 1 / np.exp(logs - highest).sum()
-        return result
