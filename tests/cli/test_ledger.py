@@ -91,7 +91,7 @@ def test_left_reads_a_value_from_standard_input(ledger, book, monkeypatch):
 
 def test_void_and_settle_take_a_unique_beginning_of_a_pending_release(ledger, book):
     code, _, err = ledger("void", "my.ledger", "999")
-    assert (code, err) == (2, "dptext: the ids of 2 releases begin with '999': give a longer part of the id\n")
+    assert (code, err) == (2, "dptext: the ids of 2 releases begin with '999': give the whole id\n")
     assert ledger("void", "my.ledger", "night") == (0, "", "Voided nightly: the budget of 10 texts is refunded.\n")
     assert book.left(SECRET).spent == 10
     code, out, err = ledger("void", "my.ledger", "9" * 31 + "8", "--json", "--quiet")

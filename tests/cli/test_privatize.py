@@ -85,7 +85,7 @@ BAD_INPUT = [
     ("in.jsonl", None, ["--epsilon", "inf"], 2, "epsilon must be a finite number above 0, got inf"),
     ("in.jsonl", None, ["--epsilon", "much"], 2, "Invalid value for '--epsilon'"),
     ("in.jsonl", None, ["--set", "beta=1"], 2, "beta must be a number above 0 and below 1"),
-    ("in.jsonl", None, ["--set", "max_words=10"], 2, "document_epsilon and max_words belong together"),
+    ("in.jsonl", None, ["--set", "max_words=10"], 2, "document_epsilon and max_words must be passed together"),
     ("in.jsonl", None, ["--limit", "1"], 2, "limit must be an integer of at least 2"),
     ("in.jsonl", None, ["--mechanism", "magic"], 2, "mechanism must be one of"),
     ("in.jsonl", None, ["--colour", "red"], 2, "No such option"),

@@ -115,14 +115,11 @@ def void(*, file: Path = _FILE, release_id: str = _RELEASE_ID, output: options.O
 def _find_release(book: Ledger, release_id: str) -> ChargedRelease:
     release_id = release_id.removesuffix("…")  # copied from the output of `show`
     matches = [release for release in book.releases() if release.release_id.startswith(release_id)]
-    exact = [release for release in matches if release.release_id == release_id]
-    if len(matches) > 1 and not exact:
-        raise ParameterError(
-            f"the ids of {len(matches)} releases begin with {release_id!r}: give a longer part of the id"
-        )
+    if len(matches) > 1:
+        raise ParameterError(f"the ids of {len(matches)} releases begin with {release_id!r}: give the whole id")
     if not matches:
         raise book.unknown(release_id)
-    return (exact or matches)[0]
+    return matches[0]
 
 
 def _print(file: Path, summary: Summary, releases: list[ChargedRelease]) -> None:

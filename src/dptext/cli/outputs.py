@@ -98,7 +98,7 @@ def print_release(
         output.say(f"Resumed after {release.resumed:,} documents.")
     say_written(release.documents, noun, release.out, output, skipped=release.skipped)
     counts = came_out(release.statement, release.tally, release.documents)
-    say_to_owner(counts, output, statement=release.statement, user=user, most=release.most_texts, warning=warning)
+    say_to_owner(counts, output, statement=release.statement, user=user, texts=release.most_texts, warning=warning)
     output.say(f"To explain it: dptext explain {release.out}")
     if output.as_json:
         counted = {"documents": release.documents, "skipped": release.skipped}
@@ -117,14 +117,14 @@ def say_to_owner(
     *,
     statement: PrivacyStatement,
     user: str | None,
-    most: MostTexts | None,
+    texts: MostTexts | None,
     warning: str | None = None,
 ) -> None:
     """Print counts of the private texts, and the guarantee for all texts of the author with the most."""
     lines = [counts] if counts else []
     if user is not None:
-        largest = None if most is None else statement_for_largest_user(most, statement)
-        lines.append(for_person(largest, most, user=user))
+        guarantee = None if texts is None else statement_for_largest_user(texts, statement)
+        lines.append(for_person(guarantee, texts, user=user))
     if warning is not None:
         lines += textwrap.wrap(f"{warning[:1].upper()}{warning[1:]}.", WIDTH, subsequent_indent="  ")
     if lines:

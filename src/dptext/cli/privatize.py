@@ -179,7 +179,7 @@ def _privatize_on_spark(
     place = f"{out.rstrip('/')}.privacy.json"
     output.say(f"Wrote private documents to {out} (a folder of parquet) and the privacy statement to {place}.")
     counts = wording.came_out(statement, release.tally)  # Spark has logged the warning of the mechanism
-    outputs.say_to_owner(counts, output, statement=statement, user=charge.user, most=release.most_texts)
+    outputs.say_to_owner(counts, output, statement=statement, user=charge.user, texts=release.most_texts)
     output.say(f"To explain it: dptext explain {place}")
     if output.as_json:
         print_json(outputs.written_as_dict(out, statement))

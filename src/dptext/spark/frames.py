@@ -258,7 +258,7 @@ def fit(
     user: str | None = "user",
     partitions: int | None = None,
 ) -> Cooccurrence:
-    """`Cooccurrence.fit` on the rows of a DataFrame: a release of these users' texts.
+    """Fit `Cooccurrence` on the rows of a DataFrame: one release of the texts of its users.
 
     Args:
         model: the model to fit, with its privacy budget.

@@ -190,6 +190,11 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
         "a file of the input is not as its format requires, or has another header than the first: give all files one "
         "header (dptext privatize without --engine names the row)",
     ),
+    (
+        "Permission denied|AccessControlException|ParentNotDirectoryException",
+        StorageError,
+        "Spark may not read the input or not write the output: use folders to which you and every node have access",
+    ),
 )
 
 
