@@ -22,7 +22,6 @@ MARKED = {
     "tests/browser": "browser",
     "tests/faults": "slow",
     "tests/audits/test_known_broken.py": "statistical",
-    "docs/howto/report.md": "slow",
     "docs/start/choose.md": "slow",
     "docs/understand/audits.md": "slow",
 }
