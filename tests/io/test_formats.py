@@ -156,7 +156,9 @@ def test_utf_16_is_read_by_its_mark_and_other_encodings_by_their_name(tmp_path, 
     assert read(raw(tmp_path / f"a{kind}", content.encode("utf-8-sig"))) == rows
     assert read(raw(tmp_path / f"a{kind}.gz", content.encode("utf-16"))) == rows
     path = raw(tmp_path / f"a{kind}", content.encode("utf-16-le"))
+    assert_error(DataError, lambda: read(path), "looks like UTF-16, not UTF-8. Add --encoding utf-16-le")
     assert read(path, encoding="UTF-16-LE") == rows
+    assert read(raw(tmp_path / "zeros.txt", "a\0" * 9), encoding="utf-8") == ["a\0" * 9]
     path = raw(tmp_path / f"b{kind}", content.encode("windows-1252"))
     assert_error(DataError, lambda: read(path), "expected UTF-8", "--encoding windows-1252")
     assert read(path, encoding="cp1252") == rows

@@ -180,10 +180,14 @@ class InputFile:
     def lines(self, encoding: str | None) -> io.TextIOWrapper:
         """The decoded lines with their line ends; bytes that are not UTF-8 become surrogates."""
         is_utf8, errors = encoding in (None, "utf-8", "utf-8-sig"), None
-        has_mark = self.stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        start = self.stream.peek(64)[:64]
+        has_mark = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         if has_mark and (is_utf8 or str(encoding).startswith("utf-16")):
             encoding = "utf-16"
         elif is_utf8:
+            if encoding is None and b"\0" in start:
+                name = "utf-16-le" if start.find(b"\0") % 2 else "utf-16-be"
+                raise DataError(f"{self.name}: this looks like UTF-16, not UTF-8. Add --encoding {name}")
             encoding, errors = "utf-8-sig", "surrogateescape"
         lines = self.stream = io.TextIOWrapper(self.stream, encoding, errors=errors, newline="\n")
         return lines
