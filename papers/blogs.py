@@ -1,9 +1,8 @@
 """The Blog Authorship Corpus (Schler, Koppel, Argamon and Pennebaker 2006): bloggers, and posts with a task.
 
-`bloggers` reads a tar of ``blogs/ID.GENDER.AGE.INDUSTRY.SIGN.xml``, or the folder ``blogs``. `posts_for` returns posts
-with labels for one of three tasks: the **topic** of a post, made as the BLOG data of the DPNR paper (a topic model of
-the posts themselves); the **industry** of its author; and the same without students, most of whom are 13 to 17, so that
-their industry reveals their age. Bloggers are real people: no experiment prints or stores a post or a blogger's number.
+The three tasks are the **topic** of a post, made as the BLOG data of the DPNR paper (a topic model of the posts
+themselves); the **industry** of its author; and the same without students, most of whom are 13 to 17, so that their
+industry reveals their age. Bloggers are real people: no experiment prints or stores a post or a blogger's number.
 """
 
 from __future__ import annotations
@@ -55,6 +54,10 @@ class Blogger:
     sign: str
     posts: tuple[str, ...] = field(repr=False)
 
+    @property
+    def age_group(self) -> str:
+        return AGES[0] if self.age < 20 else AGES[1] if self.age < 30 else AGES[2]
+
 
 def bloggers(data: Path) -> Iterator[Blogger]:
     """Yield all bloggers with a post, in the order of the archive."""
@@ -99,23 +102,14 @@ def _files(data: Path) -> Iterator[tuple[str, bytes]]:
 
 @dataclass(frozen=True, eq=False)
 class Posts:
-    """Texts with their authors, labels of a task, and attributes of the authors.
+    """Texts with their authors, labels of a task, and attributes of the authors."""
 
-    Attributes:
-        task: name of the task.
-        texts: (n,) texts.
-        people: (n,) authors, counted from 0.
-        labels: (n,) labels of the task.
-        attributes: (n,) values by name; adversaries try to infer them.
-        industry: (n,) industry of the author, for posts of bloggers.
-    """
-
-    task: str
-    texts: tuple[str, ...] = field(repr=False)
-    people: Rows = field(repr=False)
-    labels: Names = field(repr=False)
-    attributes: dict[str, Names] = field(repr=False)
-    industry: Names | None = field(default=None, repr=False)
+    task: str  # name of the task
+    texts: tuple[str, ...] = field(repr=False)  # (n,) texts
+    people: Rows = field(repr=False)  # (n,) authors, counted from 0
+    labels: Names = field(repr=False)  # (n,) labels of the task
+    attributes: dict[str, Names] = field(repr=False)  # (n,) values by name; adversaries try to infer them
+    industry: Names | None = field(default=None, repr=False)  # (n,) industry of the author, for posts of bloggers
 
     def take(self, rows: npt.NDArray[np.intp]) -> Posts:
         """Return the posts of these rows, with authors counted anew."""
@@ -145,7 +139,6 @@ class Posts:
 
     @property
     def digest(self) -> str:
-        """Digest of texts, authors, labels and attributes."""
         result = hashlib.sha256()
         for row in zip(self.texts, self.people.tolist(), self.labels, *self.attributes.values(), strict=True):
             result.update(repr(row).encode("utf-8", "surrogatepass"))
@@ -153,18 +146,13 @@ class Posts:
 
 
 def posts_for(task: str, people: Sequence[Blogger], *, max_posts: int, min_bloggers: int, passes: int = 10) -> Posts:
-    """Return the posts of one of `TASKS`, by bloggers with a known industry.
+    """Return the posts of one of `TASKS`, by bloggers with a known industry, with labels of enough bloggers.
 
-    Args:
-        task: one of `TASKS`.
-        people: all bloggers.
-        max_posts: of one blogger; for the topic twice as many, because most posts have none.
-        min_bloggers: a label with fewer bloggers is left out.
-        passes: of the topic model.
+    A blogger has at most ``max_posts``; for the topic twice as many, because most posts have none.
     """
     known = [person for person in people if person.industry != _UNKNOWN]
     if task == TOPIC:
-        known = [person for person in known if age_group(person.age) != AGES[1]]  # young and old, as in BLOG
+        known = [person for person in known if person.age_group != AGES[1]]  # young and old, as in BLOG
         posts = sample_posts(task, known, max_posts=2 * max_posts)
         return _frequent(replace(posts, labels=_topics(posts.texts, passes)), min_bloggers)
     if task == NO_STUDENT:
@@ -180,7 +168,7 @@ def sample_posts(task: str, people: Iterable[Blogger], *, max_posts: int) -> Pos
         texts = [document.text or "" for document in documents_of([person])]
         long = [text for text in texts if len(text.split()) >= MIN_WORDS]
         chosen = np.sort(bits.integers(len(long)).argsort()[:max_posts])
-        rows += [(long[row], place, person.industry, person.gender, age_group(person.age)) for row in chosen]
+        rows += [(long[row], place, person.industry, person.gender, person.age_group) for row in chosen]
     if not rows:
         raise DataError(f"blogs: no blogger for the task {task!r} has a post of {MIN_WORDS} words")
     texts, owners, industries, genders, ages = zip(*rows, strict=True)
@@ -192,10 +180,6 @@ def sample_posts(task: str, people: Iterable[Blogger], *, max_posts: int) -> Pos
         attributes={"gender": np.array(genders), "age": np.array(ages)},
         industry=np.array(industries),
     )
-
-
-def age_group(age: int) -> str:
-    return AGES[0] if age < 20 else AGES[1] if age < 30 else AGES[2]
 
 
 def _topics(texts: Sequence[str], passes: int) -> Names:
@@ -212,7 +196,6 @@ def _topics(texts: Sequence[str], passes: int) -> Names:
 
 
 def _frequent(posts: Posts, min_bloggers: int) -> Posts:
-    """Return the posts whose label enough bloggers have."""
     counts = Counter(label for label, _ in set(zip(posts.labels.tolist(), posts.people.tolist(), strict=True)))
     frequent = sorted(label for label, count in counts.items() if label and count >= min_bloggers)
     if len(frequent) < 2:

@@ -27,9 +27,9 @@ import tarfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ SENTIMENT = {"IMDb": "imdb_labelled.txt", "Amazon": "amazon_cells_labelled.txt",
 AG_NEWS_CLASSES = ("World", "Sports", "Business", "Sci/Tech")
 IMDB_ARCHIVES = ("imdb_acl/aclImdb_labelled_50k.tar.xz", "aclImdb_v1.tar.gz")
 WIKITEXT = ("wikitext2/wiki.train.tokens.variant.xz", "wikitext2/wiki.train.tokens", "wiki.train.tokens")
-TEXT8 = ("text8", "text8.zip", "text8.gz")
+TEXT8 = ("text8", "text8.zip")
 HUB_NAMES = {"AG News": "fancyzhx/ag_news", "Yelp": "fancyzhx/yelp_polarity", "IMDb": "stanfordnlp/imdb"}
 _REVIEW = re.compile(r"aclImdb/(train|test)/(pos|neg)/\w+\.txt")
 _BREAK = re.compile(r"<br\s*/?>")
@@ -50,8 +50,6 @@ _BREAK = re.compile(r"<br\s*/?>")
 
 @dataclass(frozen=True, eq=False)
 class LabelledTexts:
-    """Texts with one label each."""
-
     texts: tuple[str, ...]
     labels: npt.NDArray[np.intp]
 
@@ -68,6 +66,44 @@ class LabelledTexts:
 TrainAndTest = tuple[LabelledTexts, LabelledTexts]
 
 
+def words_of(text: str) -> list[str]:
+    """Return the folded words of a text, in order."""
+    return [fold(token) for token in pieces(text) if kind_of(token) not in (Kind.SPACE, Kind.PUNCTUATION)]
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """Rows of different lengths: (total,) concatenated numbers, and (n + 1,) start of each row and end of the last.
+
+    >>> len(Ragged.of([[3, 1], [], [2]]))
+    3
+    """
+
+    values: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Iterable[npt.ArrayLike]) -> Ragged:
+        arrays = [np.asarray(row, dtype=np.int64) for row in rows]
+        values = np.concatenate([np.empty(0, np.int64), *arrays])
+        return cls(values, np.concatenate([[0], np.cumsum([row.size for row in arrays], dtype=np.int64)]))
+
+    def __len__(self) -> int:
+        return self.starts.size - 1
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        lengths: npt.NDArray[np.int64] = np.diff(self.starts)
+        return lengths
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Ragged:
+        lengths = self.lengths[rows]
+        ends = np.cumsum(lengths)
+        # place of each number in its row, moved to where the row starts here
+        places = np.arange(lengths.sum()) + np.repeat(self.starts[:-1][rows] - (ends - lengths), lengths)
+        return Ragged(self.values[places], np.concatenate([[0], ends]))
+
+
 @dataclass(frozen=True, eq=False)
 class Parts:
     """A set with its own training and test part; ``others`` are the second sentences of pairs, of both parts."""
@@ -77,16 +113,12 @@ class Parts:
     others: TrainAndTest | None = None
 
 
-@dataclass(frozen=True)
-class Review:
+class Review(NamedTuple):
     """A review; its line breaks, tags in the archive, are spaces."""
 
     text: str
     positive: bool
     train: bool
-
-
-# -- sentences -------------------------------------------------------------------------------------------------
 
 
 def sentiment_labelled(folder: Path) -> dict[str, LabelledTexts]:
@@ -155,9 +187,6 @@ def _text(path: Path) -> str:
     return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
 
 
-# -- training and test parts -------------------------------------------------------------------------------------
-
-
 def from_hub(name: str) -> TrainAndTest:
     """Return the whole of a set of `HUB_NAMES` from the Hugging Face hub (``pip install datasets``)."""
     dataset = extra("datasets", "dev", "a data set of the hub").load_dataset(HUB_NAMES[name])
@@ -185,9 +214,7 @@ def yelp_polarity(train: Path) -> TrainAndTest:
 def ag_news(data: Path, train: Path | None = None) -> TrainAndTest:
     """Return the training and test rows of AG's news topics, without training rows that are also test rows.
 
-    Args:
-        data: folder that holds ``ag_news``.
-        train: a file with class, title and description; None: the files in the folder.
+    ``train`` is a file with class, title and description; None: the files in ``data/ag_news``.
     """
     folder = data / "ag_news"
     test = list(_ag_news_rows(folder / "test.csv"))
@@ -231,9 +258,6 @@ def _ag_news_samples(folder: Path) -> Iterator[tuple[str, int]]:
         yield from zip(table["text"].to_pylist(), table["label"].to_pylist(), strict=True)
 
 
-# -- reviews and long texts ----------------------------------------------------------------------------------------
-
-
 def imdb_reviews(data: Path) -> Iterator[Review]:
     """Yield all labelled reviews in the order of the archive; train and test part are about different films."""
     archive = _first(data, IMDB_ARCHIVES, "aclImdb_v1.tar.gz from https://ai.stanford.edu/~amaas/data/sentiment/")
@@ -255,8 +279,7 @@ def imdb_users(data: Path) -> Iterator[Document]:
 def wikitext_users(data: Path) -> Iterator[Document]:
     """Yield the paragraphs of WikiText-2 (Merity et al. 2017) without headings, as documents of made-up users."""
     path = _first(data, WIKITEXT, "WikiText-2 from the Hugging Face hub (Salesforce/wikitext)")
-    open_text = partial(lzma.open, mode="rt") if path.suffix == ".xz" else open
-    with open_text(path, encoding="utf-8") as lines:
+    with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf-8") as lines:
         for place, line in enumerate(lines):
             text = line.strip().replace("<unk>", " ")
             if text and text[0] not in '="':
@@ -266,36 +289,19 @@ def wikitext_users(data: Path) -> Iterator[Document]:
 def text8_users(data: Path) -> Iterator[Document]:
     """Yield text8, the first 10^8 characters of a cleaned Wikipedia (Mahoney 2011), with 1,000 words per made-up user.
 
-    ``data`` is the file, its zip or gzip, a beginning of it, or the folder that holds it.
+    ``data`` is the file, its zip, a beginning of it, or the folder that holds it.
     """
     path = data if data.is_file() else _first(data, TEXT8, "text8.zip from http://mattmahoney.net/dc/textdata.html")
-    words = _words(path)
-    user = 0
-    while piece := list(islice(words, 1000)):
+    content = zipfile.ZipFile(path).read("text8") if path.suffix == ".zip" else path.read_bytes()
+    words = re.finditer(r"\S+", content.decode("ascii"))
+    for user in count():
+        piece = [match.group() for match in islice(words, 1000)]
+        if not piece:
+            return
         yield Document(" ".join(piece), user=str(user))
-        user += 1
-
-
-def _words(path: Path) -> Iterator[str]:
-    """Yield words without holding the file; a word may lie across two blocks."""
-    rest = ""
-    for block in _blocks(path):
-        *whole, rest = (rest + block).split(" ")
-        yield from filter(None, whole)
-    yield from filter(None, rest.split())
-
-
-def _blocks(path: Path, size: int = 1 << 20) -> Iterator[str]:
-    if path.suffix != ".zip":
-        with gzip.open(path, "rt", encoding="ascii") if path.suffix == ".gz" else path.open(encoding="ascii") as stream:
-            yield from iter(lambda: stream.read(size), "")
-        return
-    with zipfile.ZipFile(path) as archive, archive.open("text8") as stream:
-        yield from (block.decode("ascii") for block in iter(lambda: stream.read(size), b""))
 
 
 def _first(data: Path, names: tuple[str, ...], source: str) -> Path:
-    """Return the first of these files in a folder."""
     result = next((data / name for name in names if (data / name).exists()), None)
     if result is None:
         raise DataError(f"expected one of {', '.join(names)} in {str(data)!r}: get {source} and name its folder")

@@ -27,17 +27,10 @@ def parse_options(
     parts: Sequence[str] = (),
     **more: Mapping[str, Any],
 ) -> argparse.Namespace:
-    """Parse the options of all experiments, and further ones by their names; create the folder ``out``.
+    """Parse the options of all experiments, and ``more`` (keywords of `add_argument`) by name; create ``out``.
 
-    The result also has ``readme``: None for ``--quick`` and for a chosen ``--out``.
-
-    Args:
-        description: for ``--help``.
-        folder: of the experiment; it has README.md and the results.
-        arguments: None: those of the command line.
-        part: added to the name of ``out`` where one folder has several experiments.
-        parts: choices of ``--parts``; empty: no such option.
-        more: keywords of `argparse.ArgumentParser.add_argument` by the name of the option.
+    ``folder`` has README.md and the results; ``part`` is added to the name of ``out``, ``parts`` are the choices of
+    ``--parts``. The result also has ``readme``: None for ``--quick`` and for a chosen ``--out``.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the data sets")
@@ -56,7 +49,6 @@ def parse_options(
 
 
 def torch_device() -> str:
-    """Return "cuda" if torch sees a GPU, else "cpu"."""
     if importlib.util.find_spec("torch") is None:
         return "cpu"
     import torch
@@ -92,24 +84,32 @@ def group_numbers(attribute: str, fairness: Fairness) -> dict[str, float]:
 
 
 class Rows:
-    """The rows and constants of one file; empty if the file is missing."""
+    """The rows and constants of one file; empty if the file is missing. ``cells`` and ``seconds`` count all rows."""
 
     def __init__(self, path: Path) -> None:
-        sweep = read_sweep(path) if path.exists() else None
-        self.rows: tuple[Row, ...] = () if sweep is None else sweep.rows
-        self.constants: dict[str, Any] = {} if sweep is None else dict(sweep.experiment["constants"])
+        self.rows: tuple[Row, ...] = ()
+        self.constants: dict[str, Any] = {}
+        if path.exists():
+            sweep = read_sweep(path)
+            self.rows, self.constants = sweep.rows, dict(sweep.experiment["constants"])
+        self.cells, self.seconds = len(self.rows), sum(row.seconds for row in self.rows)
 
     def __bool__(self) -> bool:
         return bool(self.rows)
 
     @property
-    def seconds(self) -> float:
-        return sum(row.seconds for row in self.rows)
-
-    @property
     def any(self) -> Mapping[str, float]:
         """The numbers of the first row; baselines are the same in all rows."""
         return self.rows[0].numbers
+
+    @property
+    def group_shares(self) -> list[str]:
+        """The shares of the groups of gender and age, which are among the constants."""
+        return [
+            f"{name.partition(' ')[2]} {100 * value:.0f}%"
+            for name, value in self.constants.items()
+            if name.startswith(("gender ", "age "))
+        ]
 
     def select(self, **settings: Any) -> list[Row]:
         """Return the rows with these settings, by seed."""
@@ -121,16 +121,13 @@ class Rows:
         return list(dict.fromkeys(row.settings[name] for row in self.rows if row.settings.items() >= settings.items()))
 
     def runs(self, number: str, **settings: Any) -> list[float]:
-        """Return a number for each seed."""
         return [row.numbers[number] for row in self.select(**settings)]
 
     def table(self, numbers: Iterable[str], **settings: Any) -> npt.NDArray[np.float64]:
-        """Return (runs, numbers)."""
         names = list(numbers)
         return np.array([[row.numbers[name] for name in names] for row in self.select(**settings)])
 
     def mean(self, number: str, **settings: Any) -> float | None:
-        """Return the mean over seeds."""
         values = self.runs(number, **settings)
         return float(np.mean(values)) if values else None
 
@@ -145,7 +142,6 @@ class Rows:
 
 
 def require_rows(rows: Any, out: Path) -> None:
-    """Raise `DataError` if there are no rows."""
     if not rows:
         raise DataError(f"no rows in {str(out)!r}: run the experiment first")
 
@@ -223,7 +219,6 @@ def signed(numbers: Mapping[str, float], name: str) -> str:
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[object]], *, text_columns: int = 1) -> str:
-    """Return a Markdown table whose columns after the first ``text_columns`` are numbers."""
     rows = [list(head), *(list(map(str, line)) for line in lines)]
     marks = "|" + "---|" * text_columns + "---:|" * (len(head) - text_columns)
     head_line, *body = (f"| {' | '.join(row)} |" for row in rows)
@@ -234,7 +229,9 @@ def join_sections(sections: Iterable[str]) -> str:
     return "\n\n".join(filter(None, sections)) + "\n"
 
 
-def duration(cells: int, seconds: float) -> str:
+def duration(files: Iterable[Rows]) -> str:
+    files = list(files)
+    cells, seconds = sum(rows.cells for rows in files), sum(rows.seconds for rows in files)
     time = f"{seconds / 3600:.1f} hours" if seconds >= 3600 * 3 else f"{seconds / 60:.0f} minutes"
     return f"{cells:,} cells took {time} of a core that was shared with other work."
 

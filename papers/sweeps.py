@@ -1,14 +1,8 @@
 """Measure every setting with every seed, one row per cell in a file; an interrupted sweep resumes.
 
-    rows = sweep(measure, grid(epsilon=[1.0, 2.0, 4.0]), seeds=range(5), path="tem.jsonl", name="tem").rows
-
-``measure(settings, seed)`` returns a dict of numbers. Finished cells are not measured again; the same call with more
-settings or seeds adds rows. Everything else that determines the numbers (data, vectors, number of epochs) belongs in
-``constants``. A file with other constants, other code of ``measure`` or other versions of the software is refused.
-Code that ``measure`` calls is not compared.
-
-Every cell uses one thread for BLAS and OpenMP, so that results do not depend on the number of cores. The first error
-ends the sweep; finished rows stay in the file.
+Finished cells are not measured again; the same call with more settings or seeds adds rows. A file with other constants,
+other code of the measured function or other versions of the software is refused; code that the function calls is not
+compared. Every cell uses one thread for BLAS and OpenMP, so that results do not depend on the number of cores.
 
 The file has one JSON object per line: the first describes the experiment, the others are rows. An incomplete last line
 is cut off.
@@ -86,13 +80,8 @@ def sweep(
 ) -> Sweep:
     """Measure every setting with every seed that the file lacks, and return all these rows in their order.
 
-    Args:
-        measure: (settings, seed) -> finite numbers by name.
-        settings: distinct, with the same names; values are text, finite numbers, truth values or None.
-        seeds: distinct integers.
-        path: of the file (``.jsonl``).
-        name: of the experiment.
-        constants: everything else that determines the numbers.
+    Settings are distinct, with the same names; their values are text, finite numbers, truth values or None. ``measure``
+    returns finite numbers. ``constants`` are everything else that determines them.
     """
     seeds = [int(seed) for seed in seeds]
     cells = [(_plain("settings", setting), seed) for setting in settings for seed in seeds]
@@ -121,7 +110,13 @@ def sweep(
             append({"sweep": _FORMAT, **header})
         for place, cell in enumerate(cells, 1):
             if _key(*cell) not in rows:
-                row = rows[_key(*cell)] = _measure(measure, *cell)
+                start = time.perf_counter()
+                with threadpool_limits(limits=1):
+                    numbers = measure(dict(cell[0]), cell[1])
+                if not isinstance(numbers, Mapping) or not numbers:
+                    raise ParameterError(f"measure must return a dict of numbers, got {type(numbers).__name__}")
+                checked = {key: check_float(f"number {key!r}", value) for key, value in numbers.items()}
+                row = rows[_key(*cell)] = Row(*cell, checked, round(time.perf_counter() - start, 3))
                 append(asdict(row))
                 values = ", ".join(f"{key} {value}" for key, value in row.settings.items() if value is not None)
                 print(f"{place} of {len(cells)}: {values}, seed {row.seed}, {row.seconds:.0f} s", flush=True)
@@ -135,11 +130,6 @@ class Parts:
     out: Path
     constants: Mapping[str, Any] = MappingProxyType({})
 
-    def measure_parts(self, parts: Iterable[str]) -> None:
-        """Measure the parts with these names."""
-        for part in parts:
-            getattr(self, part)()
-
     def cells(
         self,
         name: str,
@@ -148,7 +138,6 @@ class Parts:
         seeds: Iterable[int] = (1,),
         **constants: Any,
     ) -> None:
-        """Measure the settings of ``OUT/name.jsonl`` with every seed."""
         constants = {**self.constants, **constants}
         path = self.out / f"{name}.jsonl"
         sweep(measure, settings, seeds, path=path, name=f"{self.experiment} {name}", constants=constants)
@@ -158,16 +147,6 @@ def read_sweep(path: Path) -> Sweep:
     """Return all rows of a file; raise `DataError` if it is damaged or no file of a sweep."""
     lines = _complete_lines(path.read_bytes(), path)
     return Sweep(tuple(_rows(lines, path)), _header(lines[0] if lines else b"", path))
-
-
-def _measure(measure: Measure, settings: Settings, seed: int) -> Row:
-    start = time.perf_counter()
-    with threadpool_limits(limits=1):
-        numbers = measure(dict(settings), seed)
-    if not isinstance(numbers, Mapping) or not numbers:
-        raise ParameterError(f"measure must return a dict of numbers, got {type(numbers).__name__}")
-    checked = {key: check_float(f"number {key!r}", value) for key, value in numbers.items()}
-    return Row(settings, seed, checked, round(time.perf_counter() - start, 3))
 
 
 def _plain(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,9 +160,6 @@ def _plain(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _key(settings: Settings, seed: int) -> str:
     return json.dumps([dict(sorted(settings.items())), seed], allow_nan=False)
-
-
-# -- the file --------------------------------------------------------------------------------------------------
 
 
 def _describe(measure: Measure, name: str, constants: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,9 @@
 
 Command: ``python -m papers.dpnr.blogs [--data FOLDER] [--quick] [--report]``
 
-In a cell, posts are sent through one mechanism. The task model and the attackers are trained on the received vectors of
-some bloggers and tested on others, in five folds. A server that receives vectors with one scalar of noise subtracts the
-smallest coordinate and divides by the largest, as the sender did before: that removes the noise. *As sent* is a server
-that does not. No post and no number of a blogger is printed or stored.
+A server that receives vectors with one scalar of noise subtracts the smallest coordinate and divides by the largest, as
+the sender did before: that removes the noise. *As sent* is a server that does not. No post and no number of a blogger
+is printed or stored.
 """
 
 from __future__ import annotations
@@ -56,8 +55,6 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Plan:
-    """Size of the experiment."""
-
     tasks: tuple[str, ...] = TASKS
     epsilons: tuple[float, ...] = (0.05, 0.1, 0.5, 1.0, 5.0)  # claimed
     mus: tuple[float, ...] = (0.1, 0.3, 0.5, 0.8)
@@ -102,7 +99,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run_task(device: Device, posts: Posts, settings: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Measure all settings on the posts of a task."""
     vectors = device.vectors
     constants = {"vectors": vectors.fingerprint, "width": vectors.dimension, "folds": device.folds} | posts.facts
     cell = partial(measure, device=device, posts=posts)
@@ -145,10 +141,14 @@ class Device:
         result = {AXES: fit_bound(public, dimension=AXES)} if self.encoder.dimension > AXES else {}
         return result | {self.encoder.dimension: fit_bound(public, projection=None)}
 
+    @lru_cache(maxsize=4)  # noqa: B019  lives as long as the run
+    def _encode(self, posts: Posts, mu: float, seed: int) -> npt.NDArray[np.float32]:
+        """Return the (n, d) means of the words that are not masked."""
+        return self.encoder.encode(mask_words(posts.texts, mu=mu, mask=MASK, seed=seed).texts if mu else posts.texts)
+
     def received(self, posts: Posts, settings: Mapping[str, Any], seed: int) -> Floats:
-        """Return the (n, d) vectors that the server receives."""
         mechanism, epsilon, mu = (settings[name] for name in ("mechanism", "epsilon", "mu"))
-        encoded = _encoded(self, posts, mu, _seed(seed, "mask", mu))
+        encoded = self._encode(posts, mu, _seed(seed, "mask", mu))
         bounded = self.bounds[width_of(mechanism, self.encoder.dimension)].apply(encoded)
         if mechanism == NONE:
             return min_max(bounded)
@@ -163,11 +163,7 @@ class Device:
 def measure(settings: Mapping[str, Any], seed: int, *, device: Device, posts: Posts) -> dict[str, float]:
     """Return utility, attack success and fairness of one cell, with intervals over bloggers and blind guesses.
 
-    Args:
-        settings: ``mechanism``, ``epsilon`` (claimed; None without noise), ``mu`` (share of masked words).
-        seed: of masks, noise, folds and models.
-        device: public words and axes.
-        posts: of the task.
+    Settings: ``mechanism``, ``epsilon`` (claimed; None without noise), ``mu`` (share of masked words).
     """
     received = device.received(posts, settings, seed)
     clean = NONE if settings["mechanism"] in (NONE, *PUBLISHED) else NARROW
@@ -178,7 +174,9 @@ def measure(settings: Mapping[str, Any], seed: int, *, device: Device, posts: Po
     for name in ("accuracy", "macro-F1"):
         score = task.score(name)
         numbers |= estimate_numbers(f"task {name}", score.score, score.baseline)
-    means = _means_by_person(received, posts.people)
+    means = np.zeros((int(posts.people.max()) + 1, received.shape[1]))
+    np.add.at(means, posts.people, received)
+    means /= np.bincount(posts.people)[:, None]
     first = np.unique(posts.people, return_index=True)[1]
     for attribute, values in posts.attributes.items():
         attacks = {name: (received, values, {"people": posts.people, "attackers": name}) for name in ("mlp", "linear")}
@@ -191,19 +189,6 @@ def measure(settings: Mapping[str, Any], seed: int, *, device: Device, posts: Po
         )
         numbers |= group_numbers(attribute, groups)
     return numbers
-
-
-@lru_cache(maxsize=4)
-def _encoded(device: Device, posts: Posts, mu: float, seed: int) -> npt.NDArray[np.float32]:
-    """Return the (n, d) means of the words that are not masked."""
-    masked = mask_words(posts.texts, mu=mu, mask=MASK, seed=seed).texts if mu else posts.texts
-    return device.encoder.encode(masked)
-
-
-def _means_by_person(rows: Floats, people: npt.NDArray[np.int64]) -> Floats:
-    sums = np.zeros((int(people.max()) + 1, rows.shape[1]))
-    np.add.at(sums, people, rows)
-    return sums / np.bincount(people)[:, None]
 
 
 def _seed(seed: int, *name: object) -> int:

@@ -36,12 +36,11 @@ PROVED = ("PrivUnit", "L2Laplace", "Gaussian")
 AXES = 16
 _ATTRIBUTES = ("gender", "age")
 _ATTACKERS = {"mlp": "MLP", "linear": "linear", "all posts": "all posts"}
-_ORDER = (NONE, NARROW, DPNR, SCALAR, AS_SENT, *PROVED)
+_ORDER = (NONE, NARROW, *PUBLISHED, *PROVED)
 _HEAD = ("", "words masked", "claimed epsilon", "true epsilon of a post")
 
 
 def width_of(mechanism: str, width: int) -> int:
-    """Return the dimension of a mechanism's input for vectors of a width."""
     return width if mechanism in (NONE, *PUBLISHED) else min(AXES, width)
 
 
@@ -83,7 +82,6 @@ class Rows(reports.Rows):
         return [name for name in self.any if name.startswith(start) and not name.endswith((" low", " high"))]
 
     def widest_gap(self, attribute: str) -> str:
-        """Return the difference between the last and the first group."""
         groups = self.groups(attribute)
         return f"{attribute} gap {groups[-1]} less {groups[0]}"
 
@@ -99,7 +97,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
             brief += [head, main_table(task, rows), _scalar_sentence(rows)]
         whole += [head, _accuracy_table(task, rows), _scalar_sentence(rows)]
         whole += [_attack_table(rows), _fairness_table(task, rows)]
-    took = duration(sum(len(rows.rows) for rows in result.values()), sum(rows.seconds for rows in result.values()))
+    took = duration(result.values())
     (out / "blogs.md").write_text(join_sections([*whole, took]), encoding="utf-8")
     write_between(readme, START, END, join_sections([*brief, took]))
     draw(result, out / "blogs.png")
@@ -107,23 +105,17 @@ def write_report(out: Path, *, readme: Path | None) -> None:
 
 def _head(task: str, rows: Rows) -> str:
     constants = rows.constants
-    shares = [
-        f"{name.removeprefix('age ').removeprefix('gender ')} {100 * value:.0f}%"
-        for name, value in constants.items()
-        if name.startswith(("gender ", "age "))
-    ]
     printed = ""
     if task in RATIOS:
         printed = f" (printed: {', '.join(str(share) for pair in RATIOS[task].values() for share in pair)})"
     return (
         f"### Task: {task}\n\n{constants['posts']:,} posts of {constants['bloggers']:,} bloggers, "
-        f"{constants['classes']} classes, **majority {rows.any['task accuracy blind']:.3f}**; {', '.join(shares)} of "
-        f"the posts{printed}."
+        f"{constants['classes']} classes, **majority {rows.any['task accuracy blind']:.3f}**; "
+        f"{', '.join(rows.group_shares)} of the posts{printed}."
     )
 
 
 def main_table(task: str, rows: Rows) -> str:
-    """Return task, the paper's attacker and the gaps."""
     is_printed, attributes = task in ACCURACY, rows.attributes
     head = [*_HEAD, "task", *(["printed"] if is_printed else []), *(f"{entry}, attack" for entry in attributes)]
     head += [f"{'' if place else 'empirical privacy: '}{entry}" for place, entry in enumerate(attributes)]
@@ -136,11 +128,8 @@ def main_table(task: str, rows: Rows) -> str:
         gaps = [f"{printed[attribute][1] / 100:+.3f}" for attribute in attributes]
         lines.append([_printed_label(name), *[""] * (len(head) - 1 - len(gaps)), *gaps])
     for row in rows.rows:
-        line = [
-            *_mechanism(rows, row),
-            stored_interval(row.numbers, "task accuracy"),
-            *([_printed(task, row)] if is_printed else []),
-        ]
+        line = [*_mechanism(rows, row), stored_interval(row.numbers, "task accuracy")]
+        line += [_printed(task, row)] if is_printed else []
         line += [above(row.numbers, f"{attribute} mlp") for attribute in attributes]
         line += [f"{1 - row.numbers[f'{attribute} mlp']:.3f}" for attribute in attributes]
         lines.append([*line, *(signed(row.numbers, rows.widest_gap(attribute)) for attribute in attributes)])
@@ -159,15 +148,9 @@ def _accuracy_table(task: str, rows: Rows) -> str:
     line = ["majority; chance", "", "", "", f"{numbers['task accuracy blind']:.3f}", *([""] if is_printed else [])]
     lines = [[*line, f"{numbers['task macro-F1 blind']:.3f}"]]
     for row in rows.rows:
-        printed = [_printed(task, row)] if is_printed else []
-        lines.append(
-            [
-                *_mechanism(rows, row),
-                stored_interval(row.numbers, "task accuracy"),
-                *printed,
-                stored_interval(row.numbers, "task macro-F1"),
-            ]
-        )
+        line = [*_mechanism(rows, row), stored_interval(row.numbers, "task accuracy")]
+        line += [_printed(task, row)] if is_printed else []
+        lines.append([*line, stored_interval(row.numbers, "task macro-F1")])
     head = [*_HEAD, "accuracy", *(["printed"] if is_printed else []), "macro-F1"]
     return f"**Task** (logistic regression on received vectors):\n\n{table(head, lines)}"
 
@@ -289,7 +272,6 @@ _SCALARS = (
 
 
 def draw(tasks: Mapping[str, Rows], path: Path) -> None:
-    """Draw the task at true epsilons, and the task against each attribute; a line of panels for each task."""
     figure, panels = new_figure(14.0, 4.4 * len(tasks) + 0.8, len(tasks), 1 + len(_ATTRIBUTES))
     for line, (task, rows) in zip(panels, tasks.items(), strict=True):
         measure = _MEASURES.get(task, "accuracy")
@@ -300,10 +282,9 @@ def draw(tasks: Mapping[str, Rows], path: Path) -> None:
             axes.set_title(f"{task}: {attribute}", fontsize=10)
         for axes in line:
             axes.grid(visible=True, color="0.94", linewidth=0.6)
-    handles, labels = panels[0][1].get_legend_handles_labels()
-    style: dict[str, Any] = {"loc": "outside lower center", "ncols": 4, "frameon": False, "fontsize": 9}
-    title = "At a point: its true epsilon, or the share of masked words"
-    figure.legend(handles, labels, title=title, title_fontsize=9, **style)
+    legend = {"title": "At a point: its true epsilon, or the share of masked words", "title_fontsize": 9}
+    legend |= {"loc": "outside lower center", "ncols": 4, "frameon": False, "fontsize": 9}
+    figure.legend(*panels[0][1].get_legend_handles_labels(), **legend)
     save_figure(figure, path, dpi=110)
 
 
@@ -359,7 +340,6 @@ def _draw_attribute(axes: Any, rows: Rows, attribute: str, measure: str) -> None
 
 
 def _draw_majority(axes: Any, attribute: float | None, task: float, measure: str) -> None:
-    """Draw lines at the scores of a blind guess."""
     text: dict[str, Any] = {"fontsize": 7, "color": "0.4", "ha": "right"}
     name = "majority" if measure == "accuracy" else "guessing"
     axes.axhline(task, color="0.8", linewidth=1.2, zorder=0)

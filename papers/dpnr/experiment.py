@@ -27,8 +27,6 @@ PARTS = ("study", "printed", "dropout", "scalar", "ours", "epochs")
 
 @dataclass(frozen=True)
 class Plan:
-    """Size of the experiment."""
-
     epsilons: tuple[float, ...] = (0.05, 0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)  # claimed, of servers and users
     mus: tuple[float, ...] = (0.1, 0.3, 0.5, 0.8)
     dimensions: tuple[int, ...] = (32, 64)
@@ -78,7 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(plan: Plan, options: argparse.Namespace) -> None:
-    """Measure the chosen parts on the chosen sets."""
     sources = sources_of(options)
     names = options.sets or [name for name in sources if name != AG_NEWS or AS_LARGE not in sources]
     if missing := [name for name in names if name not in sources]:

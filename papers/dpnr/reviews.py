@@ -68,20 +68,15 @@ def write_report(out: Path, *, readme: Path | None) -> None:
         if not rows:
             sections.append(_not_run(name))
             continue
-        constants = rows.constants
-        shares = [
-            f"{key} {100 * value:.0f}%" for key, value in constants.items() if key.startswith(("gender ", "age "))
-        ]
         sections.append(
-            f"{constants['posts']:,} texts, {constants['classes']} classes, **majority "
-            f"{rows.any['task accuracy blind']:.3f}**{'; ' if shares else ''}{', '.join(shares)}."
+            f"{rows.constants['posts']:,} texts, {rows.constants['classes']} classes, **majority "
+            f"{rows.any['task accuracy blind']:.3f}**{''.join(f'; {share}' for share in rows.group_shares)}."
         )
         sections.append(main_table(name, rows))
     write_tables(out / "reviews.md", sections, readme=readme, start=START, end=END)
 
 
 def _not_run(name: str) -> str:
-    """Return all printed numbers of a task."""
     lines = ["| | accuracy |", "| --- | --- |"]
     lines += [f"| {row} | not run (printed {value / 100:.4f}) |" for row, value in ACCURACY[name].items()]
     for row, groups in FAIRNESS.get(name, {}).items():

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from papers.data_sets import LabelledTexts, TrainAndTest
-from papers.dpnr.split import Buckets, NGrams, SplitModel, train_split
+from papers.data_sets import Ragged, TrainAndTest
+from papers.dpnr.split import NGrams, SplitModel, train_split
 
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace
@@ -28,16 +28,12 @@ REMOVED, REPLACED, BOTH = "removed", "replaced", "both"
 """Treatment of masked n-grams: removed; replaced by an untrained token, as the study's numbers suggest; or both."""
 
 
-def _geometric(first: float, last: float, epochs: int) -> tuple[float, ...]:
-    return tuple(np.geomspace(first, last, epochs).tolist())
-
-
 SCHEDULES: dict[str, Callable[[int], Sequence[float]]] = {
     "noise-rises-1/n": lambda epochs: [1.0 / n for n in range(1, epochs + 1)],
     "noise-rises-10/n": lambda epochs: [10.0 / n for n in range(1, epochs + 1)],
     "noise-falls-10/n": lambda epochs: [10.0 / n for n in range(epochs, 0, -1)],
-    "noise-rises-10-to-1": lambda epochs: _geometric(10.0, 1.0, epochs),
-    "noise-falls-1-to-10": lambda epochs: _geometric(1.0, 10.0, epochs),
+    "noise-rises-10-to-1": lambda epochs: np.geomspace(10.0, 1.0, epochs).tolist(),
+    "noise-falls-1-to-10": lambda epochs: np.geomspace(1.0, 10.0, epochs).tolist(),
     "in-turn-10-5-3-2": lambda epochs: [(10.0, 5.0, 3.0, 2.0)[epoch % 4] for epoch in range(epochs)],
 }
 """From the number of epochs to an epsilon per epoch of adaptive training; the first two are the study's.
@@ -51,18 +47,19 @@ decreases, but its sequence 10 / n increases it.
 class Corpus:
     """Training and test texts of one data set as buckets of n-grams."""
 
-    train: Buckets
+    train: Ragged
     train_labels: npt.NDArray[np.intp]
-    test: Buckets
+    test: Ragged
     test_labels: npt.NDArray[np.intp]
 
     @classmethod
     def of(cls, texts: TrainAndTest, *, train_rows: int, test_rows: int | None) -> Corpus:
         """Hash random texts, the same each time; ``test_rows`` None: all."""
-        (train, train_labels), (test, test_labels) = (
-            _hashed(part, count) for part, count in zip(texts, (train_rows, test_rows), strict=True)
-        )
-        return cls(train, train_labels, test, test_labels)
+        parts: list[Any] = []
+        for part, count in zip(texts, (train_rows, test_rows), strict=True):
+            order = np.argsort(RandomBits(seed=1).uniform(len(part.texts)), kind="stable")[:count]
+            parts += [NGRAMS.of(part.texts[place] for place in order), part.labels[order]]
+        return cls(*parts)
 
     def repetitions(self, texts: int) -> int:
         """Return how often each training text must be repeated to have about this many."""
@@ -91,13 +88,7 @@ class Corpus:
         }
 
 
-def _hashed(texts: LabelledTexts, rows: int | None) -> tuple[Buckets, npt.NDArray[np.intp]]:
-    order = np.argsort(RandomBits(seed=1).uniform(len(texts.texts)), kind="stable")[:rows]
-    return NGRAMS.of(texts.texts[place] for place in order), texts.labels[order]
-
-
 def randomizer(name: str, epsilon: float) -> Randomizer:
-    """Return a randomizer by its name, with the claimed epsilon."""
     if name == "PrivUnit":
         return PrivUnit(epsilon=epsilon)
     if name == "L2Laplace":
@@ -122,18 +113,24 @@ def measure(
     mus: tuple[float, ...],
     masks: str = REMOVED,
 ) -> dict[str, float]:
-    """Return the accuracy of one server on clean vectors, at every epsilon of users, and with masked words.
+    """Return the accuracy of one server on clean vectors, for users at every epsilon, and with masked words.
 
-    Args:
-        settings: ``mechanism``, ``dimension``, ``training``, ``epsilon`` (of the server; None if it knows none),
-            ``epochs``, ``schedule``, and perhaps ``word_dropout``.
-        seed: of training, and of the users' noise, which is the same for every server.
-        corpus: the texts.
-        users: claimed epsilons of the users.
-        mus: shares of words that users mask, at `DROPOUT_AT`.
-        masks: `REMOVED`, `REPLACED` or `BOTH`.
+    Settings: ``mechanism``, ``dimension``, ``training``, ``epsilon`` (of the server; None if it knows none),
+    ``epochs``, ``schedule``, and perhaps ``word_dropout``. The users' noise is the same for every server; they mask
+    words with probability mu at `DROPOUT_AT`.
     """
-    server = train_server(corpus, settings, seed)
+    server = train_split(
+        corpus.train,
+        corpus.train_labels,
+        randomizer(settings["mechanism"], settings["epsilon"] or 1.0),  # 1: plain training ignores it
+        ngrams=NGRAMS,
+        dimension=settings["dimension"],
+        epochs=settings["epochs"],
+        training=settings["training"],
+        epsilons=SCHEDULES[settings["schedule"] or "noise-rises-10/n"](settings["epochs"]),
+        word_dropout=settings.get("word_dropout", 0.0),
+        seed=seed,
+    )
 
     def accuracy(means: npt.ArrayLike, epsilon: float | None, *name: object) -> float:
         bounded = server.bound.apply(means)
@@ -161,36 +158,19 @@ def measure(
     return result
 
 
-def mask_words(texts: Buckets, mu: float, bits: RandomBits) -> Buckets:
+def mask_words(texts: Ragged, mu: float, bits: RandomBits) -> Ragged:
     """Mask each word with probability mu and remove the n-grams that contain a masked word."""
     return NGRAMS.masked(texts, bits.uniform(int(NGRAMS.words_in(texts).sum())) > mu)
 
 
-def _means_with_token(server: SplitModel, texts: Buckets, token: Floats, mu: float, bits: RandomBits) -> Floats:
+def _means_with_token(server: SplitModel, texts: Ragged, token: Floats, mu: float, bits: RandomBits) -> Floats:
     """Return mean vectors in which each n-gram is replaced by the token with probability mu."""
     kept = bits.uniform(texts.values.size) > mu
     left = np.diff(np.concatenate([[0], np.cumsum(kept)])[texts.starts])
-    buckets = Buckets(texts.values[kept], np.concatenate([[0], np.cumsum(left)]))
+    buckets = Ragged(texts.values[kept], np.concatenate([[0], np.cumsum(left)]))
     sums = server.means(buckets) * left[:, None] + (texts.lengths - left)[:, None] * token
     means: Floats = sums / np.maximum(texts.lengths, 1)[:, None]
     return means
-
-
-def train_server(corpus: Corpus, settings: Mapping[str, Any], seed: int) -> SplitModel:
-    """Train a server with the study's constants."""
-    schedule = SCHEDULES[settings["schedule"] or "noise-rises-10/n"]
-    return train_split(
-        corpus.train,
-        corpus.train_labels,
-        randomizer(settings["mechanism"], settings["epsilon"] or 1.0),  # 1: plain training ignores it
-        ngrams=NGRAMS,
-        dimension=settings["dimension"],
-        epochs=settings["epochs"],
-        training=settings["training"],
-        epsilons=schedule(settings["epochs"]),
-        word_dropout=settings.get("word_dropout", 0.0),
-        seed=seed,
-    )
 
 
 def _bits(seed: int, *name: object) -> RandomBits:

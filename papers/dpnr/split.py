@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from papers.data_sets import Ragged, words_of
 from papers.ome.perceptron import layers_of, seed_torch
 
 from dptext.errors import ParameterError, extra
@@ -26,7 +27,6 @@ from dptext.representations.encoders import finite
 from dptext.representations.layers import DeviceModel
 from dptext.representations.published import MinMaxLaplace
 from dptext.representations.randomizer import Channel, Randomizer
-from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
 
 Rows = npt.NDArray[np.int64]
@@ -37,35 +37,6 @@ _TINY = 1e-12
 _BATCH, _RATE, _DECAY = 64, 2.0, 0.9  # of stochastic gradient descent, section 5 of the study
 
 
-def words_of(text: str) -> list[str]:
-    """Return the folded words of a text, in order."""
-    return [fold(token) for token in pieces(text) if kind_of(token) not in (Kind.SPACE, Kind.PUNCTUATION)]
-
-
-@dataclass(frozen=True, eq=False)
-class Buckets:
-    """The buckets of several texts, end to end."""
-
-    values: Rows
-    starts: Rows
-
-    def __len__(self) -> int:
-        return self.starts.size - 1
-
-    @property
-    def lengths(self) -> Rows:
-        """(n,) number of buckets of each text."""
-        lengths: Rows = np.diff(self.starts)
-        return lengths
-
-    def take(self, texts: npt.NDArray[np.intp]) -> Buckets:
-        lengths = self.lengths[texts]
-        ends = np.cumsum(lengths)
-        # place of each value in its text, moved to where the text starts here
-        places = np.arange(lengths.sum()) + np.repeat(self.starts[:-1][texts] - (ends - lengths), lengths)
-        return Buckets(self.values[places], np.concatenate([[0], ends]))
-
-
 @dataclass(frozen=True, kw_only=True)
 class NGrams:
     """Hashed n-grams of up to ``max_words`` words."""
@@ -73,15 +44,13 @@ class NGrams:
     max_words: int = 2
     buckets: int = 1 << 18
 
-    def of(self, texts: Iterable[str]) -> Buckets:
+    def of(self, texts: Iterable[str]) -> Ragged:
         """Return the buckets of each text; a text without words has none."""
         return self.hash_words(map(words_of, texts))
 
-    def hash_words(self, texts: Iterable[Sequence[str | None]]) -> Buckets:
+    def hash_words(self, texts: Iterable[Sequence[str | None]]) -> Ragged:
         """Return the buckets of tokenised texts; None is a masked word, and no n-gram contains it."""
-        rows = [self._row(words) for words in texts]
-        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        return Buckets(np.concatenate([np.empty(0, np.int64), *rows]), np.concatenate([[0], np.cumsum(lengths)]))
+        return Ragged.of(map(self._row, texts))
 
     def _row(self, words: Sequence[str | None]) -> Rows:
         encoded = [None if word is None else word.encode("utf-8", "surrogatepass") for word in words]
@@ -91,14 +60,14 @@ class NGrams:
             hashes += [zlib.crc32(b" ".join(run)) % self.buckets for run in runs if None not in run]
         return np.array(hashes, dtype=np.int64)
 
-    def words_in(self, texts: Buckets) -> Rows:
+    def words_in(self, texts: Ragged) -> Rows:
         """(n,) word counts of hashed texts."""
         words = np.arange(int(texts.lengths.max(initial=0)) + 1)
         buckets = sum(np.maximum(words - count, 0) for count in range(self.max_words))  # by number of words
         counts: Rows = np.searchsorted(buckets, texts.lengths)
         return counts
 
-    def masked(self, texts: Buckets, kept: npt.NDArray[np.bool_]) -> Buckets:
+    def masked(self, texts: Ragged, kept: npt.NDArray[np.bool_]) -> Ragged:
         """Hashed texts with masked words, as `hash_words` with None in their places; ``kept`` has all words."""
         words = self.words_in(texts)
         firsts = np.repeat(texts.starts[:-1], words)  # of each word: the start of its text
@@ -111,7 +80,7 @@ class NGrams:
             visible[(firsts + place)[starting]] = run[starting]
             firsts = firsts + np.maximum(place + after - count + 1, 0)  # longer n-grams come after these
             run = run & np.concatenate([kept[count:], np.zeros(min(count, kept.size), dtype=bool)])
-        return Buckets(texts.values[visible], np.concatenate([[0], np.cumsum(visible)])[texts.starts])
+        return Ragged(texts.values[visible], np.concatenate([[0], np.cumsum(visible)])[texts.starts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +92,7 @@ class SplitModel:
     channel: Channel
     head: DeviceModel
 
-    def means(self, texts: Buckets) -> Vectors:
+    def means(self, texts: Ragged) -> Vectors:
         """(n, d) float32 mean vectors of hashed texts. *Not private.*"""
         means = np.zeros((len(texts), self.matrix.shape[1]))
         for text in np.flatnonzero(texts.lengths):
@@ -138,7 +107,7 @@ class SplitModel:
 
 
 def train_split(
-    public_texts: Buckets,
+    public_texts: Ragged,
     labels: npt.ArrayLike,
     randomizer: Randomizer,
     *,
@@ -149,24 +118,12 @@ def train_split(
     epsilons: Sequence[float] = (),
     word_dropout: float = 0.0,
     seed: int | None = None,
-    progress: Callable[[float], object] | None = None,
 ) -> SplitModel:
-    """Train both parts on *public* hashed texts and their labels.
+    """Train both parts on *public* texts, as ``ngrams`` hashes them, and their labels.
 
-    Args:
-        public_texts: as ``ngrams`` hashes them.
-        labels: one per text.
-        randomizer: the noise with its budget, one that puts out vectors as long as it takes.
-        ngrams: the hash of the n-grams.
-        dimension: of the vector that is sent.
-        epochs: of stochastic gradient descent.
-        training: ``"plain"``: without noise. ``"robust"`` (Lyu, He and Li 2020, algorithm 1): through the channel, anew
-            in each epoch. ``"adaptive"`` (the study's algorithm 3, for servers that do not know the users' epsilon):
-            through a channel at another epsilon in each epoch.
-        epsilons: of adaptive training, one per epoch.
-        word_dropout: probability to mask each word of a text, anew in each epoch.
-        seed: of the training.
-        progress: called with the mean loss of each epoch.
+    ``training`` is ``"plain"``: without noise; ``"robust"`` (Lyu, He and Li 2020, algorithm 1): through the channel,
+    anew in each epoch; or ``"adaptive"`` (the study's algorithm 3, for servers that do not know the users' epsilon):
+    through a channel at another epsilon in each epoch. ``word_dropout`` masks each word, anew in each epoch.
     """
     torch = extra("torch", "train", "a split model")
     channel = randomizer.channel(dimension)
@@ -181,32 +138,27 @@ def train_split(
     bound_vectors = min_max_with_gradient if is_min_max else bounding(torch, channel.domain)
     with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
         seed_torch(torch, seed)
-        bag = Bag(torch, torch.empty(ngrams.buckets, dimension).uniform_(-_START, _START))
+        start = torch.empty(ngrams.buckets, dimension).uniform_(-_START, _START)
+        bag = torch.nn.EmbeddingBag.from_pretrained(start, freeze=False, mode="mean", sparse=True)
         head = torch.nn.Sequential(torch.nn.Linear(dimension, len(classes)))
         head[-1].weight.data.uniform_(-_START, _START)
         head[-1].bias.data.zero_()
-        optimiser = torch.optim.SGD(head.parameters(), lr=_RATE)
+        optimiser = torch.optim.SGD([*bag.parameters(), *head.parameters()], lr=_RATE)
         for number in range(1, epochs + 1):
-            rate = optimiser.param_groups[0]["lr"] = _RATE * _DECAY ** (number - 1)
+            optimiser.param_groups[0]["lr"] = _RATE * _DECAY ** (number - 1)
             order = torch.randperm(len(public_texts)).numpy()
             mixed, truth = public_texts.take(order), torch.from_numpy(codes[order].astype(np.int64))
             if word_dropout:
                 mixed = ngrams.masked(mixed, bits.uniform(int(ngrams.words_in(mixed).sum())) >= word_dropout)
-            total = 0.0
-            for start in range(0, len(order), _BATCH):
-                batch = slice(start, min(start + _BATCH, len(order)))
-                means = bag.means(mixed, batch)
-                bounded = bound_vectors(means)
+            for batch in np.array_split(np.arange(len(order)), np.arange(_BATCH, len(order), _BATCH)):
+                texts = mixed.take(batch)
+                bounded = bound_vectors(bag(*map(torch.from_numpy, (texts.values, texts.starts[:-1]))))
                 arrived = bounded + noise_on(torch, bounded, lambda clean, epoch=number: noisy(epoch, clean))  # type: ignore[misc]
                 loss = torch.nn.functional.cross_entropy(head(arrived), truth[batch])
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
-                bag.step(mixed, batch, means.grad, rate)
-                total += float(loss.detach()) * (batch.stop - batch.start)
-            if progress is not None:
-                progress(total / len(order))
-        matrix = bag.matrix.numpy()
+        matrix = bag.weight.detach().numpy()
     occurs = np.zeros(ngrams.buckets, dtype=bool)
     occurs[public_texts.values] = True
     matrix[~occurs] = 0.0
@@ -252,35 +204,3 @@ def min_max_with_gradient(vectors: Any) -> Any:
     """Scale torch vectors to [0, 1], each by its own smallest and largest number."""
     minimum = vectors.min(dim=1, keepdim=True).values
     return (vectors - minimum) / (vectors.max(dim=1, keepdim=True).values - minimum).clamp(min=_TINY)
-
-
-class Bag:
-    """Vectors of n-grams under plain stochastic gradient descent: a step touches only those that occur."""
-
-    def __init__(self, torch: Any, matrix: Any) -> None:
-        self._torch, self.matrix = torch, matrix
-
-    def means(self, texts: Buckets, batch: slice) -> Any:
-        """(batch, d) mean vectors with a gradient; zeros for a text without any n-gram."""
-        starts = texts.starts[batch.start : batch.stop + 1]
-        values, offsets = texts.values[starts[0] : starts[-1]], starts[:-1] - starts[0]
-        return self._sums(values, self.matrix, offsets, mode="mean").requires_grad_()
-
-    def step(self, texts: Buckets, batch: slice, gradient: Any, rate: float) -> None:
-        starts = texts.starts[batch.start : batch.stop + 1]
-        values, lengths = texts.values[starts[0] : starts[-1]], np.diff(starts)
-        if not values.size:
-            return
-        shift = len(lengths).bit_length()
-        # bucket and text in one integer: sorting them groups the texts of each n-gram
-        places = np.sort((values << shift) | np.repeat(np.arange(len(lengths)), lengths))
-        occurring, texts_of = places >> shift, places & ((1 << shift) - 1)
-        first = np.flatnonzero(np.concatenate([[True], occurring[1:] != occurring[:-1]]))
-        shares = gradient / self._torch.from_numpy(np.maximum(lengths, 1).astype(np.float32))[:, None]
-        rows = self._torch.from_numpy(occurring[first])
-        moved = self.matrix.index_select(0, rows).add_(self._sums(texts_of, shares, first, mode="sum"), alpha=-rate)
-        self.matrix.index_copy_(0, rows, moved)
-
-    def _sums(self, rows: Rows, table: Any, starts: Rows, mode: str) -> Any:
-        torch = self._torch
-        return torch.nn.functional.embedding_bag(torch.from_numpy(rows), table, torch.from_numpy(starts), mode=mode)

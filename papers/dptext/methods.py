@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.dptext.defences import DefendedEncoder, LearntBudget
-from papers.dptext.eraser import fit_eraser
 
 from dptext.attacks.base import Learner
+from dptext.errors import DataError
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.additive import Gaussian, L2Laplace, Laplace, NormalisedLaplace
 from dptext.representations.bounds import Domain, fit_bound
@@ -25,8 +25,64 @@ from dptext.representations.published import DPText
 from dptext.representations.randomizer import Randomizer
 
 Floats = npt.NDArray[np.float64]
+
+_NEGLIGIBLE = 1e-10  # relative to the largest eigenvalue (singular value): rounding errors
+
+
+@dataclass(frozen=True, eq=False)
+class ConceptEraser:
+    """Linear concept eraser (LEACE): the smallest affine change after which no linear model predicts an attribute.
+
+        r(x) = x - W^+ P W (x - E x),    W = (S_xx^(1/2))^+,    P the projection onto the columns of W S_xz          (1)
+
+    S_xx is the covariance of the vectors, S_xz the covariance of vectors and one-hot classes. Then r(x) and z are
+    uncorrelated on the fitted rows, so no linear classifier beats the best constant; a network may still succeed. The
+    eraser has no guarantee. Here r(x) = x - erase look^T (x - mean). Source: Belrose, Schneider-Joseph, Ravfogel,
+    Cotterell, Raff and Biderman, *LEACE: Perfect linear concept erasure in closed form* (NeurIPS 2023), Theorem 4.2.
+    """
+
+    mean: Floats
+    look: Floats
+    erase: Floats
+
+    def apply(self, vectors: npt.ArrayLike) -> Floats:
+        """Return (n, d) vectors without the attributes. *Not private.*"""
+        values = np.asarray(vectors, dtype=np.float64)
+        erased: Floats = values - (values - self.mean) @ self.look @ self.erase.T  # eq. (1)
+        return erased
+
+
+def fit_eraser(vectors: npt.ArrayLike, attributes: Mapping[str, npt.ArrayLike]) -> ConceptEraser:
+    """Fit one eraser for all attributes to (n, d) vectors and (n,) classes by name.
+
+    >>> eraser = fit_eraser([[0.0, 1.0], [1.0, 0.0], [10.0, 1.0], [11.0, 0.0]], {"side": ["l", "l", "r", "r"]})
+    >>> eraser.apply([[0.0, 1.0], [11.0, 1.0]]).round(6).tolist()
+    [[5.0, 1.0], [5.0, 1.0]]
+    """
+    points = np.asarray(vectors, dtype=np.float64)
+    mean = points.mean(axis=0)
+    centred = points - mean
+    columns = []
+    for name, labels in attributes.items():
+        classes, codes = np.unique(np.asarray(labels), return_inverse=True)
+        if len(classes) < 2:
+            raise DataError(f"{name}: expected labels of at least two classes, got {len(classes)}")
+        marked = np.eye(len(classes))[codes]
+        columns.append(centred.T @ (marked - marked.mean(axis=0)) / len(points))
+    values, axes = np.linalg.eigh(centred.T @ centred / len(points))
+    kept = values > _NEGLIGIBLE * max(float(values[-1]), 5e-324)
+    roots, axes = np.sqrt(values[kept]), axes[:, kept]
+    whitened = (axes / roots).T @ np.hstack(columns)  # W S_xz, in the basis of the axes
+    left, strengths, _ = np.linalg.svd(whitened, full_matrices=False)
+    left = left[:, strengths > _NEGLIGIBLE * max(float(strengths.max(initial=0.0)), 5e-324)]
+    return ConceptEraser(mean, axes / roots @ left, axes * roots @ left)
+
+
 Labels = npt.NDArray[np.str_]
 
+GLOVE, MINILM, GRU = "GloVe", "MiniLM", "GRU"
+ENCODERS = (GLOVE, MINILM, GRU)
+"""Stored vectors: public word vectors (50), all-MiniLM-L6-v2 (384), and the paper's auto-encoder (64) of a fold."""
 LABEL, ORIGINAL, LEACE, ADV_ALL = "the label alone", "ORIGINAL", "LEACE", "ADV-ALL"
 NARROW_ADV = "ADV-ALL, 8 dimensions"
 REVERSED = {"gender": "Li et al. 2018, gender", "age": "Li et al. 2018, age", "": "Li et al. 2018, both"}
@@ -58,21 +114,11 @@ No rows are held out to choose an epoch: a tenth of some 250 public bloggers is 
 
 @dataclass(frozen=True)
 class Method:
-    """A method of sending vectors.
-
-    Attributes:
-        name: in tables.
-        dimension: of the output; None: that of the stored vector.
-        trained: options of the training; None: no training.
-        hides: the attribute that the training hides; "": all.
-        noise: name of the randomizer, or None.
-    """
-
-    name: str
-    dimension: int | None = None
-    trained: Mapping[str, Any] | None = None
-    hides: str = ""
-    noise: str | None = None
+    name: str  # in tables
+    dimension: int | None = None  # of the output; None: that of the stored vector
+    trained: Mapping[str, Any] | None = None  # options of the training; None: no training
+    hides: str = ""  # the attribute that the training hides; "": all
+    noise: str | None = None  # name of the randomizer, or None
 
     def randomizer(self, epsilon: float | None) -> Randomizer | None:
         if self.noise not in _NOISES or epsilon is None:

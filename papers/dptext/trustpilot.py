@@ -29,10 +29,7 @@ _GENDERS = {"M": "male", "F": "female", "MALE": "male", "FEMALE": "female"}
 def read_reviews(path: Path, *, per_country: int = 10_000, country: str | None = None) -> Posts:
     """Return reviews with stars as labels and the attributes ``gender``, ``age`` (one of `AGES`) and ``country``.
 
-    Args:
-        path: of the CSV.
-        per_country: maximum number of reviews.
-        country: its name, to read the reviews of one country only.
+    ``country`` names a single one to read.
     """
     by_country: dict[str, list[tuple[str, ...]]] = {}
     for document in read_documents(path, label="rating", keep=["gender", "age", "country"]):
@@ -58,10 +55,6 @@ def read_reviews(path: Path, *, per_country: int = 10_000, country: str | None =
     return Posts("sentiment", tuple(texts), people, np.array(ratings), attributes)
 
 
-def age_group(age: float) -> str:
-    return AGES[0] if age < 35 else AGES[1] if age <= 45 else AGES[2]
-
-
 def _row(document: Document) -> tuple[str, ...] | None:
     """Return (text, stars, gender, age group, country) if all are known."""
     columns = {name: str(value or "").strip() for name, value in (document.attributes or {}).items()}
@@ -74,4 +67,4 @@ def _row(document: Document) -> tuple[str, ...] | None:
     text = document.text or ""
     if not text.strip() or stars not in ("1", "2", "3", "4", "5") or gender is None or country is None or not age > 0:
         return None
-    return text, stars, gender, age_group(age), country
+    return text, stars, gender, AGES[0] if age < 35 else AGES[1] if age <= 45 else AGES[2], country

@@ -164,7 +164,6 @@ class DPUGC:
         return result
 
     def fit(self, documents: DocumentReader | Iterable[Document], y: object = None) -> Self:  # noqa: ARG002
-        """Train on documents with users, in any order."""
         users = users_of(documents, self.words(), level=self.level, seed=self.seed)
         with users as result, stored_users(result, self.code) as store:
             return self.fit_stored(store)
@@ -281,7 +280,6 @@ class _Lots:
         self._count()
 
     def leave(self, users: Ids) -> None:
-        """Remove users."""
         if users.size:
             self._active[users] = False
             self._count()

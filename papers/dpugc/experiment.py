@@ -13,11 +13,10 @@ from typing import Any
 from papers.blogs import Blogger, bloggers
 from papers.dpugc.age import LEARNERS, WORDS, WORDS_AND_CHARACTERS, Age
 from papers.dpugc.models import INSTALL, LARGER, VECTORS, WORDS_LIMIT, Model, Models, corpus_of, has_word2vec, held_out
-from papers.dpugc.neighbours import map_numbers, map_per_list, neighbour_table
-from papers.dpugc.new_words import NewWords
 from papers.dpugc.probes import AS_NEW, AS_PUBLIC, Probes
 from papers.dpugc.report import write_report
-from papers.dpugc.similarity import BENCHMARKS, Similarity
+from papers.dpugc.results import map_numbers, map_per_list, neighbour_table
+from papers.dpugc.similarity import BENCHMARKS, NewWords, Similarity
 from papers.reports import parse_options, table
 from papers.sweeps import Parts
 
@@ -61,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parse_options(description, HERE, arguments, parts=PARTS)
     if not options.report:
         run = Run(QUICK if options.quick else Plan(), list(bloggers(options.data)), options.data, options.out)
-        run.measure_parts(options.parts)
+        for part in options.parts:
+            getattr(run, part)()
     write_report(options.out, readme=options.readme)
 
 
@@ -116,7 +116,6 @@ class Run(Parts):
         return map_numbers(vectors, gold) | map_per_list(vectors, gold)
 
     def new_words(self) -> None:
-        """Measure words that lose their public vectors."""
         plan, folder = self.plan, self.data / "wordsim"
         part = NewWords(self.models, self.all_people, folder, plan.draws, plan.runs, plan.resamples)
         models = [PROCESSED, *(Model("private", epsilon) for epsilon in plan.new_epsilons), NO_NOISE]
@@ -124,7 +123,6 @@ class Run(Parts):
         self.cells("new_words", part.cell, [model.settings for model in models], [1], **constants)
 
     def age(self) -> None:
-        """Predict the age of held-out people."""
         tested, others = held_out(self.people, self.plan.held_out)
         corpus = corpus_of(f"without {len(tested)}", others)
         part = Age(self.models, corpus, tested, self.plan.runs, self.plan.resamples)

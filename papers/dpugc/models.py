@@ -4,21 +4,75 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 from papers.blogs import Blogger, documents_of
-from papers.dpugc.mechanism import Cells, fixed_vocabulary, plan_of, released, total_of
 
 from dptext import Document, WordVectors, load_vectors
-from dptext.embeddings.cooccurrence import Plan
+from dptext.embeddings.cooccurrence import Cooccurrence, Plan
 from dptext.embeddings.refinement import public_base
 from dptext.errors import DataError, MissingExtraError
 from dptext.evaluation.utility import words_of
+from dptext.noise.gaussian_sums import noisy_matrix
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement
 from dptext.text.tokens import UNKNOWN
+from dptext.users.grouping import users_of
+from dptext.users.private_vocabulary import PrivateVocabulary
+
+DELTA = 1e-6
+
+Cells = npt.NDArray[np.int64]
+
+
+def plan_of(
+    public: WordVectors,
+    epsilon: float | Mapping[str, float] | None = None,
+    *,
+    vocabulary: PrivateVocabulary | None = None,
+    level: str | None = None,
+) -> Plan:
+    """Return the public plan; with several epsilons, ``level`` names the attribute with a user's level.
+
+    The default epsilon, 8, is for properties that do not depend on it.
+    """
+    return Cooccurrence(public, epsilon=epsilon or 8.0, delta=DELTA, vocabulary=vocabulary, level=level).plan()
+
+
+def total_of(plan: Plan, documents: Iterable[Document]) -> Cells:
+    """Return the private sum of the users' matrices, which is the same for every epsilon."""
+    level = plan.levels.attribute
+    with users_of(documents, plan.words, unit=plan.unit, level=level, most_words=plan.most_words) as users:
+        return plan.total(users)
+
+
+def released(plan: Plan, total: Cells, *, sigma: float, run: int) -> WordVectors:
+    """Return the vectors of a total; equal runs have equal noise, scaled by sigma. With sigma 0 they are private."""
+    return plan.vectors(noisy_matrix(total, sigma, RandomBits(run)), sigma)
+
+
+def fixed_vocabulary(words: Iterable[str]) -> PrivateVocabulary:
+    """Return words fixed beforehand, in place of the result of `dptext.private_vocabulary`.
+
+    Their statement has epsilon 0, because nothing was computed from the texts.
+    """
+    statement = PrivacyStatement(
+        guarantee=ApproxDP(0.0, 0.0),
+        unit=Unit.USER,
+        relation=Relation.ADD_REMOVE,
+        condition="two corpora, one of which holds all documents of one more user",
+        trust=Trust.CENTRAL,
+        mechanism="given words",
+        assumptions=("the words are given by the experiment, and public",),
+    )
+    return PrivateVocabulary(tuple(words), statement)
+
 
 VECTORS, WORDS_LIMIT = "glove-6b-50d", 20_000
 INSTALL = "pip install 'gensim>=4.3'"
@@ -118,7 +172,6 @@ class Models:
 
     @lru_cache(maxsize=80)  # noqa: B019  lives as long as the run
     def of(self, model: Model, corpus: Corpus, run: int = 1) -> WordVectors:
-        """Return the vectors of one run."""
         if model.kind in self._public:
             return self._public[model.kind]
         if model.kind in ("word2vec", "another word2vec"):

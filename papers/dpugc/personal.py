@@ -18,14 +18,27 @@ import numpy.typing as npt
 from papers.blogs import Blogger, bloggers
 from papers.dpugc.as_printed import DPUGC
 from papers.dpugc.levels import BY, DEVICE, LEVEL, LEVELS, PROFILE, TEXTS, VECTOR, ColdStart, add_levels
-from papers.dpugc.mechanism import DELTA, Cells, fixed_vocabulary, plan_of, released, total_of
-from papers.dpugc.models import VECTORS, WORDS_LIMIT, Corpus, Model, Models, corpus_of, held_out, processed
-from papers.dpugc.neighbours import map_numbers
-from papers.dpugc.new_words import FIRST, LAST, NewWords
+from papers.dpugc.models import (
+    DELTA,
+    VECTORS,
+    WORDS_LIMIT,
+    Cells,
+    Corpus,
+    Model,
+    Models,
+    corpus_of,
+    fixed_vocabulary,
+    held_out,
+    plan_of,
+    processed,
+    released,
+    total_of,
+)
 from papers.dpugc.personal_report import write_report
-from papers.dpugc.published import CLIP
-from papers.dpugc.results import mean_numbers
+from papers.dpugc.results import map_numbers, mean_numbers
+from papers.dpugc.similarity import FIRST, LAST, NewWords
 from papers.dpugc.trained import PRINTED_SIGMA, Schedule, Trainings
+from papers.dpugc.training_report import CLIP
 from papers.reports import parse_options
 from papers.sweeps import Parts, grid
 
@@ -52,20 +65,15 @@ Words = tuple[str, ...]
 class System:
     """A rule for the epsilons of users.
 
-    Attributes:
-        epsilons: of all_people, or by level; None: no noise.
-        by: assignment of levels (`papers.dpugc.levels`); None: all users are treated equally.
-        only: the level of the users who take part; None: all.
-        silent: half of the users state no level, which is "guessed" (predicted from their texts on the server) or the
-            "strictest"; None: all state theirs.
-        public: nothing is learned; each new word gets the mean of the other public words of the same ranks.
+    ``silent``: half of the users state no level, which is "guessed" (predicted from their texts on the server) or
+    the "strictest"; None: all state theirs.
     """
 
-    epsilons: float | Mapping[str, float] | None
-    by: str | None = None
-    only: str | None = None
+    epsilons: float | Mapping[str, float] | None  # of all_people, or by level; None: no noise
+    by: str | None = None  # assignment of levels (`papers.dpugc.levels`); None: all users are treated equally
+    only: str | None = None  # the level of the users who take part; None: all
     silent: str | None = None
-    public: bool = False
+    public: bool = False  # nothing is learned; each new word gets the mean of the other public words of the same ranks
 
     @property
     def max_epsilon(self) -> float | None:
@@ -352,7 +360,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parse_options(description, HERE, arguments, parts=PARTS)
     if not options.report:
         run = Run(QUICK if options.quick else Plan(), list(bloggers(options.data)), options.data, options.out)
-        run.measure_parts(options.parts)
+        for part in options.parts:
+            getattr(run, part)()
     write_report(options.out, readme=options.readme)
 
 
@@ -378,7 +387,6 @@ class Run(Parts):
         }
 
     def cold_start(self) -> None:
-        """Predict levels."""
         settings: list[dict[str, Any]] = []
         for by in BY:
             for source in (PROFILE, TEXTS):
@@ -388,20 +396,17 @@ class Run(Parts):
         self.cells("cold_start", self.cold.cell, settings)
 
     def release(self) -> None:
-        """Measure one noisy release."""
         part = self._part(self.plan.draws, self.plan.runs, trained=False)
         constants = {"draws": len(self.plan.draws), "runs": len(self.plan.runs)}
         self.cells("personal", part.cell, _settings(SYSTEMS), **constants)
 
     def training(self) -> None:
-        """Measure training."""
         draws, runs = self.plan.training_draws, self.plan.training_runs
         part = self._part(draws, runs, trained=True)
         constants = {"draws": len(draws), "runs": len(runs), "steps": STEPS, "pairs": PAIRS}
         self.cells("personal_training", part.cell, _settings(self.plan.trained), **constants)
 
     def printed(self) -> None:
-        """Measure the paper's own algorithm."""
         public = load_vectors(VECTORS, limit=self.plan.schedule.words)
         corpus, plan = corpus_of("blogs", self.people), self.plan
         with ExitStack() as opened:

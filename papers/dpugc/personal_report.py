@@ -44,8 +44,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
         sections.append(account_table(parts["personal_account"]))
     if parts["personal_printed"]:
         sections.append(printed_table(parts["personal_printed"]))
-    cells, seconds = sum(len(rows.rows) for rows in parts.values()), sum(rows.seconds for rows in parts.values())
-    sections.append(duration(cells, seconds))
+    sections.append(duration(parts.values()))
     write_tables(out / "personal.md", sections, readme=readme, start=START, end=END)
 
 

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from papers.dpugc.models import Corpus, Model, Models
-from papers.dpugc.new_words import draw_new_words
+from papers.dpugc.similarity import draw_new_words
 
 from dptext import Document, WordVectors
 from dptext.attacks.linkage import NO_ROW, secret_ranks
@@ -62,8 +62,6 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Probes:
-    """Ranks of planted secrets."""
-
     models: Models
     corpus: Corpus
 

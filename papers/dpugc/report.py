@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from papers.dpugc.age import LEARNERS, WORDS, WORDS_AND_CHARACTERS
-from papers.dpugc.figure import draw
 from papers.dpugc.models import LARGER, Model
-from papers.dpugc.probes import PAIRS
+from papers.dpugc.probes import AS_NEW, AS_PUBLIC, PAIRS
 from papers.dpugc.results import Rows, over_units, share_over_units
-from papers.reports import duration, interval, plain, require_rows, table, write_tables
-from papers.word_similarity import BENCHMARKS
+from papers.dpugc.similarity import BENCHMARKS, NEW_BENCHMARKS
+from papers.reports import duration, interval, new_figure, plain, require_rows, save_figure, table, write_tables
+
+from dptext.intervals import Estimate
 
 START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"
-FILES = ("similarity", "difference", "new_words", "neighbours", "probes", "age")
 BASELINE = {"WordSim-353": 0.579, "MEN": 0.705}  # public vectors with an earlier processing (README.md)
 GOAL = {"WordSim-353": 0.020, "MEN": 0.013}  # gain over the baseline that was planned for epsilon 8
 
 
 def write_report(out: Path, *, readme: Path | None) -> None:
     """Write ``tables.md`` and the figure next to the rows, and the tables into a README."""
-    rows = {name: Rows(out / f"{name}.jsonl") for name in FILES}
+    rows = {name: Rows(out / f"{name}.jsonl") for name in TABLES}
     require_rows(any(rows.values()), out)
     parts: list[str] = []
-    if rows["similarity"]:
-        parts += [similarity_table(rows["similarity"]), goal(rows["similarity"])]
-    if rows["difference"]:
-        parts += [difference_table(rows["difference"], public) for public in rows["difference"].values("beside")]
-        parts += [smallest_epsilons(rows["difference"])]
-    if rows["new_words"]:
-        parts += [new_words_table(rows["new_words"])]
-    if rows["neighbours"]:
-        parts += [map_table(rows["neighbours"])]
-    if (out / "neighbours.md").exists():
-        parts += ["**The nearest words** (first run).", (out / "neighbours.md").read_text(encoding="utf-8").strip()]
-    if rows["probes"]:
-        parts += [nearest_secrets_table(rows["probes"]), change_table(rows["probes"])]
-    if rows["age"]:
-        parts += [age_table(rows["age"])]
-    write_tables(out / "tables.md", [*parts, summary(rows)], readme=readme, start=START, end=END)
+    for name, tables in TABLES.items():
+        parts += [make_table(rows[name]) for make_table in tables if rows[name]]
+        if name == "neighbours" and (out / "neighbours.md").exists():
+            nearest = (out / "neighbours.md").read_text(encoding="utf-8").strip()
+            parts += ["**The nearest words** (first run).", nearest]
+    constants = next(part.constants for part in rows.values() if part)
+    held_out = f" ({rows['age'].constants['held out']} of them held out for their age)" if rows["age"] else ""
+    parts.append(
+        f"{constants['bloggers']:,} bloggers{held_out}, {constants['documents']:,} posts. {duration(rows.values())} "
+        "The time excludes vectors that existed before."
+    )
+    write_tables(out / "tables.md", parts, readme=readme, start=START, end=END)
     draw(rows, out / "figure.png")
 
 
@@ -73,40 +71,36 @@ def goal(rows: Rows) -> str:
     )
 
 
-def difference_table(rows: Rows, public: str) -> str:
-    lines = []
-    for model in rows.models():
-        estimates = [
-            rows.estimate("difference", **model.settings, beside=public, benchmark=name) for name in BENCHMARKS
+def difference_tables(rows: Rows) -> str:
+    """Return differences to public vectors, and the smallest epsilon with a gain that every larger one has too."""
+    parts, smallest = [], []
+    for public in rows.values("beside"):
+        name = {"public": "unprocessed public vectors", "public, processed": "public vectors, processed"}[public]
+        estimates = {
+            model: [rows.estimate("difference", **model.settings, beside=public, benchmark=name) for name in BENCHMARKS]
+            for model in rows.models()
+        }
+        lines = [
+            [model, *(interval(entry, sign=True) for entry in row)] for model, row in estimates.items() if any(row)
         ]
-        if any(estimates):
-            lines.append([model, *(interval(entry, sign=True) for entry in estimates)])
-    head = f"**Difference to the {_public_name(public)}**, on the same pairs [95% over pairs and runs]."
-    return f"{head}\n\n{table(['model', *BENCHMARKS], lines)}"
+        head = f"**Difference to the {name}**, on the same pairs [95% over pairs and runs]."
+        parts.append(f"{head}\n\n{table(['model', *BENCHMARKS], lines)}")
+        private = sorted((model for model in estimates if model.kind == "private"), key=lambda model: -model.epsilon)
+        gains = []
+        for place, benchmark in enumerate(BENCHMARKS):
+            with_gain = takewhile(lambda model, row=estimates, place=place: _is_positive(row[model][place]), private)
+            gains.append(f"{benchmark} {next((f'{model.epsilon:g}' for model in reversed([*with_gain])), 'none')}")
+        smallest.append(f"compared with the {name}: {', '.join(gains)}")
+    text = f"**Smallest epsilon with a gain** (interval above 0 at it and every larger one), {'; '.join(smallest)}."
+    return "\n\n".join([*parts, text])
 
 
-def smallest_epsilons(rows: Rows) -> str:
-    lines = [
-        f"compared with the {_public_name(public)}: "
-        + ", ".join(f"{name} {_smallest_epsilon(rows, public, name)}" for name in BENCHMARKS)
-        for public in rows.values("beside")
-    ]
-    return f"**Smallest epsilon with a gain** (interval above 0 at it and every larger one), {'; '.join(lines)}."
-
-
-def _smallest_epsilon(rows: Rows, public: str, benchmark: str) -> str:
-    smallest = None
-    private = [model for model in rows.models() if model.kind == "private"]
-    for model in sorted(private, key=lambda model: -(model.epsilon or 0)):
-        estimate = rows.estimate("difference", **model.settings, beside=public, benchmark=benchmark)
-        if estimate is None or estimate.low <= 0:
-            break
-        smallest = model.epsilon
-    return "none" if smallest is None else f"{smallest:g}"
+def _is_positive(estimate: Estimate | None) -> bool:
+    return estimate is not None and estimate.low > 0
 
 
 def new_words_table(rows: Rows) -> str:
-    benchmarks = ("MEN", "WordSim-353")
+    benchmarks = NEW_BENCHMARKS
     lines: list[list[object]] = [["no vector", *(plain(0.0) for _ in benchmarks), "10,000", plain(0.005)]]
     for model in rows.models():
         name = "true public vectors, processed" if model.kind.startswith("public") else model
@@ -126,16 +120,14 @@ def new_words_table(rows: Rows) -> str:
 def map_table(rows: Rows) -> str:
     lines = []
     for model in rows.models():
-        cells: dict[str, list[str]] = {}
-        for measure in ("MAP-Word", "MAP-Char"):
-            random = plain(rows.mean(f"{measure} random", **model.settings))
-            cells[measure] = [interval(rows.precision(measure, **model.settings)), random]
-        per_100 = plain(rows.mean("MAP-Word per 100", **model.settings))
-        lines.append([model, *cells["MAP-Word"], per_100, *cells["MAP-Char"]])
+        random_words, per_100, random_characters = (
+            rows.mean(name, **model.settings) for name in ("MAP-Word random", "MAP-Word per 100", "MAP-Char random")
+        )
+        maps = [interval(rows.precision(measure, **model.settings)) for measure in ("MAP-Word", "MAP-Char")]
+        lines.append([model, maps[0], plain(random_words), plain(per_100), maps[1], plain(random_characters)])
     head = ["model", "MAP-Word", "random words", "MAP-Word per 100", "MAP-Char", "random words"]
-    return "**Neighbours against the gold model**, 11 queries, K = 100 [95% over queries and runs].\n\n" + table(
-        head, lines
-    )
+    text = "**Neighbours against the gold model**, 11 queries, K = 100 [95% over queries and runs]."
+    return f"{text}\n\n{table(head, lines)}"
 
 
 def nearest_secrets_table(rows: Rows) -> str:
@@ -209,14 +201,15 @@ def age_table(rows: Rows) -> str:
     )
 
 
-def summary(rows: dict[str, Rows]) -> str:
-    constants = next(part.constants for part in rows.values() if part)
-    held_out = f" ({rows['age'].constants['held out']} of them held out for their age)" if rows["age"] else ""
-    took = duration(sum(len(part.rows) for part in rows.values()), sum(part.seconds for part in rows.values()))
-    return (
-        f"{constants['bloggers']:,} bloggers{held_out}, {constants['documents']:,} posts. {took} "
-        "The time excludes vectors that existed before."
-    )
+TABLES = {
+    "similarity": (similarity_table, goal),
+    "difference": (difference_tables,),
+    "new_words": (new_words_table,),
+    "neighbours": (map_table,),
+    "probes": (nearest_secrets_table, change_table),
+    "age": (age_table,),
+}
+"""Tables by the name of the file of their rows."""
 
 
 def _slashed(values: Iterable[float]) -> str:
@@ -227,5 +220,105 @@ def _people(count: int) -> str:
     return {0: "none", 1: "1 person"}.get(count, f"{count:,} people")
 
 
-def _public_name(public: str) -> str:
-    return {"public": "unprocessed public vectors", "public, processed": "public vectors, processed"}[public]
+# -- the figure ------------------------------------------------------------------------------------------------------
+
+STYLES: tuple[dict[str, Any], ...] = (
+    {"color": "black", "linestyle": "-", "marker": "o"},
+    {"color": "0.35", "linestyle": "--", "marker": "s"},
+    {"color": "0.55", "linestyle": ":", "marker": "^"},
+    {"color": "0.2", "linestyle": "-.", "marker": "D", "markerfacecolor": "white"},
+)
+SHIFT = 0.11  # distance of two curves at one place; places are 1 apart
+_DRAWN = ("WordSim-353", "MEN", "SimLex-999")
+PROCESSED, NO_NOISE = Model("public, processed"), Model("no noise")
+LAST_PLACES = {NO_NOISE: "no\nnoise", PROCESSED: "public\nvectors"}  # to the right of the epsilons
+PLANTED = (
+    (AS_PUBLIC, Model("word2vec"), "word2vec"),
+    (AS_NEW, NO_NOISE, "no noise, new words"),
+    (AS_NEW, Model("private", 8.0), "private, epsilon 8, new words"),
+    (AS_PUBLIC, Model("private", 8.0), "private, epsilon 8, public words"),
+)
+
+Curve = Callable[[Model], Estimate | None]
+
+
+def draw(rows: Mapping[str, Rows], path: Path) -> None:
+    figure, panels = new_figure(11.0, 9.6, 2, 2)
+
+    def difference(name: str) -> Curve:
+        beside = {"beside": PROCESSED.kind, "benchmark": name}
+        return lambda model: rows["difference"].estimate("difference", **model.settings, **beside)
+
+    def new_words(name: str) -> Curve:
+        return lambda model: rows["new_words"].estimate(name, **model.settings)
+
+    _draw_over_epsilons(panels[0, 0], rows["difference"], {name: difference(name) for name in _DRAWN})
+    panels[0, 0].set_title("Similarity: gain over public vectors, processed")
+    panels[0, 0].set_ylabel("difference of Spearman's correlations\n(95% over pairs and runs)")
+    curves = {name: new_words(name) for name in _DRAWN if name in NEW_BENCHMARKS}
+    _draw_over_epsilons(panels[0, 1], rows["new_words"], curves)
+    panels[0, 1].set_title("Words without public vectors")
+    panels[0, 1].set_ylabel("Spearman's correlation, pairs with such a word\n(95% over pairs and runs)")
+    for axes in panels[0]:
+        axes.axhline(0.0, color="0.75", zorder=0)
+    _neighbours(panels[1, 0], rows["neighbours"])
+    _planted(panels[1, 1], rows["probes"])
+    for axes in panels.ravel():
+        axes.grid(visible=True, color="0.93", linewidth=0.6)
+        labels = zip(*axes.get_legend_handles_labels(), strict=True)
+        ordered = sorted(labels, key=lambda label: hasattr(label[0], "get_xdata"))  # curves with intervals first
+        if ordered:
+            below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 3, "frameon": False}
+            axes.legend(*zip(*ordered, strict=True), fontsize=8, **below)
+    save_figure(figure, path, svg=True)
+
+
+def _neighbours(axes: Any, rows: Rows) -> None:
+    axes.set_title("Neighbours of the gold model")
+    axes.set_ylabel("MAP-Word (95% over queries and runs)")
+    if rows:
+        random = np.mean([rows.mean("MAP-Word random", **model.settings) or 0.0 for model in rows.models()])
+        axes.axhline(random, color="0.75", label="random words", zorder=0)
+    repeated = rows.precision("MAP-Word", model="another word2vec")
+    if repeated is not None:
+        axes.axhline(repeated.value, color="0.4", linestyle="--", linewidth=1.0, label="another word2vec")
+    _draw_over_epsilons(axes, rows, {"private vectors": lambda model: rows.precision("MAP-Word", **model.settings)})
+
+
+def _planted(axes: Any, rows: Rows) -> None:
+    axes.set_title("Planted pairs: is the secret the nearest of ten?")
+    axes.set_ylabel("share of names (95% over pairs and runs)")
+    axes.axhline(0.1, color="0.75", label="chance", zorder=0)
+    names = [f"place {pair}" for pair in range(PAIRS)]
+    people = rows.values("people")
+
+    def share(secrets: str, model: Model, count: int) -> Estimate | None:
+        places = rows.table(names, **model.settings, people=count, secrets=secrets)
+        return share_over_units(places == 1, of="pairs") if places.size else None
+
+    curves = {name: [share(secrets, model, count) for count in people] for secrets, model, name in PLANTED}
+    _draw(axes, curves, len(people))
+    axes.set_xticks(range(len(people)), [f"{count:,}" for count in people])
+    axes.set_xlabel("people who write each pair")
+
+
+def _draw_over_epsilons(axes: Any, rows: Rows, curves: Mapping[str, Curve]) -> None:
+    """Draw the private model at each epsilon, and then the models without one."""
+    private = [model for model in rows.models() if model.kind == "private"]
+    models = [*private, *(model for model in LAST_PLACES if any(curve(model) for curve in curves.values()))]
+    _draw(axes, {name: [curve(model) for model in models] for name, curve in curves.items()}, len(private))
+    labels = [LAST_PLACES.get(model) or f"{model.epsilon:g}" for model in models]
+    axes.set_xticks(range(len(models)), labels, fontsize=8.5)
+    axes.set_xlabel("epsilon (users, delta = 1e-6)")
+
+
+def _draw(axes: Any, curves: Mapping[str, list[Estimate | None]], joined: int) -> None:
+    """Draw estimates at 0, 1, ...; a line joins the first ``joined`` of them."""
+    for place, ((label, estimates), style) in enumerate(zip(curves.items(), STYLES, strict=False)):
+        numbers = [(np.nan,) * 3 if entry is None else (entry.value, entry.low, entry.high) for entry in estimates]
+        values, low, high = np.array(numbers).reshape(-1, 3).T
+        position = np.arange(len(estimates), dtype=np.float64) + SHIFT * (place - (len(curves) - 1) / 2)
+        single = np.arange(joined, len(estimates))  # a NaN in front of each of these interrupts the line
+        position, values, low, high = (np.insert(column, single, np.nan) for column in (position, values, low, high))
+        errors = np.fmax([values - low, high - values], 0)
+        axes.errorbar(position, values, errors, label=label, capsize=2.5, markersize=4.5, **style)

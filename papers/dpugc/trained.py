@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from papers.dpugc.mechanism import DELTA
-from papers.dpugc.models import Corpus, Model
+from papers.dpugc.models import DELTA, Corpus, Model
 
 from dptext import SkipGram, WordVectors
 from dptext.embeddings.noise import CellNoise, compiled
@@ -31,21 +30,13 @@ Singles = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of training.
+    """A kind of training."""
 
-    Attributes:
-        unit: the privacy unit: "user", or the paper's "pair".
-        mode: of `dptext.SkipGram`; or "plain", without clipping.
-        sigma: a noise multiplier that is fixed instead of an epsilon.
-        times: divisor of the noise, which simulates as many times as many similar people.
-        is_far: whether the learning rates are larger.
-    """
-
-    unit: str
-    mode: str
-    sigma: float | None = None
-    times: int = 1
-    is_far: bool = False
+    unit: str  # the privacy unit: "user", or the paper's "pair"
+    mode: str  # of `dptext.SkipGram`; or "plain", without clipping
+    sigma: float | None = None  # a noise multiplier that is fixed instead of an epsilon
+    times: int = 1  # divisor of the noise, which simulates as many times as many similar people
+    is_far: bool = False  # whether the learning rates are larger
 
 
 KINDS = {
@@ -69,21 +60,16 @@ PAIRS = tuple(name for name, kind in KINDS.items() if kind.unit == "pair")
 class Schedule:
     """Length and size of a training.
 
-    Attributes:
-        words: size of the vocabulary, the first words of a public list.
-        marks: numbers of steps after which vectors are kept; the last one ends the training.
-        rate: sampling rate of users.
-        pairs: per user and step.
-        distance: sum of learning rates.
-        pair_marks, pair_distance: the same for pairs, `LOT` per step.
+    ``marks``: numbers of steps after which vectors are kept; the last one ends the training. ``pair_marks,
+    pair_distance``: the same for pairs, `LOT` per step.
     """
 
-    words: int = 5000
+    words: int = 5000  # size of the vocabulary, the first words of a public list
     dimension: int = 50
     marks: tuple[int, ...] = (0, 5, 20, 50, 100, 200, 400)
-    rate: float = 0.05
-    pairs: int = 100
-    distance: float = 1000.0
+    rate: float = 0.05  # sampling rate of users
+    pairs: int = 100  # per user and step
+    distance: float = 1000.0  # sum of learning rates
     pair_marks: tuple[int, ...] = (0, 20, 200, 500, 1000, 5000, 10_000, 50_000, 90_000, 100_000)
     pair_distance: float = 10_000.0
 

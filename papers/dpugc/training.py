@@ -15,13 +15,20 @@ from typing import Any
 from papers.blogs import Blogger, bloggers, documents_of
 from papers.data_sets import imdb_users, text8_users, wikitext_users
 from papers.dpugc.age import WORDS, WORDS_AND_CHARACTERS, Age
-from papers.dpugc.mechanism import DELTA
-from papers.dpugc.models import VECTORS, WORDS_LIMIT, Corpus, Model, Models, corpus_of, held_out
-from papers.dpugc.neighbours import frequent_words_numbers, map_numbers, map_per_list
-from papers.dpugc.published import LOSSES, PRINTED, measure_costs
+from papers.dpugc.models import DELTA, VECTORS, WORDS_LIMIT, Corpus, Model, Models, corpus_of, held_out
+from papers.dpugc.results import frequent_words_numbers, map_numbers, map_per_list
 from papers.dpugc.similarity import Similarity
 from papers.dpugc.trained import GOLD, KINDS, Schedule, StepwiseSource, Trainings
-from papers.dpugc.training_report import SKIP_GRAM, SKIP_GRAM_CLIPPED, SKIP_GRAM_LARGER, TIMES, write_report
+from papers.dpugc.training_report import (
+    LOSSES,
+    PRINTED,
+    SKIP_GRAM,
+    SKIP_GRAM_CLIPPED,
+    SKIP_GRAM_LARGER,
+    TIMES,
+    measure_costs,
+    write_report,
+)
 from papers.reports import parse_options
 from papers.sweeps import Parts, grid
 
@@ -98,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.report:
         corpora = options.corpora if options.text8 is None else [*options.corpora, "text8"]
         run = Run(QUICK if options.quick else Plan(), options.data, options.out, corpora, options.text8)
-        run.measure_parts(options.parts)
+        for part in options.parts:
+            getattr(run, part)()
     write_report(options.out, readme=options.readme)
 
 
@@ -173,7 +181,6 @@ class Run(Parts):
         self.public = load_vectors(VECTORS, limit=WORDS_LIMIT)
 
     def delta(self) -> None:
-        """Compute the paper's delta column."""
         self.cells("delta", measure_costs, grid(of=list(LOSSES), steps=list(PRINTED)), [1])
 
     def steps(self) -> None:
@@ -192,7 +199,6 @@ class Run(Parts):
                         self.cells(f"spent_{name}", trainings.spent, settings, [1], **constants)
 
     def age(self) -> None:
-        """Measure the layout of the paper's table 3, for the age of held-out bloggers."""
         if "blogs" not in self._chosen(self.plan.schedules):
             return
         tested, _ = held_out(self._bloggers, self.plan.held_out)

@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from papers.blogs import Blogger, bloggers, documents_of
 from papers.data_sets import WIKITEXT
-from papers.dpugc.mechanism import DELTA, Cells, plan_of, released, total_of
-from papers.dpugc.models import INSTALL, has_word2vec
+from papers.dpugc.models import DELTA, INSTALL, Cells, has_word2vec, plan_of, released, total_of
 from papers.leakage.recovery import cross_corpus_recovery
 from papers.reports import join_sections, parse_options, table, write_between
 
@@ -70,7 +69,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def cells(*, word2vec: bool) -> Iterator[Cell]:
-    """Yield all attacks."""
     if word2vec:
         for start in ("by word", "own"):
             for situation in SITUATIONS:
@@ -190,12 +188,10 @@ def first_vector(word: str) -> npt.NDArray[np.float64]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words in lower case, without punctuation and digits."""
     return _WORD.findall(text.lower())
 
 
 def words_of_posts(person: Blogger) -> Texts:
-    """Return the words of each post that has any."""
     texts = (post.replace("urlLink", " ").replace("&nbsp;", " ") for post in person.posts)
     return [words for text in texts if (words := words_of(text))]
 

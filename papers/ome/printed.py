@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from papers.data_sets import mrpc, sentiment_labelled, snips
 from papers.ome.accuracy import encode_sets
-from papers.ome.mechanisms import PROVED, PUBLISHED, Sent, channel_of
 from papers.ome.perceptron import Perceptron
-from papers.ome.printed_report import write_report
+from papers.ome.printed_report import PROVED, PUBLISHED, Sent, channel_of, write_report
 from papers.ome.settings import Projection, encode, principal, split_rows
 from papers.reports import parse_options
 from papers.sweeps import sweep
@@ -140,8 +139,6 @@ def pair_vectors(first: Floats, second: Floats) -> Floats:
 
 
 def settings_of(name: str, *, quick: bool) -> Iterator[Settings]:
-    """Yield the settings of a set, the most important first."""
-
     def settings(mechanism: str, epsilon: float | None = None, lambda_: float | None = None) -> Settings:
         return {"set": name, "mechanism": mechanism, "epsilon": epsilon, "lambda": lambda_}
 

@@ -4,16 +4,59 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from papers.ome.mechanisms import BITS, PROVED, PUBLISHED, true_epsilon
+import numpy.typing as npt
 from papers.reports import Rows, new_figure, require_rows, save_figure, table, write_tables
 from papers.sweeps import Row
 
 from dptext.intervals import Estimate, mean_over_runs
-from dptext.representations.published import oue_chances, p1, p2, q, sue_chances
+from dptext.representations.additive import L2Laplace
+from dptext.representations.bits import OneBit, WeightedBits
+from dptext.representations.privunit import PrivUnit
+from dptext.representations.published import OME, OUE, SUE, oue_chances, p1, p2, q, sue_chances
+from dptext.representations.randomizer import Channel
+
+PUBLISHED = ("SUE", "OUE", "OME")
+PROVED = {"PrivUnit": 4, "L2Laplace": 1, "WeightedBits": 1, "OneBit": 1}
+"""Mechanisms with a proof, and their number of public directions per unit of epsilon."""
+BITS, INTEGER_BITS = 10, 4
+_BUILDERS: dict[str, Any] = {"SUE": SUE, "OUE": OUE, "OME": OME, "PrivUnit": PrivUnit, "L2Laplace": L2Laplace}
+_BUILDERS |= {"WeightedBits": WeightedBits, "OneBit": OneBit}
+
+
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """Vectors or bits that the server receives, and the same without noise.
+
+    ``channel`` is the noise that the server knows; None if it is unknown.
+    """
+
+    noisy: npt.NDArray[Any]
+    clean: npt.NDArray[Any]
+    channel: Channel | None
+    dimension: int
+
+
+@cache
+def channel_of(name: str, epsilon: float, dimension: int, *, lambda_: float | None = None) -> Any:
+    """Return the channel for vectors of a dimension, at the printed or the proved epsilon."""
+    options: dict[str, Any] = {}
+    if name in PUBLISHED:
+        options = {"bits": BITS, "integer_bits": INTEGER_BITS, "unsafe_as_published": True}
+    if name == "OME":
+        options["lambda_"] = lambda_ or 100.0
+    return _BUILDERS[name](epsilon=epsilon, **options).channel(dimension)
+
+
+def true_epsilon(name: str, epsilon: float, dimension: int, *, lambda_: float | None = None) -> float:
+    """Return the proved epsilon."""
+    return float(channel_of(name, epsilon, dimension, lambda_=lambda_).guarantee.epsilon)
+
 
 START, END = "<!-- printed tables: written by the experiment -->", "<!-- end of the printed tables -->"
 SETS = ("IMDb", "Amazon", "Yelp", "Intent", "MRPC")
@@ -64,7 +107,6 @@ class Results:
         return sorted(settings, key=_place)
 
     def runs(self, name: str) -> int:
-        """Return the number of runs of a finished setting."""
         return len(self.rows(name, CLEAN))
 
     def estimate(self, name: str, setting: Setting, number: str = "accuracy") -> Estimate | None:
@@ -155,7 +197,6 @@ def _agreement(results: Results) -> str:
 
 
 def _controls(results: Results) -> str:
-    """Return the tests of the authors' two conjectures."""
     flipped = "bits flipped by OME, lambda 100"
     lines = []
     for trained, classified, setting, number in (
@@ -257,7 +298,6 @@ def draw_chances(path: Path) -> None:
 
 
 def draw(results: Results, path: Path) -> None:
-    """Draw a panel for each set: every mechanism at its true epsilon."""
     sets = [name for name in results.sets if any(results.rows(name, setting) for setting in results.settings(*PROVED))]
     figure, panels = new_figure(3.1 * len(sets) + 0.6, 3.9, 1, len(sets))
     for axes, name in zip(panels[0], sets, strict=True):

@@ -56,8 +56,6 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """Vectors and labels of texts."""
-
     vectors: Floats
     labels: Labels
 
@@ -216,7 +214,6 @@ def baselines(task: Task, run: int) -> Iterator[Row]:
 def _score(
     task: Task, setting: str, server: NoisyClassifier | Perceptron, epsilon: float, texts: Texts, run: int
 ) -> Row:
-    """Train and test a server on one kind of vectors."""
     train, test = (texts[rows] for rows in split_rows(len(texts.labels), run))
     accuracy = server.fit(train.vectors, train.labels).score(test.vectors, test.labels)
     return Row(
@@ -357,7 +354,6 @@ def _substitutes(task: Task) -> tuple[Task, ...]:
 
 @cache
 def _projected(task: Task, kind: str, dimension: int) -> tuple[Texts, Texts]:
-    """Return the projected private and public texts."""
     vectors, labels = task.all_public.vectors, task.all_public.labels
     projection = principal(vectors, dimension) if kind == "principal" else supervised(vectors, labels, dimension)
     return task.private.project(projection), task.all_public.project(projection)

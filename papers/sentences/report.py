@@ -96,7 +96,6 @@ def _table(part: str, rows: Sequence[Row]) -> str:
 
 
 def _changes(settings: Mapping[str, Any]) -> list[str]:
-    """Return the unusual settings."""
     texts, factor = settings["texts"], settings["factor"]
     changes = {
         "thinned": settings["thinned"],
@@ -145,7 +144,6 @@ def _questions(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw cosine and relinking against epsilon."""
     figure, panels = new_figure(8.8, 4.2, 1, 2)
     ticks = [4, 8, 16, 50, 100, 250]
     for axes, name, title in zip(

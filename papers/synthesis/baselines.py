@@ -22,9 +22,8 @@ from papers.data_sets import snips
 from papers.reports import Rows, group_by_settings, mean_of, number_of, parse_options, table, write_between
 from papers.sweeps import Row, sweep
 from papers.synthesis import corpus
-from papers.synthesis.cells import DELTA, tfidf_accuracy
-from papers.synthesis.corpus import Split, select, shuffled
-from papers.synthesis.encoders import CachedSentences, unit_rows
+from papers.synthesis.corpus import CachedSentences, Split, select, shuffled, unit_rows
+from papers.synthesis.experiment import DELTA, tfidf_accuracy
 
 import dptext
 from dptext.errors import extra
@@ -174,19 +173,15 @@ def _softmax(scores: Floats) -> Floats:
 class Problem:
     """One data set and pool, encoded once.
 
-    Attributes:
-        plan: of the `Synthesizer`: features fitted on the pool.
-        split: the texts.
-        pool, test, private: vectors of at most length 1, one row per text.
-        cosines: to the label descriptions, for pool and test texts one below the other.
+    ``pool, test, private``: vectors of at most length 1, one row per text.
     """
 
-    plan: SynthesisPlan
-    split: Split
+    plan: SynthesisPlan  # of the `Synthesizer`: features fitted on the pool
+    split: Split  # the texts
     pool: Floats
     test: Floats
     private: Floats
-    cosines: Floats
+    cosines: Floats  # to the label descriptions, for pool and test texts one below the other
 
 
 def measure(settings: Mapping[str, Any], seed: int, *, data: Path) -> dict[str, float]:
@@ -298,7 +293,6 @@ def _sentences() -> CachedSentences:
 
 @cache
 def _clusters(data: Path, name: str, pool: str, count: int) -> tuple[Labels, Labels]:
-    """Return the cluster of each pool and test text, and of each private document."""
     problem = problem_of(data, name, pool)
     model = extra("sklearn.cluster", "sklearn", "clusters").MiniBatchKMeans(count, n_init=3, random_state=0)
     model.fit(problem.pool)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from papers.blogs import AGES, Posts, bloggers, posts_for, sample_posts
 from papers.data_sets import AG_NEWS_CLASSES, LabelledTexts, ag_news, imdb_reviews, mrpc, wikitext_users, yelp
+from papers.reports import torch_device
 
-from dptext import Document
+from dptext import Document, SentenceEncoder
+from dptext.privacy.statement import Parameter
+from dptext.representations.encoders import Progress, Vectors, check_texts
 
 Labels = npt.NDArray[np.intp]
 NAMES = {
@@ -30,22 +35,17 @@ _SENTENCE = re.compile(r"(?<=[.!?]) +")
 class Split:
     """One split of a data set.
 
-    Attributes:
-        texts, labels, people: the private documents and their authors.
-        pool: public texts.
-        truth: labels of the pool, if it has any; used only to count correct labels.
-        test, test_labels: other real documents.
-        classes: names of labels.
+    ``texts, labels, people``: the private documents and their authors. ``test, test_labels``: other real documents.
     """
 
     texts: tuple[str, ...]
     labels: Labels
     people: Labels
-    pool: tuple[str, ...]
-    truth: Labels | None
+    pool: tuple[str, ...]  # public texts
+    truth: Labels | None  # labels of the pool, if it has any; used only to count correct labels
     test: tuple[str, ...]
     test_labels: Labels
-    classes: tuple[str, ...]
+    classes: tuple[str, ...]  # names of labels
 
     def documents(self, rows: Labels | None = None) -> list[Document]:
         places = range(len(self.texts)) if rows is None else rows.tolist()
@@ -167,9 +167,7 @@ def _posts(data: Path, label: str) -> tuple[Posts, npt.NDArray[np.str_]]:
 def blogs(data: Path, seed: int, label: str, *, joined: bool = False) -> Split:
     """Return blogs: half of the bloggers are private, a quarter are the pool without labels, a quarter for tests.
 
-    Args:
-        data, seed, label: folder of the posts, split of the people, and label to learn.
-        joined: join the posts of a blogger to one text of 60 words, except in the pool.
+    ``joined``: the posts of a blogger are one text of 60 words, except in the pool.
     """
     posts, names = _posts(data, label)
     classes = AGES if label == "age" else tuple(np.unique(names).tolist())
@@ -195,3 +193,54 @@ def _join_posts(texts: Sequence[str], people: Labels, labels: Labels) -> tuple[t
     for text, author in zip(texts, place.tolist(), strict=True):
         words[author] += text.split()
     return tuple(" ".join(part[:_WORDS]) for part in words), authors, labels[first]
+
+
+_BATCH = 512
+
+
+class CachedSentences:
+    """All-MiniLM-L6-v2 with a maximum number of tokens per text; vectors stay in memory."""
+
+    name = "sentence-transformers, kept"
+    dimension = 384
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+        self._vectors: dict[str, Vectors] = {}
+
+    @cached_property
+    def _model(self) -> Any:
+        model = SentenceEncoder(device=torch_device(), threads=1)._loaded
+        model.max_seq_length = self.tokens
+        return model
+
+    def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
+        values = check_texts(texts)
+        digests = [_digest(text) for text in values]
+        missing = {text for text, digest in zip(values, digests, strict=True) if digest not in self._vectors}
+        by_length = sorted(missing, key=len)
+        for start in range(0, len(by_length), _BATCH):
+            part = by_length[start : start + _BATCH]
+            vectors = self._model.encode(part, batch_size=32, show_progress_bar=False, convert_to_numpy=True)
+            self._vectors.update(zip(map(_digest, part), vectors.astype(np.float32), strict=True))
+        if progress is not None:
+            progress(len(values))
+        if not values:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        return np.stack([self._vectors[digest] for digest in digests])
+
+    def parameters(self) -> dict[str, Parameter]:
+        return {"encoder": self.name, "encoder_dimension": self.dimension, "encoder_tokens": self.tokens}
+
+    def assumptions(self) -> tuple[str, ...]:
+        return ("the sentence model is public",)
+
+
+def unit_rows(vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return rows of length 1; zero rows stay."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+def _digest(text: str) -> str:
+    """Return a digest of the words: a tokenizer ignores the spaces between them."""
+    return hashlib.sha256(" ".join(text.split()).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from papers.reports import Rows, number_of, parse_options, table, write_between
 from papers.sweeps import sweep
-from papers.synthesis.cells import DELTA, Bench, split_of
-from papers.synthesis.corpus import select, shuffled
-from papers.synthesis.encoders import CachedSentences
+from papers.synthesis.corpus import CachedSentences, select, shuffled
+from papers.synthesis.experiment import DELTA, Bench, split_of
 
 import dptext
 from dptext.errors import StorageError
@@ -68,7 +67,6 @@ def _settings(*, with_pe: bool) -> Iterator[dict[str, Any]]:
 
 
 def measure(settings: Mapping[str, Any], seed: int, *, bench: Bench, checkout: Path | None) -> dict[str, float]:
-    """Return the numbers of one method, epsilon and seed."""
     method = settings["method"]
     if method not in ("pe", "tem"):
         return bench.cell(settings | ({"features": "sentences"} if method == "votes" else {}), seed)

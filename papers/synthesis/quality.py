@@ -21,9 +21,8 @@ from papers.reports import Rows, group_by_settings, number_of, parse_options, ta
 from papers.sweeps import sweep
 from papers.synthesis import corpus
 from papers.synthesis.baselines import _COSINE_SCALE, DESCRIPTIONS, centred_cosines, split_of
-from papers.synthesis.cells import DELTA
-from papers.synthesis.corpus import select, shuffled
-from papers.synthesis.encoders import CachedSentences
+from papers.synthesis.corpus import CachedSentences, select, shuffled
+from papers.synthesis.experiment import DELTA
 from papers.synthesis.measures import compare
 
 import dptext
@@ -61,28 +60,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 class Problem:
     """A data set and pool: private texts, a plan fitted on the pool, and held-out real texts.
 
-    Attributes:
-        plan: of the `Synthesizer`.
-        labels: descriptions by label; None without labels.
-        private, documents: texts, and the same with labels.
-        pool: public texts.
-        in_domain: (pool,) which texts of the pool are of the domain of the private ones.
-        held_out: real texts.
-        cosines: (pool, K) to the label descriptions; None without labels.
+    ``private, documents``: texts, and the same with labels.
     """
 
-    plan: SynthesisPlan
-    labels: Any
+    plan: SynthesisPlan  # of the `Synthesizer`
+    labels: Any  # descriptions by label; None without labels
     private: tuple[str, ...]
     documents: list[dptext.Document]
-    pool: tuple[str, ...]
-    in_domain: npt.NDArray[np.bool_]
-    held_out: tuple[str, ...]
-    cosines: Floats | None
+    pool: tuple[str, ...]  # public texts
+    in_domain: npt.NDArray[np.bool_]  # (pool,) which texts of the pool are of the domain of the private ones
+    held_out: tuple[str, ...]  # real texts
+    cosines: Floats | None  # (pool, K) to the label descriptions; None without labels
 
 
 def measure(settings: Mapping[str, Any], seed: int, *, data: Path) -> dict[str, float]:
-    """Return the distances of one corpus from real texts."""
     problem = _news(data) if settings["data"] == "AG News" else _restaurants(data)
     real = select(problem.held_out, shuffled(len(problem.held_out), seed)[:SIZE])
     if settings["corpus"] == "real texts":

@@ -114,7 +114,6 @@ def _label(part: str, settings: Mapping[str, Any]) -> str:
 
 
 def draw(parts: Mapping[str, Sequence[Row]], path: Path) -> None:
-    """Draw accuracy against epsilon, and against the variety of the texts."""
     curves = {part: (_curve(rows, "epsilon"), _curve(rows, "variety")) for part, rows in parts.items()}
     curves = {part: pair for part, pair in curves.items() if min(map(len, pair)) > 2}
     if not curves:

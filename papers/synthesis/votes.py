@@ -9,8 +9,7 @@ over users. Noisy votes below a public threshold count as zero (Lin et al. 2024,
 texts).
 
 **Guarantee** (user; add/remove; central): (epsilon, delta)-DP for a user with all documents and labels. Adding or
-removing a user changes the sum by that user's integers, of norm at most 1. The nearest candidate follows from integer
-products that doubles represent exactly (units of 2^-15), so the order of summation does not matter.
+removing a user changes the sum by that user's integers, of norm at most 1.
 """
 
 from __future__ import annotations
@@ -43,15 +42,7 @@ _NEIGHBOURS = 10  # texts that replace a candidate with many votes
 
 @dataclass(frozen=True, kw_only=True)
 class VoteSynthesizer:
-    """Synthetic corpus by votes for public texts.
-
-    Args:
-        epsilon, delta: budget of a user.
-        labels, unit: as in `dptext.Synthesizer`.
-        features: encoders, or fitted features.
-        candidates: number of public texts that users vote for.
-        seed: of candidates, noise and selection.
-    """
+    """Synthetic corpus by votes for ``candidates`` public texts; the other fields are as in `dptext.Synthesizer`."""
 
     epsilon: float
     delta: float
@@ -81,7 +72,19 @@ class VoteSynthesizer:
             cells = vote_sum(features, features.units(texts), len(terms.labels), users)
         noisy = noisy_matrix(cells[:, None], terms.budget.sigma, bits)[:, 0]  # from here on, post-processing
         votes = np.split(noisy, len(terms.labels))
-        chosen = _choose(votes, texts, pool, features, terms.budget.sigma, n, bits)
+        shares = np.array([max(0.0, float(vote.sum())) for vote in votes])
+        target = quotas(shares if shares.sum() > 0 else np.ones(len(shares)), n)
+        chosen: dict[str, int] = {}
+        for code in np.argsort(-target, kind="stable").tolist():
+            count = int(target[code])
+            by_votes = [texts[place] for place in _sample(votes[code], _THRESHOLD * terms.budget.sigma, count, bits)]
+            selected = dict.fromkeys(text for text in by_votes if text not in chosen)
+            for text in _neighbours(by_votes, pool, features) if len(selected) < count else ():
+                if text not in chosen:
+                    selected[text] = None
+                if len(selected) == count:
+                    break
+            chosen |= dict.fromkeys(list(selected)[:count], code)
         shuffled = np.argsort(bits.integers(len(chosen)), kind="stable").tolist()
         result = [list(chosen.items())[place] for place in shuffled]
         return [text for text, _ in result], [str(self.labels[code]) for _, code in result]
@@ -90,19 +93,18 @@ class VoteSynthesizer:
 def vote_sum(features: PublicFeatures, candidates: Units, classes: int, users: Iterable[UserTexts]) -> Integers:
     """Return the (classes * candidates,) sum of all users' votes in integers; a user's votes have norm at most 1."""
     texts: list[str] = []
-    codes: list[Units] = []
-    owners: list[Integers] = []
+    cells: list[int] = []  # the first cell of a text's class
+    owners: list[int] = []
     for number, user in enumerate(users):
-        for chunk, chunk_codes in user.chunks():
-            known = np.flatnonzero(chunk_codes >= 0)
-            texts += [chunk[place] for place in known.tolist()]
-            codes.append(chunk_codes[known])
-            owners.append(np.full(len(known), number, dtype=np.int64))
+        for chunk, codes in user.chunks():
+            known = np.flatnonzero(codes >= 0).tolist()
+            texts += [chunk[place] for place in known]
+            cells += [int(codes[place]) * len(candidates) for place in known]
+            owners += [number] * len(known)
     total = np.zeros(classes * len(candidates), dtype=np.int64)
     if texts:
-        nearest = Nearest(candidates).places(features.units(texts), 1)[:, 0]
-        cell = np.concatenate(codes).astype(np.int64) * len(candidates) + nearest
-        keys, counts = np.unique(np.concatenate(owners) * len(total) + cell, return_counts=True)
+        cell = np.array(cells) + nearest(candidates, features.units(texts), 1)[:, 0]
+        keys, counts = np.unique(np.array(owners) * len(total) + cell, return_counts=True)
         owner, cell = np.divmod(keys, len(total))
         starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
         np.add.at(total, cell, scale_votes(counts, starts))
@@ -114,56 +116,15 @@ def scale_votes(counts: Integers, starts: Integers) -> Integers:
     return clipped_matrices(counts[:, None].astype(np.float64), starts, np.ones(len(starts)))[:, 0]
 
 
-class Nearest:
-    """Search for the nearest public vectors, exactly, in integers that doubles represent; ties by place."""
-
-    def __init__(self, units: Units) -> None:
-        points = units.astype(np.float64)
-        self._points = np.ascontiguousarray(points.T)
-        self._squares = (points * points).sum(axis=1)
-
-    def places(self, units: Units, count: int) -> Integers:
-        """Return the (n, count) places of the nearest vectors, nearest first; fewer if there are fewer."""
-        count = min(count, self._points.shape[1])
-        result = np.empty((len(units), count), dtype=np.int64)
-        step = max(1, _BATCH // self._points.shape[1])
-        for start in range(0, len(units), step):
-            rows = slice(start, start + step)
-            # 2 p q - q^2: every part of every sum is below 2^32
-            closeness = 2.0 * (units[rows].astype(np.float64) @ self._points) - self._squares
-            if count == 1:
-                result[rows, 0] = closeness.argmax(axis=1)
-                continue
-            nearest = np.argpartition(-closeness, count - 1, axis=1)[:, :count]
-            order = np.argsort(-np.take_along_axis(closeness, nearest, axis=1), axis=1, kind="stable")
-            result[rows] = np.take_along_axis(nearest, order, axis=1)
-        return result
-
-
-def _choose(
-    votes: Sequence[Floats],
-    texts: Sequence[str],
-    pool: Pool,
-    features: PublicFeatures,
-    sigma: float,
-    n: int,
-    bits: RandomBits,
-) -> dict[str, int]:
-    """Return texts with their classes, in shares of the noisy votes."""
-    shares = np.array([max(0.0, float(vote.sum())) for vote in votes])
-    target = quotas(shares if shares.sum() > 0 else np.ones(len(shares)), n)
-    chosen: dict[str, int] = {}
-    for code in np.argsort(-target, kind="stable").tolist():
-        count = int(target[code])
-        by_votes = [texts[place] for place in _sample(votes[code], _THRESHOLD * sigma, count, bits)]
-        selected = dict.fromkeys(text for text in by_votes if text not in chosen)
-        for text in _neighbours(by_votes, pool, features) if len(selected) < count else ():
-            if text not in chosen:
-                selected[text] = None
-            if len(selected) == count:
-                break
-        chosen |= dict.fromkeys(list(selected)[:count], code)
-    return chosen
+def nearest(points: Units, units: Units, count: int) -> Integers:
+    """Return the (n, count) places of the nearest points, nearest first, ties by place; exact in doubles."""
+    columns = points.astype(np.float64).T
+    squares = (columns * columns).sum(axis=0)
+    result = []
+    for rows in np.array_split(units.astype(np.float64), 1 + len(units) * len(points) // _BATCH):
+        closeness = 2.0 * (rows @ columns) - squares  # every part of every sum is below 2^32
+        result.append(np.argsort(-closeness, axis=1, kind="stable")[:, :count])
+    return np.concatenate(result)
 
 
 def _sample(votes: Floats, threshold: float, count: int, bits: RandomBits) -> list[int]:
@@ -179,11 +140,8 @@ def _sample(votes: Floats, threshold: float, count: int, bits: RandomBits) -> li
 
 def _neighbours(parents: Sequence[str], pool: Pool, features: PublicFeatures) -> Iterator[str]:
     """Yield the pool's nearest text of each parent, then the second nearest of each, and so on."""
-    nearest = Nearest(encoded_pool(features, pool.texts, cache=False))
-    units, depth = features.units(list(parents)), 1 + _NEIGHBOURS
-    while parents:
-        for place in nearest.places(units, depth).T.ravel().tolist():
+    points, units, depth = encoded_pool(features, pool.texts, cache=False), features.units(list(parents)), 1
+    while parents and depth < len(pool):
+        depth = min(1 + _NEIGHBOURS * depth, len(pool))
+        for place in nearest(points, units, depth).T.ravel().tolist():
             yield pool.texts[place]
-        if depth >= len(pool):
-            return
-        depth *= 10

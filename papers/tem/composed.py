@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from papers.data_sets import Review, imdb_reviews
-from papers.dpugc.mechanism import DELTA, plan_of, released, total_of
+from papers.dpugc.models import DELTA, plan_of, released, total_of
 from papers.reports import Rows, group_by_settings, mean_of, number_of, table, write_tables
 from papers.sweeps import Row
 from papers.tem.corpus import Corpus, measure_trial, read_corpus, run_trials, seed_of
@@ -87,7 +87,6 @@ class ComposedReleases:
         return model.released(model.plan(), total, RandomBits(seed_of("vectors", seed))).vectors_
 
     def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-        """Return utility, recovery and bounds of one setting and trial."""
         vectors = self._vectors(settings["vectors"], settings["training"], seed)
         weights = self._corpus.frequencies(len(vectors))
         mechanism = calibrate(vectors, "tem", keep_rate=settings["kept"], weights=weights, seed=1).mechanism

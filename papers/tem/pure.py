@@ -17,8 +17,7 @@ import numpy.typing as npt
 from papers.data_sets import LabelledTexts, yelp
 from papers.reports import mean_of, number_of, parse_options, table, write_tables
 from papers.sweeps import Row, read_sweep, sweep
-from papers.synthesis.corpus import shuffled
-from papers.synthesis.encoders import CachedSentences, unit_rows
+from papers.synthesis.corpus import CachedSentences, shuffled, unit_rows
 
 from dptext import TEM, CusText, Madlib, SubsetSelection, WordVectors, load_vectors
 from dptext.errors import extra
@@ -55,7 +54,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def settings_of(*, quick: bool) -> Iterator[dict[str, Any]]:
-    """Yield all settings."""
     usual = {"method": "real", "budget": 0.0, "covered": 0, "similarity": "", "factor": 0.0, "rate": 0.0}
     cosine = {"method": "SubsetSelection", "similarity": "cosine", "factor": 1.0}
     yield usual
@@ -79,18 +77,14 @@ def settings_of(*, quick: bool) -> Iterator[dict[str, Any]]:
 class Bench:
     """The folder of the data sets, and the size of the experiment.
 
-    Attributes:
-        data: the folder.
-        limit: maximum number of private sentences; there are 20 times as many training sentences. None: all.
-        model: whether there is a sentence model; otherwise means of word vectors replace it.
+    ``limit``: maximum number of private sentences; there are 20 times as many training sentences. None: all.
     """
 
-    data: Path
+    data: Path  # the folder
     limit: int | None = None
-    model: bool = True
+    model: bool = True  # whether there is a sentence model; otherwise means of word vectors replace it
 
     def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-        """Return utility and relinking of one setting and seed."""
         split = _split(self.data, seed)
         words, labels = split.words[: self.limit], split.labels[: self.limit]
         if settings["method"] == "real":
@@ -170,17 +164,9 @@ def relinked(mechanism: WordMechanism, private: npt.NDArray[Any], output: npt.ND
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A split of the sentences of restaurant reviews.
-
-    Attributes:
-        words: (300, 12) words of private sentences; only words distinguish them.
-        labels: (300,) whether each is positive.
-        learned: 6,000 other sentences.
-    """
-
-    words: npt.NDArray[Any]
-    labels: npt.NDArray[np.intp]
-    learned: LabelledTexts
+    words: npt.NDArray[Any]  # (300, 12) words of private sentences; only words distinguish them
+    labels: npt.NDArray[np.intp]  # (300,) whether each is positive
+    learned: LabelledTexts  # 6,000 other sentences
 
 
 @cache

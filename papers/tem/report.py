@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from papers.reports import error_bars, interval, new_figure, plain, require_rows, save_figure, table, write_tables
 
 from dptext.intervals import Estimate, mean_over_runs
+from papers import reports
 
 START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"
 ATTACKS = {
@@ -24,112 +23,101 @@ STYLES: dict[str, dict[str, Any]] = {
     "Madlib": {"color": "0.45", "linestyle": "--", "marker": "s"},
 }
 
-Setting = tuple[str, str, str]  # mechanism, epsilon, arm
+Setting = Mapping[str, Any]  # mechanism, epsilon, arm ("epsilon" or "keep"), beside (Madlib's epsilon of "keep")
 
 
 def write_report(out: Path, *, readme: Path | None) -> None:
-    """Write ``table.md`` and ``figure.png`` next to ``results.csv``, and the tables into a README."""
-    results = out / "results.csv"
-    require_rows(results.exists(), out)
-    with results.open(encoding="utf-8", newline="") as stream:
-        rows = Results(list(csv.DictReader(stream)))
-    sections = [rows.equal_epsilon(), rows.equal_keep_rate(), *rows.attacks(), rows.summary()]
+    """Write ``table.md`` and ``figure.png`` next to the rows, and the tables into a README."""
+    rows = Rows(out / "results.jsonl")
+    require_rows(rows, out)
+    sections = [_equal_epsilon(rows), _equal_keep_rate(rows), *_attacks(rows), _summary(rows)]
     write_tables(out / "table.md", sections, readme=readme, start=START, end=END)
     draw(rows, out / "figure.png")
 
 
-class Results:
-    """Rows by setting and trial, and means over trials."""
-
-    def __init__(self, rows: list[dict[str, str]]) -> None:
-        self.rows = rows
-        self.by_setting: dict[Setting, dict[int, dict[str, str]]] = defaultdict(dict)
-        for row in rows:
-            self.by_setting[row["mechanism"], row["epsilon"], row["arm"]][int(row["trial"])] = row
-
-    def settings(self, mechanism: str, arm: str) -> list[Setting]:
+class Rows(reports.Rows):
+    def settings(self, mechanism: str, arm: str = "epsilon") -> list[Setting]:
         """Return settings by ascending epsilon."""
-        return sorted((key for key in self.by_setting if (key[0], key[2]) == (mechanism, arm)), key=_epsilon)
+        settings = {row.settings["epsilon"]: row.settings for row in self.select(mechanism=mechanism, arm=arm)}
+        return [settings[epsilon] for epsilon in sorted(settings, key=float)]  # type: ignore[arg-type]
 
-    def mean(self, setting: Setting, column: str) -> Estimate | None:
-        return _mean(row.get(column) for row in self.by_setting[setting].values())
+    def madlib(self, epsilon: float) -> Setting | None:
+        return next((entry for entry in self.settings("Madlib") if entry["epsilon"] == epsilon), None)
 
-    def difference(self, one: Setting, other: Setting, column: str) -> Estimate | None:
-        """Return the difference in common trials, which varies less than either, because they share reviews."""
-        ones, others = self.by_setting[one], self.by_setting[other]
-        return _mean(str(float(ones[t][column]) - float(others[t][column])) for t in ones.keys() & others.keys())
+    def over_trials(self, setting: Setting, number: str) -> Estimate | None:
+        return _mean(row.numbers[number] for row in self.select(**setting) if number in row.numbers)
 
-    def equal_epsilon(self) -> str:
-        lines = []
-        for tem in self.settings("TEM", "epsilon"):
-            madlib = ("Madlib", tem[1], "epsilon")
-            if madlib in self.by_setting:
-                lines.append([tem[1], *self._utility(tem), *self._utility(madlib), self._gap(tem, madlib)])
-        raw = [_per_cent(self.mean(setting, "accuracy")) for setting in self.settings("none", "epsilon")]
-        lines += [["unprotected", "", "", accuracy, "", "", "", ""] for accuracy in raw]
-        lines.append(["majority", "", "", "50.0", "", "", "50.0", ""])
-        head = ["epsilon", "TEM: stays", "guessed", "accuracy", "Madlib: stays", "guessed", "accuracy", "TEM - Madlib"]
-        return f"**At equal epsilon.** Accuracy on raw TE1, per cent.\n\n{table(head, lines, text_columns=0)}"
+    def difference(self, one: Setting, other: Setting) -> str:
+        """Return the difference of accuracies in common trials, which varies less than either: they share reviews."""
+        ones, others = ({row.seed: row.numbers["accuracy"] for row in self.select(**entry)} for entry in (one, other))
+        return _per_cent(_mean(ones[trial] - others[trial] for trial in ones.keys() & others.keys()), sign=True)
 
-    def equal_keep_rate(self) -> str:
-        lines = []
-        for tem in self.settings("TEM", "keep"):
-            madlib = ("Madlib", next(iter(self.by_setting[tem].values()))["beside"], "epsilon")
-            if madlib in self.by_setting:
-                utility = [tem[1], *self._utility(tem), madlib[1], *self._utility(madlib)]
-                lines.append([*utility, self._gap(tem, madlib)])
-        columns = ["stays", "guessed", "accuracy"]
-        head = ["TEM at", *columns, "Madlib at", *columns, "TEM - Madlib"]
-        return f"**At equal keep rates.**\n\n{table(head, lines, text_columns=0)}"
-
-    def attacks(self) -> list[str]:
-        """Return the mean success of each attack over trials, and that of the adaptive attacker."""
-        lines, adaptive = [], []
-        for mechanism in ("none", "TEM", "Madlib"):
-            for setting in self.settings(mechanism, "epsilon"):
-                cells = [_per_cent(self.mean(setting, "shadow_accuracy"))]
-                cells += [_spell(self.mean(setting, column)) for column in ATTACKS]
-                cells += [_per_cent(self.mean(setting, column), 2) for column in ("online_tpr_1", "online_tpr_01")]
-                lines.append([mechanism, setting[1] if mechanism != "none" else "", *cells])
-                auc, rate = self.mean(setting, "adaptive_auc"), self.mean(setting, "adaptive_tpr_1")
-                if auc is not None:
-                    adaptive.append(
-                        f"{mechanism} at epsilon {setting[1]}, with attack models that were trained on text privatized "
-                        f"in the same way: AUC {_spell(auc)}, members identified at 1%: {_per_cent(rate, 2)} per cent."
-                    )
-        head = ["mechanism", "epsilon", "shadow: accuracy", *ATTACKS.values(), "at 1%", "at .1%"]
-        text = (
-            "**Membership.** AUC (chance: .5) over TR1 and TR2; the last two columns: members identified by the "
-            "likelihood ratio at 1% and .1% false positives, per cent."
-        )
-        return [text, table(head, lines), *adaptive]
-
-    def summary(self) -> str:
-        first, trials = self.rows[0], len({row["trial"] for row in self.rows})
-        kinds = ("seconds_privatise", "seconds_train", "seconds_attack")
-        spent = sum(float(row[kind]) for row in self.rows for kind in kinds)
-        return (
-            f"{trials} trials, {first['reviews'] or 'all'} reviews per quarter, {int(first['words']):,} words x "
-            f"{first['dimension']}, {first['shadows']} shadows; {len(self.rows)} cells in {spent / 60:.0f} minutes of "
-            "one core, without the attacker's models of a trial. Brackets: 95% over trials."
-        )
-
-    def _utility(self, setting: Setting) -> list[str]:
-        rates = [self.mean(setting, column) for column in ("keep", "recovered")]
+    def utility(self, setting: Setting) -> list[str]:
+        rates = [self.over_trials(setting, number) for number in ("keep", "recovered")]
         shares = [plain(None if rate is None else 100 * rate.value, 1) for rate in rates]
-        return [*shares, _per_cent(self.mean(setting, "accuracy"))]
-
-    def _gap(self, one: Setting, other: Setting) -> str:
-        return _per_cent(self.difference(one, other, "accuracy"), sign=True)
+        return [*shares, _per_cent(self.over_trials(setting, "accuracy"))]
 
 
-def _epsilon(setting: Setting) -> float:
-    return float(setting[1])
+def _equal_epsilon(rows: Rows) -> str:
+    lines = []
+    for tem in rows.settings("TEM"):
+        if madlib := rows.madlib(tem["epsilon"]):
+            gap = rows.difference(tem, madlib)
+            lines.append([f"{tem['epsilon']:g}", *rows.utility(tem), *rows.utility(madlib), gap])
+    raw = [_per_cent(rows.over_trials(setting, "accuracy")) for setting in rows.settings("none")]
+    lines += [["unprotected", "", "", accuracy, "", "", "", ""] for accuracy in raw]
+    lines.append(["majority", "", "", "50.0", "", "", "50.0", ""])
+    head = ["epsilon", "TEM: stays", "guessed", "accuracy", "Madlib: stays", "guessed", "accuracy", "TEM - Madlib"]
+    return f"**At equal epsilon.** Accuracy on raw TE1, per cent.\n\n{table(head, lines, text_columns=0)}"
 
 
-def _mean(values: Iterable[str | None]) -> Estimate | None:
+def _equal_keep_rate(rows: Rows) -> str:
+    lines = []
+    for tem in rows.settings("TEM", "keep"):
+        if madlib := rows.madlib(tem["beside"]):
+            utility = [f"{tem['epsilon']:g}", *rows.utility(tem), f"{madlib['epsilon']:g}", *rows.utility(madlib)]
+            lines.append([*utility, rows.difference(tem, madlib)])
+    columns = ["stays", "guessed", "accuracy"]
+    head = ["TEM at", *columns, "Madlib at", *columns, "TEM - Madlib"]
+    return f"**At equal keep rates.**\n\n{table(head, lines, text_columns=0)}"
+
+
+def _attacks(rows: Rows) -> list[str]:
+    """Return the mean success of each attack over trials, and that of the adaptive attacker."""
+    lines, adaptive = [], []
+    for mechanism in ("none", "TEM", "Madlib"):
+        for setting in rows.settings(mechanism):
+            epsilon = f"{setting['epsilon']:g}"
+            cells = [_per_cent(rows.over_trials(setting, "shadow_accuracy"))]
+            cells += [_spell(rows.over_trials(setting, number)) for number in ATTACKS]
+            cells += [_per_cent(rows.over_trials(setting, number), 2) for number in ("online_tpr_1", "online_tpr_01")]
+            lines.append([mechanism, epsilon if mechanism != "none" else "", *cells])
+            auc, rate = (rows.over_trials(setting, f"adaptive_{number}") for number in ("auc", "tpr_1"))
+            if auc is not None:
+                adaptive.append(
+                    f"{mechanism} at epsilon {epsilon}, with attack models that were trained on text privatized "
+                    f"in the same way: AUC {_spell(auc)}, members identified at 1%: {_per_cent(rate, 2)} per cent."
+                )
+    head = ["mechanism", "epsilon", "shadow: accuracy", *ATTACKS.values(), "at 1%", "at .1%"]
+    text = (
+        "**Membership.** AUC (chance: .5) over TR1 and TR2; the last two columns: members identified by the "
+        "likelihood ratio at 1% and .1% false positives, per cent."
+    )
+    return [text, table(head, lines), *adaptive]
+
+
+def _summary(rows: Rows) -> str:
+    constants, trials = rows.constants, len({row.seed for row in rows.rows})
+    return (
+        f"{trials} trials, {constants['reviews'] or 'all'} reviews per quarter, {constants['words']:,} words x "
+        f"{constants['dimension']}, {constants['shadows']} shadows; {rows.cells} cells in {rows.seconds / 60:.0f} "
+        "minutes of one core, without the attacker's models of a trial. Brackets: 95% over trials."
+    )
+
+
+def _mean(values: Iterable[float]) -> Estimate | None:
     """Return the mean over trials, without an interval for a single one; None without a value."""
-    numbers = [float(value) for value in values if value]
+    numbers = list(values)
     if len(numbers) < 2:
         return Estimate(numbers[0], numbers[0], numbers[0], 1, "runs") if numbers else None
     return mean_over_runs(numbers)
@@ -147,31 +135,37 @@ def _spell(mean: Estimate | None, digits: int = 3, *, sign: bool = False) -> str
     return text if mean is None or mean.count > 1 else text.partition(" ")[0]
 
 
-def draw(results: Results, path: Path) -> None:
-    """Draw accuracy over epsilon and over the keep rate, and attacks over epsilon."""
+def draw(rows: Rows, path: Path) -> None:
     figure, panels = new_figure(13.0, 4.8, 1, 3)
     left, middle, right = panels[0]
+
+    def curve(axes: Any, settings: Sequence[Setting], places: Sequence[float], number: str, **style: Any) -> None:
+        means = [(place, rows.over_trials(setting, number)) for place, setting in zip(places, settings, strict=True)]
+        if points := [(place, mean) for place, mean in means if mean is not None]:
+            error_bars(axes, points, capsize=2.5, markersize=4.5, **style)
+
     for mechanism, style in STYLES.items():
-        settings = results.settings(mechanism, "epsilon")
-        epsilons = [_epsilon(setting) for setting in settings]
-        _curve(left, results, settings, epsilons, "accuracy", mechanism, style)
-        _curve(right, results, settings, epsilons, "shadow_auc", f"{mechanism}, shadow model", style)
-        hollow = style | {"markerfacecolor": "white", "linewidth": 1.0}
-        _curve(right, results, settings, epsilons, "online_auc", f"{mechanism}, likelihood ratio", hollow)
-        every = sorted(settings + (results.settings(mechanism, "keep") if mechanism == "TEM" else []), key=_epsilon)
-        means = [results.mean(setting, "keep") for setting in every]
+        settings = rows.settings(mechanism)
+        epsilons = [setting["epsilon"] for setting in settings]
+        curve(left, settings, epsilons, "accuracy", label=mechanism, **style)
+        curve(right, settings, epsilons, "shadow_auc", label=f"{mechanism}, shadow model", **style)
+        hollow = style | {"markerfacecolor": "white", "linewidth": 1.0, "label": f"{mechanism}, likelihood ratio"}
+        curve(right, settings, epsilons, "online_auc", **hollow)
+        if mechanism == "TEM":
+            settings = sorted(settings + rows.settings("TEM", "keep"), key=lambda setting: setting["epsilon"])
+        means = [rows.over_trials(setting, "keep") for setting in settings]
         kept = [float("nan") if mean is None else mean.value for mean in means]
-        _curve(middle, results, every, kept, "accuracy", mechanism, style)
-    for raw in results.settings("none", "epsilon"):
-        for axes, column, name in (
+        curve(middle, settings, kept, "accuracy", label=mechanism, **style)
+    for raw in rows.settings("none"):
+        for axes, number, name in (
             (left, "accuracy", "unprotected"),
             (middle, "accuracy", "unprotected"),
             (right, "shadow_auc", "unprotected, shadow model"),
             (right, "online_auc", "unprotected, likelihood ratio"),
         ):
-            if (level := results.mean(raw, column)) is not None:
-                axes.axhline(level.value, color="0.3", linestyle=":" if column != "online_auc" else "-.", label=name)
-    ticks = sorted({_epsilon(setting) for setting in results.settings("TEM", "epsilon")})
+            if (level := rows.over_trials(raw, number)) is not None:
+                axes.axhline(level.value, color="0.3", linestyle=":" if number != "online_auc" else "-.", label=name)
+    ticks = [setting["epsilon"] for setting in rows.settings("TEM")]
     for axes, title, label, xlabel in (
         (left, "Equal epsilon", "accuracy on raw reviews (95% over trials)", "epsilon"),
         (middle, "Equal keep rates", "", "share of the words of a text that stay"),
@@ -183,23 +177,7 @@ def draw(results: Results, path: Path) -> None:
             axes.set_xscale("log")
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.minorticks_off()
-        axes.set_title(title)
-        axes.set_ylabel(label)
-        axes.set_xlabel(xlabel)
+        axes.set(title=title, ylabel=label, xlabel=xlabel)
         axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
         axes.set_ylim(bottom=0.45)
     save_figure(figure, path, dpi=150)
-
-
-def _curve(
-    axes: Any,
-    results: Results,
-    settings: Sequence[Setting],
-    places: Sequence[float],
-    column: str,
-    label: str,
-    style: dict[str, Any],
-) -> None:
-    means = [(place, results.mean(setting, column)) for place, setting in zip(places, settings, strict=True)]
-    if points := [(place, mean) for place, mean in means if mean is not None]:
-        error_bars(axes, points, label=label, capsize=2.5, markersize=4.5, **style)

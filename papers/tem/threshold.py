@@ -75,7 +75,6 @@ class ThresholdBench:
         return read_corpus(imdb_reviews(self.data), self.vectors)
 
     def cell(self, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
-        """Return utility, recovery, distance and bound of one setting and trial."""
         mechanism, matrix = mechanism_of(settings, self.vectors), self.vectors.matrix
         names = ("threshold", *settings.values())
         numbers, text, noisy = measure_trial(
@@ -131,7 +130,6 @@ def _line(name: str, threshold: str, runs: Sequence[Row]) -> list[str]:
 
 
 def draw(tem: Sequence[Group], others: Mapping[str, Sequence[Row]], path: Path) -> None:
-    """Draw accuracy and keep rate over the threshold."""
     figure, panels = new_figure(9.0, 4.2, 1, 2)
     for axes, name, label, place in (
         (panels[0][0], "accuracy", "accuracy on raw reviews", "lower right"),

@@ -59,23 +59,6 @@ def posts(all_blogs, people):
     return all_blogs[0].posts_for("industry", people, max_posts=2, min_bloggers=5)
 
 
-def test_posts_are_sampled_of_people_with_an_industry(all_blogs, people, posts):
-    blogs, _ = all_blogs
-    assert set(posts.labels) == {"Student", "Arts", "Law"}
-    assert np.bincount(posts.people).tolist() == [2] * 72
-    assert "too short" not in posts.texts
-    assert blogs.posts_for("industry", people, max_posts=2, min_bloggers=5).texts == posts.texts
-    assert set(posts.attributes["age"]) == set(blogs.AGES)
-    known = [person for person in people if person.industry != "indUnk"]
-    for text, owner, gender in zip(posts.texts, posts.people, posts.attributes["gender"], strict=True):
-        assert text in known[owner].posts
-        assert gender == known[owner].gender
-    without = blogs.posts_for(blogs.NO_STUDENT, people, max_posts=2, min_bloggers=5)
-    assert set(without.labels) == {"Arts", "Law"}
-    assert without.facts["bloggers"] == 48
-    assert without.facts["digest"] != posts.facts["digest"]
-
-
 def setting(mechanism, epsilon=None, mu=0.0):
     return {"mechanism": mechanism, "epsilon": epsilon, "mu": mu}
 

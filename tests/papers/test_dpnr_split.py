@@ -63,21 +63,6 @@ def test_ngrams_are_words_then_pairs_hashed(split):
     assert split.words_of("CAFÉ don’t, cafe\u0301") == ["café", "do", "n't", "café"]
 
 
-def test_masks_on_hashed_texts_are_those_on_words(split):
-    texts = ["a b c d e f g", "", "x", "hello world foo", "one two"] * 8
-    for max_words in (1, 2, 3, 5):
-        ngrams = split.NGrams(max_words=max_words, buckets=1 << 20)
-        hashed = ngrams.of(texts)
-        assert ngrams.words_in(hashed).tolist() == [len(split.words_of(text)) for text in texts]
-        for share in (0.0, 0.4, 1.0):
-            kept = np.random.default_rng(1).random(13 * 8) >= share
-            left = iter(kept)
-            words = [[word if next(left) else None for word in split.words_of(text)] for text in texts]
-            result, expected = ngrams.masked(hashed, kept), ngrams.hash_words(words)
-            assert result.values.tolist() == expected.values.tolist()
-            assert result.starts.tolist() == expected.starts.tolist()
-
-
 @pytest.mark.parametrize(
     "randomizer",
     [STRONG, L2Laplace(epsilon=60.0), Laplace(epsilon=120.0, domain=Domain.CUBE), DPNR(epsilon=20.0, **SAFE)],
@@ -89,19 +74,6 @@ def test_split_learns_through_noise_on_vectors(split, trained, randomizer):
     for other in (OptimizedUnary(epsilon=1.0), OME(epsilon=1.0, **SAFE)):
         with pytest.raises(ParameterError, match="does not add noise to a vector"):
             trained(other)
-
-
-@pytest.mark.usefixtures("same_draws")
-def test_word_dropout_and_seeds(split, trained):
-    plain, masked, repeated, other = (
-        trained(word_dropout=mu, seed=seed) for mu, seed in ((0.0, 1), (0.2, 1), (0.2, 1), (0.2, 2))
-    )
-    np.testing.assert_array_equal(repeated.matrix, masked.matrix)
-    assert (plain.matrix != masked.matrix).any() and (other.matrix != masked.matrix).any()
-    assert accuracy(split, masked, STRONG) > 0.9
-    occurs = np.zeros(2048, dtype=bool)
-    occurs[split.NGrams(buckets=2048).of(TEXTS).values] = True
-    assert (plain.matrix[~occurs] == 0).all()
 
 
 def test_training_draws_the_noise_of_its_kind_in_every_batch(trained, monkeypatch):
@@ -126,21 +98,6 @@ def test_min_max_with_gradient_is_that_of_the_mechanism(split):
     rows = np.random.default_rng(2).normal(size=(50, 6)) * np.geomspace(0.01, 10, 50)[:, None]
     result = split.min_max_with_gradient(torch.from_numpy(rows)).numpy()
     np.testing.assert_allclose(result, min_max(rows), atol=1e-8)
-
-
-def test_bag_step_is_that_of_autograd(split):
-    """n-grams that occur twice, in two texts, in none; a text without any."""
-    texts = split.NGrams(buckets=64).of(["a b a b", "", "b c", "a b c d e f g"])
-    start = torch.from_numpy(np.random.default_rng(3).normal(size=(64, 5)).astype(np.float32))
-    upstream = torch.from_numpy(np.random.default_rng(4).normal(size=(4, 5)).astype(np.float32))
-    known = start.clone().requires_grad_()
-    offsets = torch.from_numpy(texts.starts[:-1])
-    means = torch.nn.functional.embedding_bag(torch.from_numpy(texts.values), known, offsets, mode="mean")
-    (means * upstream).sum().backward()
-    bag = split.Bag(torch, start.clone())
-    np.testing.assert_allclose(bag.means(texts, slice(0, 4)).detach().numpy(), means.detach().numpy(), atol=1e-6)
-    bag.step(texts, slice(0, 4), upstream, 0.7)
-    np.testing.assert_allclose(bag.matrix.numpy(), (start - 0.7 * known.grad).numpy(), atol=1e-6)
 
 
 # -- noise of a training -------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from dptext import WordVectors
 from dptext.errors import DataError
 
 PAPERS = (
-    *("dptext.cells", "dptext.claims", "dptext.experiment", "dptext.methods", "dptext.report", "dptext.rows"),
-    *("dptext.stored", "dptext.table1", "dptext.table1_report", "dptext.trustpilot", "blogs"),
+    *("dptext.experiment", "dptext.methods", "dptext.report"),
+    *("dptext.table1", "dptext.trustpilot", "blogs"),
 )
 pytest.importorskip("sklearn")
 pytest.importorskip("scipy")
@@ -76,7 +76,7 @@ def send(papers, labelled, name, epsilon=None, alpha=1.0, seed=1):
 
 
 def test_a_blogger_is_public_or_a_sender_or_tested(papers, posts):
-    parts = papers.cells.split(posts, 3, 1)
+    parts = papers.experiment.split(posts, 3, 1)
     assert sorted(np.concatenate([tested for _, _, tested in parts]).tolist()) == list(range(len(posts.texts)))
     for sides in parts:
         owners = [set(posts.people[rows].tolist()) for rows in sides]
@@ -112,34 +112,13 @@ def test_the_decision_is_kept_as_often_as_randomised_response_says(papers, label
     assert stats.binomtest(kept, draws * 144, 1 - chance).pvalue < 1e-6
 
 
-@pytest.fixture(scope="module")
-def setting(papers, posts, labelled):
-    options = {"folds": 3, "resamples": 40, "attackers": ("linear",), "smallest_group": 5}
-    return papers.cells.Setting(posts, (labelled.vectors,) * 3, **options)
-
-
-def test_a_cell_has_utility_attacks_and_groups_with_intervals(papers, setting):
-    result = papers.cells.measure({"method": "ORIGINAL", "epsilon": None, "alpha": None}, 1, setting=setting)
-    assert result["task accuracy"] > 0.9
-    assert result["gender linear accuracy low"] > result["gender linear accuracy blind"]  # the attack works
-    assert result["gender best"] == result["gender linear accuracy"]
-    assert result["age best blind"] == 0.5
-    assert result["authors low"] <= result["authors"] <= result["authors high"]
-    assert result["gender gap male less female"] == pytest.approx(result["gender male"] - result["gender female"])
-    for name in (name.removesuffix(" low") for name in result if name.endswith(" low")):
-        assert result[f"{name} low"] <= result[name] <= result[f"{name} high"]
-    result = papers.cells.measure(dict(papers.cells.REFERENCE), 1, setting=setting)
-    for name in ("task", "gender", "age"):
-        assert result[f"{name} less ADV-ALL"] == result[f"{name} less ADV-ALL low"] == 0.0
-
-
 def test_the_quick_form_resumes_reports_and_writes_no_post(papers, people, vectors, tmp_path, monkeypatch, capsys):
     methods = papers.methods
     names = (methods.LABEL, methods.ORIGINAL, methods.ADV_ALL, methods.PRINTED, methods.OURS, methods.DIFPRIV)
     small = {"tasks": ("industry",), "names": names, "epsilons": (methods.MAIN,), "alphas": (3.0,), "max_posts": 2}
     small |= {"min_bloggers": 5, "smallest_group": 5, "folds": 3, "resamples": 20, "attackers": ("linear",)}
     monkeypatch.setattr(papers.experiment, "bloggers", lambda _: iter(people))
-    monkeypatch.setattr(papers.stored, "load_vectors", lambda *_, **__: vectors)
+    monkeypatch.setattr(papers.experiment, "load_vectors", lambda *_, **__: vectors)
     monkeypatch.setattr(papers.experiment, "QUICK", papers.experiment.Plan(**small))
     papers.experiment.main(["--quick", "--out", str(tmp_path)])
     text = (tmp_path / "tables.md").read_text()
@@ -174,14 +153,14 @@ def test_an_auto_encoder_of_each_fold_sees_its_public_posts_only(papers, posts, 
         seen.append(set(texts))
         return Encoder(), [1.0]
 
-    monkeypatch.setattr(papers.stored, "train_autoencoder", train)
-    parts = papers.cells.split(posts, 3, 1)
+    monkeypatch.setattr(papers.experiment, "train_autoencoder", train)
+    parts = papers.experiment.split(posts, 3, 1)
     public = [entry for entry, _, _ in parts]
-    assert len(papers.stored.stored_vectors("GRU", posts, tmp_path, public, seed=1)) == len(seen) == 3
+    assert len(papers.experiment.stored_vectors("GRU", posts, tmp_path, public, seed=1)) == len(seen) == 3
     for texts, (rows, senders, tested) in zip(seen, parts, strict=True):
         assert texts == {posts.texts[row] for row in rows}
         assert not texts & {posts.texts[row] for row in [*senders, *tested]}
-    papers.stored.stored_vectors("GRU", posts, tmp_path, public, seed=1)
+    papers.experiment.stored_vectors("GRU", posts, tmp_path, public, seed=1)
     assert len(seen) == 3  # stored
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
@@ -195,21 +174,6 @@ def reviews(tmp_path, rows):
     return path
 
 
-def test_there_are_as_many_reviews_of_each_country(papers, tmp_path):
-    rows = [f"good {n},5,M,{20 + n},UK" for n in range(8)] + [f"bad {n},1,F,{50 + n},DK" for n in range(3)]
-    rows += ["schlecht,1,F,30,DE", "fine,4,M,,US", "odd,9,M,30,US"]
-    result = papers.trustpilot.read_reviews(reviews(tmp_path, rows))
-    assert sorted(result.attributes["country"].tolist()) == ["Denmark"] * 3 + ["United Kingdom"] * 3
-    for text, label, gender in zip(result.texts, result.labels, result.attributes["gender"], strict=True):
-        assert (text.startswith("good"), label, gender) in ((True, "5", "male"), (False, "1", "female"))
-    assert set(result.attributes["age"]) == {"under 35", "over 45"}
-    assert papers.trustpilot.read_reviews(reviews(tmp_path, rows)).texts == result.texts
-    few = papers.trustpilot.read_reviews(reviews(tmp_path, rows), per_country=2)
-    assert np.unique(few.people).size == len(few.texts) == 4
-    ages = [papers.trustpilot.age_group(age) for age in (18, 34.9, 35, 45, 45.5, 80)]
-    assert ages == ["under 35", "under 35", "35-45", "35-45", "over 45", "over 45"]
-
-
 def test_unusable_reviews_are_reported_without_a_word_of_them(papers, tmp_path):
     path = reviews(tmp_path, ["secret,5,M,30,UK", "words,5,Q,30,DK"])
     with pytest.raises(DataError, match="expected at least 2") as caught:
@@ -220,24 +184,8 @@ def test_unusable_reviews_are_reported_without_a_word_of_them(papers, tmp_path):
 # -- table 1: three attributes, a learned budget, the first claim ------------------------------------------------------
 
 
-def table1_settings(papers, name, epsilon=None):
-    alpha = 1.0 if papers.methods.NAMES[name].trained is not None else None
-    return {"method": name, "epsilon": epsilon, "alpha": alpha}
-
-
-def test_without_noise_a_release_reveals_membership_and_words(papers, setting):
-    result = papers.claims.measure_claims(table1_settings(papers, "ORIGINAL"), 1, setting=setting)
-    assert result["released AUC"] == 1.0  # the positive control
-    assert result["words precision low"] > result["words precision blind"]
-    assert result["trained AUC low"] < 0.5 < result["trained AUC high"]  # nothing was trained
-    noisy = papers.claims.measure_claims(table1_settings(papers, "DIFPRIV", 0.1), 1, setting=setting)
-    assert noisy["released AUC high"] < 0.7
-    assert noisy["words precision"] < result["words precision"]
-    assert noisy.keys() == result.keys()
-
-
 def test_likelihoods_rank_as_densities_do(papers):
-    methods, likelihoods = papers.methods, papers.claims.likelihoods
+    methods, likelihoods = papers.methods, papers.table1.likelihoods
     clean = np.array([[0.6, 0.8], [1.0, 0.0]])
     sent = np.array([[0.6, 0.8], [2.0, 0.9]])
     for name, epsilon in ((methods.OURS_L2, 4.0), (methods.DIFPRIV, 4.0)):
@@ -252,7 +200,7 @@ def test_likelihoods_rank_as_densities_do(papers):
 
 
 def test_table_1_runs_on_a_file_of_trustpilot(papers, vectors, tmp_path, monkeypatch):
-    monkeypatch.setattr(papers.stored, "load_vectors", lambda *_, **__: vectors)
+    monkeypatch.setattr(papers.experiment, "load_vectors", lambda *_, **__: vectors)
     monkeypatch.setattr(papers.table1, "SMALLEST_GROUP", 5)
     rng = np.random.default_rng(5)
     kinds = list(WORDS.values())

@@ -3,22 +3,17 @@
 import io
 import json
 import tarfile
-from collections import Counter
 
 import numpy as np
 import pytest
-from papers.dpugc.neighbours import (
-    character_precision,
-    word_precision,
-)
-from papers.word_similarity import BENCHMARKS
+from papers.dpugc.results import character_precision, word_precision
+from papers.dpugc.similarity import BENCHMARKS
 
 import dptext
 from dptext import WordVectors
-from dptext.errors import DataError, MissingExtraError
 
 PAPERS = (
-    *("dpugc.age", "dpugc.experiment", "dpugc.mechanism", "dpugc.models", "dpugc.new_words", "dpugc.probes"),
+    *("dpugc.age", "dpugc.experiment", "dpugc.models", "dpugc.probes", "dpugc.similarity"),
     *("dpugc.report", "dpugc.results", "blogs"),
 )
 
@@ -81,34 +76,6 @@ def noisy(papers, monkeypatch):
     return totals
 
 
-@pytest.fixture(scope="module")
-def people(papers, folder):
-    return list(papers.blogs.bloggers(folder))
-
-
-# -- bloggers ----------------------------------------------------------------------------------------------------------
-
-
-def test_bloggers_are_read_from_archives_and_folders(papers, people, tmp_path):
-    assert len(people) == 24  # without the one who has no post
-    assert (people[1].user, people[1].gender, people[1].age, people[1].industry) == ("1", "female", 14, "indUnk")
-    documents = list(papers.blogs.documents_of(people[:1]))
-    assert [document.user for document in documents] == ["0"] * 3
-    assert documents[0].text.split() == ["Tea", "&", "milk."]  # without links and entities
-    assert "Tea" not in repr(people[0]) + repr(documents[0])
-    with pytest.raises(DataError, match="blogs"):
-        next(papers.blogs.bloggers(tmp_path))
-    (tmp_path / "blogs").mkdir()
-    for person in people[:2]:
-        text = "".join(f"<post>{post}</post>" for post in person.posts)
-        (tmp_path / "blogs" / name_of(int(person.user))).write_text(text, encoding="utf-8")
-    assert sorted(blogger.user for blogger in papers.blogs.bloggers(tmp_path)) == ["0", "1"]
-    (tmp_path / "blogs" / "0.somebody.xml").write_text("", encoding="utf-8")
-    with pytest.raises(DataError, match=r"file \d") as caught:
-        list(papers.blogs.bloggers(tmp_path))
-    assert "somebody" not in str(caught.value)
-
-
 # -- MAP gives the numbers of table 2: query, gold, list, MAP-Word, MAP-Char -------------------------------------------
 
 TABLE_2 = [
@@ -128,28 +95,6 @@ def test_map_gives_the_numbers_of_the_paper(gold, listed, word, character):
 
 
 # -- probes ------------------------------------------------------------------------------------------------------------
-
-
-def test_planted_people_are_new_and_write_the_pair_often_enough(papers, people, glove):
-    probes, base = papers.probes, papers.models.corpus_of("all", people)
-    pairs = probes.pairs_of(glove, base)
-    words = [word for pair in pairs for word in (pair.name, pair.secret)]
-    assert len(set(words)) == 2 * probes.PAIRS == 40
-    known = papers.models.Corpus("known", [dptext.Document(f"{pairs[0].name} {pairs[0].secret}", user="x")], base=base)
-    changed = next(entry for entry in probes.pairs_of(glove, known) if entry.name == pairs[0].name)
-    assert changed.secret != pairs[0].secret  # words of a pair are in no document together
-    assert probes.planted(base, pairs, 0) is base
-    for count, times in ((1, 100), (10, 10), (100, 10)):
-        corpus = probes.planted(base, pairs, count)
-        assert len({document.user for document in corpus.documents}) == 24 + count * len(pairs)
-        assert corpus.digest != base.digest
-        planted = [document for document in corpus.added if pairs[0].name in document.text.split()]
-        assert len(planted) == count
-        counter = Counter(planted[0].text.split())
-        assert counter[pairs[0].name] == counter[pairs[0].secret] == times
-    sentence = np.array(corpus.sentences[-1])  # every line has both within a window of 5
-    names, secrets = (np.flatnonzero(sentence == word) for word in (pairs[-1].name, pairs[-1].secret))
-    assert (np.abs(names - secrets) <= 5).all()
 
 
 def test_ranks_of_planted_secrets(papers):
@@ -185,26 +130,9 @@ def test_intervals_contain_units_and_runs(papers):
 # -- models ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_total_is_shared_by_runs_and_epsilons(papers, people, glove, noisy):
-    models = papers.models
-    of, corpus = models.Models(glove).of, models.corpus_of("all", people)
-    first = of(models.Model("private", 2.0), corpus, 1)
-    assert (of(models.Model("private", 2.0), corpus, 2).matrix != first.matrix).any()
-    less = of(models.Model("simulated: 8 times the people", 2.0), corpus, 1)
-    assert np.abs(less.matrix - glove.matrix).max() < np.abs(first.matrix - glove.matrix).max() / 7
-    assert np.abs(of(models.Model("no noise"), corpus).matrix - glove.matrix).max() < 1e-6
-    assert len(noisy) == 1
-    assert of(models.Model("public"), corpus) is glove
-    np.testing.assert_allclose(of(models.Model("public, centred"), corpus).matrix.mean(axis=0), 0.0, atol=1e-5)
-    processed = of(models.Model("public, processed"), corpus).matrix[: glove.vocabulary.unknown_row]
-    np.testing.assert_allclose(np.linalg.norm(processed, axis=1), 1.0, atol=1e-5)
-    with pytest.raises(MissingExtraError, match="pip install"):
-        of(models.Model("word2vec"), corpus)
-
-
 def test_the_mechanism(papers):
     """Equal runs have equal noise, which grows with sigma; a release without users has public vectors only."""
-    mechanism, generator = papers.mechanism, np.random.default_rng(3)
+    mechanism, generator = papers.models, np.random.default_rng(3)
     words = [f"{letter}{other}" for letter in "abcdefghij" for other in "klmnopqrst"]
     public = dptext.load_vectors((words, generator.normal(size=(100, 5))))
     texts = [dptext.Document(" ".join(generator.choice(public.words[:100], 30)), user=str(user)) for user in range(9)]
@@ -219,36 +147,6 @@ def test_the_mechanism(papers):
     assert plan.budgets.sigma == pytest.approx(0.65294, abs=1e-4)
     vocabulary = mechanism.fixed_vocabulary(["xylem"])
     assert mechanism.plan_of(public, 8.0, vocabulary=vocabulary).words.words[-1] == "xylem"
-
-
-def test_learned_new_words_are_found_and_others_are_not(papers, people, glove, noisy, monkeypatch, tmp_path):
-    models, new_words = papers.models, papers.new_words
-    taken = new_words.draw_new_words(glove, 1)
-    assert len(set(taken)) == 500
-    assert taken == new_words.draw_new_words(glove, 1) != new_words.draw_new_words(glove, 2)
-    rows = np.array([glove.vocabulary.row(word) for word in taken])
-    assert 500 <= rows.min() < rows.max() < 8000
-    true = models.processed(glove)
-    pairs = np.stack([rows, np.arange(300, 800)], axis=1)
-    write_benchmarks(
-        tmp_path / "wordsim", glove, pairs, (true.matrix[pairs[:, 0]] * true.matrix[pairs[:, 1]]).sum(axis=1)
-    )
-    corpus = models.corpus_of("all", people)
-
-    def measured(of, model="private", epsilon=8.0):
-        def released(plan, *_, **__):
-            return WordVectors(plan.words.words, [of(word) for word in plan.words.words])
-
-        monkeypatch.setattr(models, "released", released)
-        part = new_words.NewWords(models.Models(glove), corpus, tmp_path / "wordsim", [1], [1, 2], 20)
-        return part.cell({"model": model, "epsilon": epsilon}, 1)
-
-    learned = measured(lambda word: true[word])
-    assert learned["MEN"] == pytest.approx(1.0, abs=1e-3)
-    assert (learned["median rank"], learned["nearest"], learned["MEN pairs"]) == (1.0, 1.0, 500)
-    missed = measured(lambda word: 0.0 * true[word] if word in set(taken) else true[word])
-    assert (missed["MEN"], missed["median rank"], missed["nearest"]) == (0.0, 10_000, 0.0)
-    assert measured(lambda word: true[word], "public, processed", None)["MEN"] == pytest.approx(1.0, abs=1e-3)
 
 
 # -- the quick form ----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from papers.dpugc.as_printed import DPUGC, PublishedAccount, _Lots
 
 from dptext import ApproxDP, Document
-from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.errors import RefusedError
 from dptext.privacy.gaussian import gaussian_epsilon
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import Vocabulary
@@ -77,21 +77,6 @@ def test_each_level_has_a_budget():
     assert fitted.statements_["strict"].guarantee == fitted.statement_.guarantee  # leaving protects nobody
 
 
-def test_it_learns_with_little_noise():
-    """Words of one half of the list are near words of that half only."""
-    generator = np.random.default_rng(1)
-    texts = [" ".join(WORDS.words[row] for row in generator.integers(0, 20, 60) + 20 * (n % 2)) for n in range(40)]
-    documents = [Document(text, user=str(n)) for n, text in enumerate(texts)]
-    options = {"epsilon": 5e6, "noise_multiplier": 1 / 16, "steps": 400, "lot": 256, "learning_rate": 5.0}
-    points = model(**options).fit(documents).vectors_.matrix[:40].astype(np.float64)
-    points /= np.linalg.norm(points, axis=1, keepdims=True)
-    cosines, halves = points @ points.T, np.arange(40) < 20
-    assert cosines[np.ix_(halves, halves)].mean() > cosines[np.ix_(halves, ~halves)].mean() + 0.3
-    one, other = (model().fit(people()).vectors_.matrix for _ in range(2))
-    assert np.array_equal(one, other)
-    assert not np.array_equal(model(seed=None).fit(people()).vectors_.matrix, one)
-
-
 def test_a_lot_has_distinct_samples_of_one_document_each_and_none_of_users_who_left():
     documents = [Document("wa0 wb1", user="A"), Document("wc2 wd3", user="A"), Document("we4 nothing wf5", user="B")]
     with users_of(documents, WORDS, unit="user", seed=1) as users, stored_users(users) as store:
@@ -106,14 +91,6 @@ def test_a_lot_has_distinct_samples_of_one_document_each_and_none_of_users_who_l
         assert (len(left), len(set(who.tolist()))) == (2, 1)
         lots.leave(np.arange(2))
         assert lots.draw()[0].shape == (0, 7)
-
-
-def test_texts_without_documents_or_pairs_and_levels_without_a_name():
-    with pytest.raises(ParameterError, match="level must name the attribute"):
-        model(epsilon={"strict": 0.1, "open": 5.0})
-    with pytest.raises(DataError, match="at least one"):
-        model().fit([])
-    assert model().fit([Document("nothing", user="A")]).accounts_ == {"everyone": ()}
 
 
 def test_the_published_accountant_claims_an_eighth_of_the_true_epsilon():

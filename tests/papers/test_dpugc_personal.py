@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from papers.word_similarity import BENCHMARKS
+from papers.dpugc.similarity import BENCHMARKS
 
 PAPERS = ("dpugc.personal", "dpugc.trained", "dpugc.levels", "blogs")
 
@@ -76,16 +76,3 @@ def test_the_quick_form_resumes_and_reports(papers, people, glove, tmp_path, mon
     for words in ("levels by age", "levels at random", "Predicted levels", "Algorithm 1-b as printed"):
         assert words in text
     assert "| levels, half predicted | 1 / 4 / 16; no stated level: 16 |" in text
-
-
-def test_concerns_are_learned_from_words(papers):
-    """A correlation of .5 among 200 other volunteers by chance: probability below 1e-13."""
-    generator = np.random.default_rng(3)
-    concerns = generator.uniform(size=500)
-    kinds = (["river", "bread", "song", "train", "blue", "stone"], ["curtain", "lock", "whisper", "alone"])
-    texts = [
-        " ".join(generator.choice(kinds[int(generator.uniform() < 0.1 + 0.4 * concern)]) for _ in range(60))
-        for concern in concerns
-    ]
-    model = papers.levels.fit_concerns(texts[:300], concerns[:300])
-    assert np.corrcoef(model.predict(texts[300:]), concerns[300:])[0, 1] > 0.5

@@ -1,8 +1,6 @@
 """Part two of papers/dpugc on made-up texts: users, the paper's deltas, trainings, and the quick form."""
 
-import gzip
 import math
-import zipfile
 from contextlib import ExitStack
 
 import numpy as np
@@ -11,11 +9,10 @@ from papers.dpugc.trained import follow_unclipped
 
 import dptext
 from dptext.embeddings.training import Scratch
-from dptext.errors import DataError
 from dptext.privacy.gaussian import SampledGaussian
 from embeddings.dpsgd.test_clipping import DIMENSION, autograd_gradient, pairs_of, tables_of
 
-PAPERS = ("dpugc.models", "dpugc.published", "dpugc.trained", "dpugc.training", "dpugc.training_report", "data_sets")
+PAPERS = ("dpugc.models", "dpugc.trained", "dpugc.training", "dpugc.training_report")
 
 
 @pytest.fixture(scope="module")
@@ -24,26 +21,8 @@ def documents(glove):
     return [dptext.Document(" ".join(glove.words[row] for row in entry), user=str(n)) for n, entry in enumerate(rows)]
 
 
-@pytest.mark.parametrize("packed", ["text8", "text8.zip", "text8.gz"])
-def test_text8_is_divided_into_users_of_equal_length_in_its_order(papers, tmp_path, monkeypatch, packed):
-    words = [f"w{place}" for place in range(2500)]
-    text = " " + " ".join(words)
-    if packed == "text8.zip":
-        with zipfile.ZipFile(tmp_path / packed, "w") as archive:
-            archive.writestr("text8", text)
-    else:
-        content = text.encode("ascii")
-        (tmp_path / packed).write_bytes(gzip.compress(content) if packed == "text8.gz" else content)
-    blocks = papers.data_sets._blocks
-    monkeypatch.setattr(papers.data_sets, "_blocks", lambda path: blocks(path, size=7))  # words across blocks
-    result = list(papers.data_sets.text8_users(tmp_path))
-    assert result == list(papers.data_sets.text8_users(tmp_path / packed))
-    assert [(entry.user, len(entry.text.split())) for entry in result] == [("0", 1000), ("1", 1000), ("2", 500)]
-    assert " ".join(entry.text for entry in result).split() == words
-
-
 def test_the_printed_deltas_take_the_vocabulary_as_the_number_of_examples(papers):
-    published = papers.published
+    published = papers.training_report
     options = {"sigma": 5.0, "epsilon": 0.125, "orders": 32}
     for steps, printed in published.PRINTED.items():
         result, _ = published.moments_delta(steps, rate=published.LOT / published.VOCABULARY, **options)
@@ -54,7 +33,7 @@ def test_the_printed_deltas_take_the_vocabulary_as_the_number_of_examples(papers
 
 
 def test_the_loss_of_one_pair_is_that_of_a_poisson_sample_and_a_user_loses_more(papers):
-    costs = papers.published.measure_costs
+    costs = papers.training_report.measure_costs
     one = costs({"of": "a pair of 50,000", "steps": 10_000}, 1)
     account = SampledGaussian(noise_multiplier=5.0, sampling_rate=128 / 50_000, steps=10_000)
     assert one["epsilon"] == pytest.approx(account.epsilon(delta=1e-6), rel=5e-3)
@@ -112,5 +91,3 @@ def test_the_quick_form_resumes_and_reports(papers, documents, tmp_path, monkeyp
     assert "MAP-Word, text8, noise for users" in text
     assert "no guarantee" in text
     assert (tmp_path / "out" / "training.png").exists()
-    with pytest.raises(DataError, match="no rows"):
-        papers.training_report.write_report(tmp_path, readme=None)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAPERS = ("printed.tables", "printed.__main__")
+PAPERS = ("printed",)
 
 # what the papers print, counted in their texts: by paper and table
 COUNTS = {
@@ -49,7 +49,7 @@ REPORTS = {
     "dpnr.report": "results",
     "dpnr.reviews": "results",
     "dptext.report": "results",
-    "dptext.table1_report": "results",
+    "dptext.table1": "results",
     "dpugc.personal_report": "results",
     "dpugc.report": "results",
     "dpugc.training_report": "results",
@@ -68,7 +68,7 @@ REPORTS = {
 
 
 def test_every_printed_number_is_there_with_our_result_or_a_reason(papers):
-    parts = {folder: make() for folder, make in papers.__main__.PAPERS.values()}
+    parts = {folder: make() for folder, make in papers.printed.PAPERS.values()}
     tables = {
         paper: {section.place.partition(",")[0]: section.cells for section in sections if hasattr(section, "cells")}
         for paper, sections in parts.items()
@@ -79,13 +79,12 @@ def test_every_printed_number_is_there_with_our_result_or_a_reason(papers):
 
 def test_the_page_is_what_the_rows_say(papers, tmp_path, monkeypatch):
     page = (ROOT / "papers" / "README.md").read_text("utf-8")
-    assert page == papers.__main__.text(), "run python -m papers.printed"
-    ome = import_module("papers.printed.ome")
-    shutil.copytree(ome.RESULTS, tmp_path / "results", ignore=shutil.ignore_patterns("*.png", "accuracy.csv"))
+    assert page == papers.printed.text(), "run python -m papers.printed"
+    shutil.copytree(papers.printed.OME, tmp_path / "results", ignore=shutil.ignore_patterns("*.png", "accuracy.csv"))
     file = tmp_path / "results" / "printed-imdb.jsonl"
     file.write_text(re.sub(r'"accuracy": [0-9.]+', '"accuracy": 0.0', file.read_text("utf-8")), "utf-8")
-    monkeypatch.setattr(ome, "RESULTS", tmp_path / "results")
-    assert papers.__main__.text() != page
+    monkeypatch.setattr(papers.printed, "OME", tmp_path / "results")
+    assert papers.printed.text() != page
 
 
 def test_every_report_between_marks_is_compared():
@@ -185,7 +184,7 @@ def result_texts(folder):
 
 def means_of_sets():
     """The README of papers/ome alone has means of the three sets."""
-    tables = import_module("papers.ome.tables")
+    tables = import_module("papers.ome.accuracy")
     rows = tables.read_rows(ROOT / "papers" / "ome" / "results" / "accuracy.csv")
     for sets in tables.group_rows(rows).values():
         for values in (tables.over_sets(sets), *(list(entry.values()) for entry in sets.values())):

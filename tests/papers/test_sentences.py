@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-PAPERS = ("sentences.cells", "sentences.corpus", "sentences.experiment", "sentences.report")
+PAPERS = ("sentences.experiment", "sentences.report")
 
 
 @pytest.mark.parametrize("quick", [False, True])
@@ -28,14 +28,16 @@ def data(tmp_path, papers, monkeypatch):
             content = "\n".join(lines) if part == "test" else ""
             (folder / f"style_sentiment.{part}.{label}.gz").write_bytes(gzip.compress(content.encode()))
     for name, value in (("_SENTENCES", 30), ("_LEARNED", 200), ("_BANK", 300)):
-        monkeypatch.setattr(papers.corpus, name, value)
+        monkeypatch.setattr(papers.experiment, name, value)
     for name in ("newswire", "wikipedia"):
-        monkeypatch.setattr(papers.corpus, name, lambda _: ("the king was born in the north", "shares fell by a third"))
+        monkeypatch.setattr(
+            papers.experiment, name, lambda _: ("the king was born in the north", "shares fell by a third")
+        )
     return tmp_path
 
 
 def test_a_sentence_from_a_bank_is_nearer_than_one_at_random(papers, data):
-    bench = papers.cells.Bench(data, None, False)
+    bench = papers.experiment.Bench(data, None, False)
     usual = next(papers.experiment.settings_of("sentences", quick=True)) | {"features": "words", "epsilon": 6.0}
     result = {
         name: bench.cell(usual | change, 1)

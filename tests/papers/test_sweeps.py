@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from papers.sweeps import grid, read_sweep, sweep
 
-from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.errors import ParameterError, RefusedError
 
 SETTINGS = grid(epsilon=[1.0, 2.0])
 KILLED = """
@@ -107,43 +107,11 @@ def test_partials_methods_and_versions_are_compared(path, monkeypatch):
         run(path, Bench().cell)
 
 
-@pytest.mark.parametrize("content", [b"dear diary", b"dear diary\n", b"{}\n", b'{"sweep": 1}\n'])
-def test_any_other_file_stays_unchanged(path, content):
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"is not the (file|header) of a sweep"):
-        run(path)
-    assert path.read_bytes() == content
-
-
-def test_a_damaged_line_is_named(path):
-    run(path)
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([*lines[:4], lines[4][:-20], *lines[5:]]) + "\n")
-    with pytest.raises(DataError, match="line 5 is damaged"):
-        run(path)
-
-
 def test_an_error_ends_the_sweep_and_keeps_the_rows(path):
     with pytest.raises(KeyError):
         run(path, failing)
     assert "private text" not in path.read_text()
     assert len(path.read_text().splitlines()) == 6
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"settings": []}, "settings and seeds must be distinct, not empty"),
-        ({"seeds": [1, 1]}, "distinct"),
-        ({"settings": [{"a": 1}, {"b": 1}]}, "same names"),
-        ({"settings": [{"a": [1]}]}, "'a' must be text, a number"),
-        ({"constants": {"data": object()}}, "constants: 'data'"),
-    ],
-)
-def test_bad_arguments_are_named(path, options, message):
-    with pytest.raises(ParameterError, match=message):
-        run(path, **options)
-    assert not path.exists()
 
 
 @pytest.mark.parametrize("result", [{"a": float("nan")}, {"a": 10**400}, {"a": "x"}, {"a": True}, {}, None])

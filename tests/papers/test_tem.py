@@ -1,6 +1,5 @@
 """papers/tem on made-up reviews: the quick forms, and mechanisms at one pure budget."""
 
-import csv
 import io
 import tarfile
 
@@ -9,7 +8,7 @@ import pytest
 from papers.sweeps import read_sweep
 
 import dptext
-from dptext.errors import ParameterError
+from dptext.errors import RefusedError
 
 PAPERS = ("tem.composed", "tem.corpus", "tem.experiment", "tem.pure", "tem.report", "tem.threshold", "data_sets")
 WORDS = [f"word{'abcdefghij'[n % 10]}{'abcdefghij'[n // 10]}" for n in range(80)]
@@ -37,28 +36,42 @@ def folder(tmp_path_factory):
 
 
 def rows_of(file):
-    with file.open(encoding="utf-8", newline="") as stream:
-        return [{key: value for key, value in row.items() if "seconds" not in key} for row in csv.DictReader(stream)]
+    return {row.key: row.numbers for row in read_sweep(file).rows}
 
 
 def test_the_experiment_runs_resumes_and_reports(papers, folder, tmp_path):
     arguments = ["--data", str(folder), "--vectors", str(folder / "vectors.txt"), "--out", str(tmp_path)]
     arguments += ["--trials", "2", "--epsilons", "2", "--shadows", "4"]
     papers.experiment.main(arguments)
-    file = tmp_path / "results.csv"
-    whole = rows_of(file)
-    cells = {(row["trial"], row["mechanism"]) for row in whole}
-    assert cells == {(trial, name) for trial in "01" for name in ("none", "TEM", "Madlib")}
-    assert all(0 <= float(row["online_auc"]) <= 1 for row in whole)
-    none = next(row for row in whole if row["mechanism"] == "none")
-    assert (none["keep"], none["recovered"]) == ("1", "1")
+    file = tmp_path / "results.jsonl"
+    whole, rows = rows_of(file), read_sweep(file).rows
+    cells = {(row.seed, row.settings["mechanism"]) for row in rows}
+    assert cells == {(trial, name) for trial in (0, 1) for name in ("none", "TEM", "Madlib")}
+    assert all(0 <= row.numbers["online_auc"] <= 1 for row in rows)
+    none = next(row.numbers for row in rows if row.settings["mechanism"] == "none")
+    assert (none["keep"], none["recovered"]) == (1, 1)
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
     papers.experiment.main(arguments)
     assert rows_of(file) == whole
     assert "TEM - Madlib" in (tmp_path / "table.md").read_text(encoding="utf-8")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(ParameterError, match="other settings"):
+    with pytest.raises(RefusedError, match="another experiment"):
         papers.experiment.main([*arguments[:-1], "2"])
+
+
+def test_the_classifier_learns_and_a_seed_repeats_it(papers):
+    generator = np.random.default_rng(1)
+    labels = generator.integers(0, 2, 600)
+    rows = papers.data_sets.Ragged.of([generator.integers(0, 60, 12) + 40 * label for label in labels])
+    vectors = dptext.load_vectors(
+        ([f"w{'abcdefghij'[n % 10]}{n}" for n in range(100)], generator.normal(size=(100, 8)))
+    )
+    fit = rows.take(np.arange(400)), labels[:400]
+    models = [papers.corpus.FastText(*fit, vectors, seed) for seed in (1, 1, 2)]
+    assert models[0].score(rows.take(np.arange(400, 600)), labels[400:]) > 0.9
+    shares, again, other = (model.predict_proba(rows) for model in models)
+    assert np.allclose(shares.sum(axis=1), 1)
+    assert (shares == again).all() and (shares != other).any()
 
 
 def test_matched_epsilons_keep_equally_many_words(papers, glove, folder):

@@ -1,0 +1,558 @@
+"""Every number that the five papers print, with our result: ``python -m papers.printed`` writes papers/README.md.
+
+A `Cell` is a number of a printed table or a point of a printed figure, with our result or the reason why there is none.
+`Table` keeps the order of the paper, so that missing results are visible.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from papers.dpnr import blogs_report
+from papers.dpnr import printed as dpnr
+from papers.dpnr import report as study_report
+from papers.dpnr.servers import DROPOUT_AT, true_epsilon
+from papers.dptext import methods
+from papers.dptext import report as dptext_report
+from papers.dpugc.results import Rows as ModelRows
+from papers.dpugc.training_report import EPSILON as DPUGC_EPSILON
+from papers.dpugc.training_report import PRINTED as DPUGC_DELTAS
+from papers.ome import printed_report as ome
+from papers.sweeps import Row
+
+from dptext.intervals import Estimate, mean_over_runs
+
+HERE = Path(__file__).resolve().parent
+DPUGC, DPTEXT, OME, DPNR = (HERE / name / "results" for name in ("dpugc", "dptext", "ome", "dpnr"))
+LEAKAGE = HERE / "leakage" / "results.csv"
+NO_CLAIM = "none claimed, infinite"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed number ("" if the text of the paper has none) and our estimate, or why there is none."""
+
+    printed: str
+    result: Estimate | str
+    digits: int = 1
+
+    @property
+    def is_run(self) -> bool:
+        return not isinstance(self.result, str)
+
+    def __str__(self) -> str:
+        result = self.result
+        if isinstance(result, str):
+            return f"{self.printed} / {result}" if self.printed else result
+        value, low, high = (f"{number:.{self.digits}f}" for number in (result.value, result.low, result.high))
+        text = f"{self.printed} / **{value}**"
+        if result.low == result.high:  # counted or computed, not estimated
+            return text
+        if math.isnan(result.high) or result.count == 1:
+            return f"{text} (1 {result.of.removesuffix('s')})"
+        return f"{text} [{low}, {high}]" + (f" ({result.count:,} {result.of})" if result.count else "")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a printed table: its name, the claimed and true epsilon ("" without a mechanism), and the cells."""
+
+    name: str
+    epsilon: str
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A printed table, or a figure whose points are numbers in the text of the paper.
+
+    ``place`` is "Table 1" and its topic. ``baselines`` are results without any text (the majority class, guessing, the
+    mean) by column. ``note`` names replacements and the source of our numbers.
+    """
+
+    place: str
+    columns: Sequence[str]
+    lines: Sequence[Line]
+    baselines: Sequence[tuple[str, Sequence[str]]] = ()
+    note: str = ""
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [cell for line in self.lines for cell in line.cells if cell.printed]
+
+    def __str__(self) -> str:
+        has_epsilon = any(line.epsilon for line in self.lines)
+        head = ["", *(["claimed, true epsilon"] if has_epsilon else []), *self.columns]
+        rows = [head, ["---"] * len(head)]
+        rows += [[line.name, *([line.epsilon] if has_epsilon else []), *map(str, line.cells)] for line in self.lines]
+        rows += [[f"*{name}*", *([""] if has_epsilon else []), *values] for name, values in self.baselines]
+        count = f"{sum(cell.is_run for cell in self.cells)} of {len(self.cells)} printed numbers have a result of ours."
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        return f"**{self.place}.** {' '.join(filter(None, [self.note, count]))}\n\n{table}"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A figure or table without a number in the text of the paper, and our counterpart."""
+
+    place: str
+    note: str
+
+    def __str__(self) -> str:
+        return f"**{self.place}.** {self.note}"
+
+
+Sections = list[Table | Note]
+
+
+def _over_runs(values: Sequence[float]) -> Estimate:
+    """Return the mean over runs; a single run has no interval."""
+    return mean_over_runs(values) if len(values) > 1 else Estimate(values[0], math.nan, math.nan, 1, "runs")
+
+
+# -- dpUGC -------------------------------------------------------------------------------------------------------------
+
+_TRUE = 8.0
+"""The true epsilon of our private columns, for a user (add/remove, delta 1e-6)."""
+_MEASURES = ("MAP-Word", "MAP-Char")
+_SIZES = {
+    "myPersonality, private": ("153,727", "22,043,394", "416,862,367"),
+    "myPersonality, public": ("250", "9,917", "144,616"),
+    "Text8": ("-", "-", "17,005,207"),
+}
+_NEIGHBOURS = {
+    "(a) DP-Embedding": {"three": ("0", "3.814"), "eight": ("0.5", "0.1347"), "they": ("0", "0.4237")},
+    "(b) Non-DP Embedding": {"three": ("0", "0.1288"), "eight": ("0.33", "0.3561"), "they": ("0", "0.2341")},
+}
+_BASELINES = {"SVR": "2.6563", "linear": "1.2903"}
+_ERRORS = {
+    20: ("1.7881", "3.5942", "1.2616", "1.2642"),
+    200: ("2.4983", "2.0198", "1.2589", "1.2717"),
+    500: ("2.7795", "3.6231", "1.2514", "1.2909"),
+    1_000: ("3.2146", "2.0206", "1.2611", "1.262"),
+    5_000: ("6.1596", "2.7472", "1.2577", "1.2642"),
+    10_000: ("1.6396", "3.9155", "1.2768", "1.2574"),
+    50_000: ("2.9438", "2.5769", "1.2574", "1.2556"),
+    90_000: ("2.4033", "2.5175", "1.2585", "1.258"),
+    100_000: ("2.6043", "2.0215", "1.2548", "1.262"),
+}
+"""RMSE of table 3 by the number of steps: DP-SVR, NoneDP-SVR, DP-LR, NoneDP-LR."""
+
+
+def dpugc_sections() -> Sections:
+    text8 = ModelRows(DPUGC / "steps_text8.jsonl")
+    part = f"its first {text8.constants['users']:,} thousand words, no more were available"
+    reasons = {"Text8": part}
+    sizes = [
+        Line(name, "", [Cell("", "-") if size == "-" else Cell(size, reasons.get(name, "withdrawn")) for size in sizes])
+        for name, sizes in _SIZES.items()
+    ]
+    return [
+        Note(
+            "Figure 1, a prank that shows passwords",
+            "A picture; nothing is measured. Ours: [planted probes](dpugc/README.md#what-it-shows).",
+        ),
+        Note("Figure 2, a drawing", "Nothing to run."),
+        Table(
+            "Table 1, sizes of the data",
+            ["users", "documents", "words"],
+            sizes,
+            note="Ours are 2,532 bloggers, WikiText-2 and IMDb reviews ([papers/dpugc](dpugc/README.md#what-is-done)).",
+        ),
+        Note(
+            "Figure 3, MAP-Word and MAP-Char over steps",
+            "Curves without numbers in the text; ours: [part two](dpugc/README.md#what-it-shows-part-two), with "
+            "lists of random words and of the most frequent words.",
+        ),
+        _dpugc_neighbours(text8),
+        _dpugc_regression(),
+        Note(
+            "Algorithm 1-b, a budget for each person",
+            "The paper does not measure it. Ours, levels compared with one epsilon for all, users who state no level, "
+            "and the algorithm as printed: [part three](dpugc/README.md#what-it-shows-part-three).",
+        ),
+    ]
+
+
+def _dpugc_neighbours(rows: ModelRows) -> Table:
+    """Return table 2: the score of three queries after the last step."""
+    lines = []
+    for part, (model, epsilon, claimed) in {
+        "(a) DP-Embedding": ("private", _TRUE, f"(0.125, 0.7926) for a pair, {_TRUE:g} for a user"),
+        "(b) Non-DP Embedding": ("clipped", None, NO_CLAIM),
+    }.items():
+        last = max(rows.values("steps", model=model, epsilon=epsilon))
+        runs = rows.select(model=model, epsilon=epsilon, steps=last)
+        for query, printed in _NEIGHBOURS[part].items():
+            cells = [
+                Cell(number, _over_runs([row.numbers[f"{measure} {query}"] for row in runs]), 3)
+                for number, measure in zip(printed, _MEASURES, strict=True)
+            ]
+            lines.append(Line(f"{part}, {query}", claimed, cells))
+    frequent = ModelRows(DPUGC / "frequent_text8.jsonl")
+    blind = {
+        "random words": [rows.mean(f"{measure} random") for measure in _MEASURES],
+        "the most frequent words": [score and score.value for score in map(frequent.precision, _MEASURES)],
+    }
+    return Table(
+        "Table 2, MAP of three queries",
+        _MEASURES,
+        lines,
+        [(f"{name}, all 11 queries", [f"{value:.3f}" for value in values]) for name, values in blind.items()],
+        "Ours on a part of text8, against a gold model of the same texts, for a whole user instead of a pair. Some of "
+        "the paper's scores of single queries exceed 1 (3.814). The words: "
+        "[the nearest words](dpugc/README.md#what-it-shows).",
+    )
+
+
+def _dpugc_regression() -> Table:
+    """Return table 3, with the delta that it prints for each number of steps."""
+    result, delta = ModelRows(DPUGC / "training_age.jsonl"), ModelRows(DPUGC / "delta.jsonl")
+    lines = []
+    for steps, errors in _ERRORS.items():
+        cells = []
+        for learner, printed in zip(("SVR", "linear"), (errors[:2], errors[2:]), strict=True):
+            baseline = result.estimate("RMSE", learner=learner, model="public words and characters")
+            cells.append(Cell(_BASELINES[learner], baseline or "not run", 2))
+            for (model, epsilon), entry in zip((("private", _TRUE), ("clipped", None)), printed, strict=True):
+                estimate = result.estimate("RMSE", learner=learner, model=model, epsilon=epsilon, steps=steps)
+                cells.append(Cell(entry, estimate or "not run: ours end at 400 steps", 2))
+        (costs,) = delta.select(of="a pair of 50,000", steps=steps)
+        exact = costs.numbers["moments delta"]
+        cells.append(Cell(f"{DPUGC_DELTAS[steps]:.4f}", Estimate(exact, exact, exact, 0, ""), 4))
+        claimed = f"({DPUGC_EPSILON:g}, {DPUGC_DELTAS[steps]:.4f}) for a pair, {_TRUE:g} for a user"
+        lines.append(Line(f"{steps:,} steps", claimed, cells))
+    mean = result.estimate("mean age", learner="SVR", model="public words and characters")
+    always = "" if mean is None else f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
+    return Table(
+        "Table 3, RMSE",
+        ["Baseline-SVR", "DP-SVR", "NoneDP-SVR", "Baseline-LR", "DP-LR", "NoneDP-LR", "delta at epsilon .125"],
+        lines,
+        [("always the mean", [always] * 6 + [""])],
+        "Printed: extraversion of 250 people, where always the mean has .919. Ours: age of 500 bloggers, in years, so "
+        "only the order can be compared; intervals over people and two runs. The delta is computed as the authors' "
+        "code does; it is about one pair and takes the vocabulary for the number of pairs.",
+    )
+
+
+# -- DPText ------------------------------------------------------------------------------------------------------------
+
+
+def dptext_sections() -> Sections:
+    rows = dptext_report.Rows(DPTEXT / "table 1, topic, GloVe.jsonl")
+    attributes = ("age", "industry", "gender")
+
+    def estimate(row: Row, name: str) -> Estimate:
+        values = [row.numbers[f"{name}{end}"] for end in ("", " low", " high")]
+        return Estimate(*values, int(rows.constants["folds"]), "folds")
+
+    lines = []
+    for name, method, epsilon in (
+        ("ORIGINAL", methods.ORIGINAL, None),
+        ("DIFPRIV", methods.DIFPRIV, methods.CAP),
+        ("ADV-ALL", methods.ADV_ALL, None),
+        ("DPTEXT", methods.LEARNT_PRINTED, methods.CAP),
+    ):
+        row = rows.get(method, epsilon)
+        assert row is not None
+        results = [estimate(row, "task accuracy")]
+        results += [estimate(row, rows.best_attack(row, attribute)) for attribute in attributes]
+        printed = dptext_report.PRINTED[name]
+        cells = [Cell(f"{value:.4f}", result, 3) for value, result in zip(printed, results, strict=True)]
+        true = "infinite" if rows.guarantee(row).startswith("none") else rows.guarantee(row)
+        lines.append(Line(name, NO_CLAIM if epsilon is None else f"{epsilon:g}, {true}", cells))
+    attacker = rows.attackers[0]
+    blind = ["task accuracy blind", *(f"{entry} {attacker} macro-F1 blind" for entry in attributes)]
+    industries = sum(name.startswith("industry ") for name in rows.constants)
+    return [
+        Table(
+            "Table 1, sentiment (accuracy) and attributes (F1)",
+            ["sentiment", "age", "location", "gender"],
+            lines,
+            [("majority; guessing", [f"{rows.any[name]:.3f}" for name in blind])],
+            f"TrustPilot may not be redistributed. Ours: the topic of {rows.constants['posts']:,} blog posts "
+            f"({rows.constants['folds']} folds, GloVe; intervals over {rows.constants['bloggers']} bloggers); the "
+            f"author's industry, in {industries} groups, replaces the location; fresh attackers "
+            "([papers/dptext](dptext/README.md#table-1-topic-glove)).",
+        )
+    ]
+
+
+# -- TEM ---------------------------------------------------------------------------------------------------------------
+
+
+def tem_sections() -> Sections:
+    return [
+        Note(
+            "Figure 1 (a), accuracy over epsilon",
+            "Its points, its epsilons and the numbers in the sentence about it are lost in the text of the paper. "
+            "Ours: [at equal epsilon](tem/README.md#what-it-shows), TEM and Madlib at 1 to 10, true as claimed, five "
+            "trials, with the majority class and no protection; in 300 dimensions "
+            "[there](tem/README.md#in-300-dimensions).",
+        ),
+        Note(
+            "Figure 1 (b), membership attack over epsilon",
+            "No numbers in the text. Ours: [membership](tem/README.md#what-it-shows), the paper's attack and stronger "
+            "ones, five trials, with the chance level.",
+        ),
+    ]
+
+
+# -- OME ---------------------------------------------------------------------------------------------------------------
+
+
+def ome_sections() -> Sections:
+    results = ome.Results(OME)
+
+    def line(label: str, setting: ome.Setting, columns: int = 5) -> Line:
+        cells = []
+        for name, printed in zip(ome.SETS[:columns], ome.PRINTED[setting], strict=False):
+            cells.append(Cell(f"{printed:.2f}", results.estimate(name, setting) or "not run"))
+        # SUE and OUE, and OME in their table, are about the sentiment sets only
+        true = ome.true_epsilons(results, setting).split(" / ")[: 1 if columns == 3 else None]
+        return Line(label, NO_CLAIM if setting == ome.CLEAN else f"{setting[1]:g}, {' / '.join(true)}", cells)
+
+    def majority(columns: int) -> tuple[str, list[str]]:
+        estimates = [results.estimate(name, ome.CLEAN, "majority") for name in ome.SETS[:columns]]
+        return "majority class", ["" if estimate is None else f"{estimate.value:.1f}" for estimate in estimates]
+
+    table1 = [line("NPNN", ome.CLEAN)]
+    table1 += [line(f"epsilon {epsilon:g}", ("OME", epsilon, 100.0)) for epsilon in (0.5, 1.0, 5.0, 10.0)]
+    table1 += [line(f"lambda {factor:g}", ("OME", 1.0, factor)) for factor in (1.0, 10.0, 50.0, 100.0)]
+    table2 = [line(name, (name, 1.0, factor), 3) for name, factor in (("SUE", None), ("OUE", None), ("OME", 100.0))]
+    return [
+        Note("Figures 1 and 2, drawings", "Nothing to run."),
+        Table(
+            "Table 1, accuracy in per cent",
+            ome.SETS,
+            table1,
+            [majority(5)],
+            "True epsilon of sentiment / Intent / MRPC. MiniLM replaces BERT on Intent and MRPC "
+            "([papers/ome](ome/README.md#the-papers-own-tables)). Lambda 100 is the row of epsilon 1 again.",
+        ),
+        Table("Table 2, accuracy in per cent", ome.SETS[:3], table2, [majority(3)]),
+        Note(
+            "Figure 3, probabilities of a bit over epsilon and lambda",
+            "Curves without numbers in the text; ours, from the printed formulas: "
+            "[figure3.png](ome/results/figure3.png).",
+        ),
+    ]
+
+
+# -- DPNR in its study, with the tables of DPNR that the study repeats (figures 4 to 6) and its attack (section 1.2) ---
+
+_RECOVERED = {
+    "overlapping halves": ("situation 1, English", "33%"),
+    "other people": ("situation 2", "18%"),
+    "another source": ("situation 3", "0.7%"),
+}
+_TASKS = {dpnr.TP_US: "not run: no file of TrustPilot", dpnr.AG: "not run", dpnr.BLOG: "not run"}
+"""The columns of figures 4 and 5, and the text of cells without rows."""
+_AUTHORS = {dpnr.TP_US: "people", dpnr.AG: "texts", dpnr.BLOG: "bloggers"}
+_RATIOS = (("gender", "female"), ("gender", "male"), ("age", "13-17"), ("age", "33-48"))
+_GROUPS = (("gender", "female", "male less female"), ("age", "13-17", "33-48 less 13-17"))
+_CLAIMED = 1.0
+"""The claimed epsilon of ours in figure 6, where the paper does not print one."""
+
+
+def dpnr_sections() -> Sections:
+    return [
+        Note("Figure 1, a drawing", "Nothing to run."),
+        _recovered_words(),
+        Note("Figures 2 and 3, drawings", "Nothing to run."),
+        _figures_4_and_5("Figure 4, accuracy over epsilon, per cent", "epsilon"),
+        _figures_4_and_5("Figure 5, accuracy over mu, per cent", "mu"),
+        _figure_6(),
+        _study_figure(7, 32),
+        _study_figure(8, 64),
+    ]
+
+
+def _recovered_words() -> Table:
+    with LEAKAGE.open(encoding="utf-8", newline="") as stream:
+        rows = [
+            row for row in csv.DictReader(stream) if row["first_vectors"] == "by word" and row["known_pairs"] == "0"
+        ]
+    by_situation = {row["situation"]: row for row in rows}
+    lines = []
+    for situation, (name, number) in _RECOVERED.items():
+        row = by_situation[situation]
+        values = [100 * float(row[entry]) for entry in ("recovered", "low", "high")]
+        result = Estimate(*values, int(row["victim_words"]), "words")
+        lines.append(Line(name, "", [Cell(number, result), Cell("", f"{100 * float(row['chance']):.3f}")]))
+    french = "not run: its French sentences are not available"
+    lines.insert(1, Line("situation 1, French", "", [Cell("41%", french), Cell("", "")]))
+    return Table(
+        "Section 1.2, words recovered by their five nearest, per cent",
+        ["recovered", "chance"],
+        lines,
+        note="Word2vec claims nothing. Blogs and WikiText-2 replace sentences for learners, questions and tweets; one "
+        "training each, intervals over words ([papers/leakage](leakage/README.md)).",
+    )
+
+
+def _task_rows(task: str) -> blogs_report.Rows:
+    return blogs_report.Rows(DPNR / f"{'blogs' if task == dpnr.BLOG else 'reviews'} {task}.jsonl")
+
+
+def _figures_4_and_5(place: str, kind: str) -> Table:
+    tasks = {task: _task_rows(task) for task in _TASKS}
+    width = int(tasks[dpnr.BLOG].constants["width"])
+    lines = []
+    for name in dpnr.ACCURACY[dpnr.BLOG]:
+        epsilon, claimed, mu = NO_CLAIM, None, 0.0
+        if name != "no noise":
+            if not name.startswith(kind):
+                continue
+            value = float(name.partition(" ")[2])
+            claimed, mu = (value, 0.0) if kind == "epsilon" else (_CLAIMED, value)
+            epsilon = f"{claimed:g}, {true_epsilon('DPNR', claimed, width):g}"
+        cells = []
+        for task, rows in tasks.items():
+            row = rows.get(blogs_report.DPNR if claimed else blogs_report.NONE, claimed, mu)
+            result = _TASKS[task] if row is None else _per_cent(task, rows, row, "task accuracy")
+            cells.append(Cell(f"{dpnr.ACCURACY[task][name]:.2f}", result))
+        lines.append(Line(name, epsilon, cells))
+    blind = [f"{100 * rows.any['task accuracy blind']:.1f}" if rows else "" for rows in tasks.values()]
+    return Table(
+        place,
+        ["TP-US", "AG", "BLOG"],
+        lines,
+        [("majority class", blind)],
+        "TP-US may not be redistributed. GloVe means replace BERT; AG's official test rows, blogs' topics by a topic "
+        f"model, one run of {tasks[dpnr.BLOG].constants['folds']} folds, intervals over authors "
+        "([papers/dpnr](dpnr/README.md#task-topic)).",
+    )
+
+
+def _per_cent(task: str, rows: blogs_report.Rows, row: Row, name: str) -> Estimate:
+    value, low, high = (100 * row.numbers[f"{name}{end}"] for end in ("", " low", " high"))
+    return Estimate(value, low, high, int(rows.constants.get("bloggers", 0)), _AUTHORS[task])
+
+
+def _figure_6() -> Table:
+    lines = []
+    for task, label in ((dpnr.TP_US, "TP-US"), (dpnr.BLOG, "BLOG")):
+        rows = _task_rows(task)
+        shares = [
+            Estimate(*[100 * rows.constants[f"{attribute} {group}"]] * 3, 0, "") if rows else _TASKS[task]
+            for attribute, group in _RATIOS
+        ]
+        ratios = [str(value) for pair in dpnr.RATIOS[task].values() for value in pair]
+        cells = [Cell(ratio, share, 0) for ratio, share in zip(ratios, shares, strict=True)]
+        lines.append(Line(f"{label}, ratio", "", cells))
+        for name, groups in dpnr.FAIRNESS[task].items():
+            row = {"no noise": rows.get(blogs_report.NONE), "DPNR": rows.get(blogs_report.DPNR, _CLAIMED)}.get(name)
+            reason = "not run" if name == "adversarial" else _TASKS[task]
+            cells = []
+            for attribute, first, gap in _GROUPS:
+                texts = f"{groups[attribute][0]:.2f}", f"{groups[attribute][1]:+.2f}"
+                for text, number in zip(texts, (first, f"gap {gap}"), strict=True):
+                    result = reason if row is None else _per_cent(task, rows, row, f"{attribute} {number}")
+                    cells.append(Cell(text, result))
+            epsilon = NO_CLAIM if name != "DPNR" else "not printed"
+            if name == "DPNR" and row is not None:
+                true = true_epsilon("DPNR", _CLAIMED, int(rows.constants["width"]))
+                epsilon += f"; ours {_CLAIMED:g}, {true:g}"
+            lines.append(Line(f"{label}, {name}", epsilon, cells))
+    return Table(
+        "Figure 6, fairness: accuracy of a group and the gap to the other, per cent",
+        ["women", "men minus women", "young", "old minus young"],
+        lines,
+        note="As figure 4. Adversarial training on the blogs: [papers/dptext](dptext/README.md).",
+    )
+
+
+def _study_figure(figure: int, dimension: int) -> Table:
+    """Return figure 7 or 8: the study's own model, which is ours."""
+    trainings = dpnr.TRAININGS if dimension == 64 else dpnr.TRAININGS[:2]
+    news, _ = _study_rows((dpnr.AS_LARGE, dpnr.AG_NEWS))
+    polarity, polarity_name = _study_rows((dpnr.YELP, dpnr.IMDB))
+    sets = {"AG News": news, "Yelp": polarity}
+    labels = {"AG News": "AG News", "Yelp": "Yelp" if polarity_name == dpnr.YELP else "Yelp (ours: IMDb)"}
+    lines = []
+    for name in ("no noise", *dpnr.ROWS):
+        kind, _, value = name.partition(" ")
+        claimed = float(value) if kind == "epsilon" else DROPOUT_AT
+        epsilon = NO_CLAIM if name == "no noise" else f"{claimed:g}, {true_epsilon('DPNR', claimed, dimension):g}"
+        cells = []
+        for data, rows in sets.items():
+            for training in trainings:
+                number = dpnr.printed(data, dimension, training, name)
+                if name == "no noise":
+                    number = dpnr.CLEAN[data, dimension] if training == "plain" else None
+                cells.append(_study_cell(rows, number, name, dimension, training, claimed))
+        lines.append(Line(name, epsilon, cells))
+    return Table(
+        f"Figure {figure}, d = {dimension}",
+        [f"{labels[data]}, {training}" for data in sets for training in trainings],
+        lines,
+        [("majority class", [f"{rows.constants['majority']:.3f}" for rows in sets.values() for _ in trainings])],
+        f"Ours on {news.constants['trained']:,} texts of AG News and, for Yelp, on {polarity_name} "
+        "([papers/dpnr](dpnr/README.md)); masks as the study's numbers suggest. Yelp's rows above mu .1 are lost in "
+        "the text.",
+    )
+
+
+def _study_rows(names: tuple[str, ...]) -> tuple[study_report.Rows, str]:
+    """Return the rows of the first set that was run, nearest to the study's procedure."""
+    for name in names:
+        if rows := study_report.Rows(DPNR / f"printed {name}.jsonl"):
+            return rows, name
+        if rows := study_report.Rows(DPNR / f"study {name}.jsonl"):
+            return rows.use_token_masks() if rows.has_token_masks else rows, name
+    raise FileNotFoundError(f"no rows of {' or '.join(names)}: run papers.dpnr.experiment first")
+
+
+def _study_cell(
+    rows: study_report.Rows, number: float | None, name: str, dimension: int, training: str, claimed: float
+) -> Cell:
+    if number is None:
+        return Cell("", "not in the text" if name.startswith("mu") else "")
+    server = study_report.server_settings("DPNR", dimension, training, claimed)
+    runs = rows.runs("clean" if name == "no noise" else name, **server)
+    return Cell(f"{number:.2f}", _over_runs(runs) if runs else "not run", 3)
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+PAPERS: dict[str, tuple[str, Callable[[], Sections]]] = {
+    "dpUGC (Vu, Tran and Jiang 2019)": ("dpugc", dpugc_sections),
+    "DPText (Beigi et al. 2019)": ("dptext", dptext_sections),
+    "TEM (Carvalho, Vasiloudis and Feyisetan 2021)": ("tem", tem_sections),
+    "OME (Lyu et al. 2020)": ("ome", ome_sections),
+    "DPNR (Lyu, He and Li 2020), in the study of Zouhri and Abecidan 2021": ("dpnr", dpnr_sections),
+}
+_HEAD = """# The five papers, number by number
+
+Every number that the five papers print in a table, or in a figure whose points are in the text, with our result or the
+reason why there is none. A cell: printed / **ours** [95% interval] (sample size). *Claimed, true epsilon*: the paper's
+claim, and the proved value for any two texts or people ([docs/papers](../docs/papers/index.md) gives the reasons). The
+last lines of a table are baselines that use no text.
+
+`python -m papers.printed` writes this page from the rows in `papers/*/results`; a test compares. papers/synthesis and
+papers/sentences repeat no paper."""
+
+
+def text() -> str:
+    lines = [
+        "| paper | printed numbers | with a result of ours | figures without numbers in the text |",
+        "|---|---:|---:|---:|",
+    ]
+    bodies = []
+    for heading, (folder, make_sections) in PAPERS.items():
+        sections = make_sections()
+        cells = [cell for section in sections if isinstance(section, Table) for cell in section.cells]
+        notes = sum(isinstance(section, Note) and section.place.startswith("Figure") for section in sections)
+        lines.append(f"| {heading} | {len(cells)} | {sum(cell.is_run for cell in cells)} | {notes} |")
+        link = f"Same, replaced and not run: [{folder}]({folder}/README.md)."
+        bodies.append("\n\n".join([f"## {heading}", link, *map(str, sections)]))
+    return "\n\n".join([_HEAD, "\n".join(lines), *bodies]) + "\n"
+
+
+if __name__ == "__main__":
+    (HERE / "README.md").write_text(text(), encoding="utf-8")
