@@ -14,10 +14,8 @@ import numpy.typing as npt
 
 from dptext.attacks.base import AttackScore, Floats, Ids, as_rows, unit_rows
 from dptext.attacks.linkage import rank_scores, similarities
-from dptext.errors import ParameterError
 from dptext.intervals import share
 from dptext.privacy.randomness import RandomBits
-from dptext.validation import check_int
 
 _ROUNDS = 10
 _FREQUENT = 10_000  # words of each side that may make pairs: rare ones have vectors of little use
@@ -33,32 +31,19 @@ def cross_corpus_recovery(
 
     A word that the attacker's model does not know counts as not recovered, as in the study.
 
-    Args:
-        victim: (words, matrix) of the model whose vectors were sent.
-        attacker: (words, matrix) of the attacker's model, of the same dimension.
-        k: number of words that the attacker may name.
-        anchors: number of pairs (word, vector of the victim) that the attacker knows: the most frequent words that both
-            models have. From them, and from words that are then each other's nearest, the rotation between the spaces
-            is learnt; they are left out of the score. 0: the spaces are compared as they are.
-        seed: of ties. The interval takes words as independent, an approximation.
-
-    Raises:
-        ParameterError: another shape or dimension, NaN, a word that stands twice, k out of range, more anchors than
-            shared words; the argument is named.
+    The attacker may name ``k`` words, and knows ``anchors`` pairs (word, vector of the victim): the most frequent words
+    that both models have. From them, and from words that are then each other's nearest, the rotation
+    between the spaces is learnt; they are left out of the score. ``seed`` is that of ties. The interval takes words as
+    independent, an approximation.
 
     >>> public = (["a", "cat", "dog"], [[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
     >>> print(cross_corpus_recovery(public, public, k=1))
     cross-corpus recovery (as they are): share of words among the 1 nearest 1.000 [0.292, 1.000] against 0.333 (chance)
     """
-    (words, points), (known, candidates) = _checked("victim", victim), _checked("attacker", attacker)
-    if points.shape[1] != candidates.shape[1]:
-        raise ParameterError(
-            f"the attacker's vectors must have the victim's dimension {points.shape[1]}, got {candidates.shape[1]}"
-        )
-    k = check_int("k", k, minimum=1, maximum=len(known) - 1)
+    words, known = list(victim[0]), list(attacker[0])
+    points, candidates = as_rows("victim", victim[1]), as_rows("attacker", attacker[1])
     row_of = {word: row for row, word in enumerate(known)}
     shared = np.array([row for row, word in enumerate(words) if word in row_of], dtype=np.int64)
-    anchors = check_int("anchors", anchors, minimum=0, maximum=max(shared.size, 1) - 1)  # one word is to be recovered
     points, candidates = unit_rows(points), unit_rows(candidates)
     anchor_rows = np.array([row_of[words[row]] for row in shared], dtype=np.int64)
     if anchors:
@@ -80,19 +65,6 @@ def cross_corpus_recovery(
         baseline_name="chance",
         detail=f"{detail}; {anchors:,} known pairs" if anchors else detail,
     )
-
-
-def _checked(name: str, space: Space) -> tuple[list[str], Floats]:
-    if not isinstance(space, Sequence) or len(space) != 2:
-        raise ParameterError(f"{name} must be a pair (words, matrix), got {type(space).__name__}")
-    words, matrix = list(space[0]), as_rows(name, space[1])
-    if len(words) != len(matrix):
-        raise ParameterError(
-            f"{name} must have one vector per word, got {len(words):,} words and {len(matrix):,} vectors"
-        )
-    if len(set(words)) != len(words):
-        raise ParameterError(f"{name} must have distinct words, one occurs twice")
-    return words, matrix
 
 
 def _alignment(points: Floats, candidates: Floats, known: Ids, anchor_rows: Ids) -> Floats:

@@ -10,20 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError, extra
+from dptext.errors import extra
 from dptext.evaluation.utility import words_of
 from dptext.threads import one_blas_thread
 
 Floats = npt.NDArray[np.float64]
-MEASURES = {
-    "precision": "share of texts within the region of real texts",
-    "recall": "share of real texts within the region of these texts",
-    "Fréchet distance": "between the normal distributions of the texts and of real texts",
-    "two-sample AUC": "of a classifier that separates these texts from real ones (0.5: it cannot)",
-    "distinct-1": "distinct words by words",
-    "distinct-2": "distinct pairs of words by pairs of words",
-    "MAUVE": "1 where the distributions are equal",
-}
+MEASURES = ("precision", "recall", "Fréchet distance", "two-sample AUC", "distinct-1", "distinct-2", "MAUVE")
 _FOLDS = 5
 
 
@@ -35,7 +27,10 @@ def compare(texts: Sequence[str], vectors: npt.ArrayLike, real: npt.ArrayLike, *
     precision, recall = precision_recall(vectors, real)
     distance, auc = frechet_distance(vectors, real), two_sample_auc(vectors, real, seed=seed)
     values = [precision, recall, distance, auc, distinct_n(texts, 1), distinct_n(texts, 2)]
-    values += [mauve(vectors, real, seed=seed)] if find_spec("mauve") else []
+    if find_spec("mauve"):  # Pillutla et al. 2021, arXiv:2102.01454, by the package mauve-text
+        mauve: Any = import_module("mauve")
+        result = mauve.compute_mauve(p_features=real, q_features=vectors, seed=seed, verbose=False)
+        values.append(float(result.mauve))
     return dict(zip(MEASURES, values, strict=False))
 
 
@@ -48,7 +43,7 @@ def precision_recall(vectors: npt.ArrayLike, real: npt.ArrayLike, *, neighbours:
     >>> precision_recall([[0.0], [1.0], [50.0]], [[0.0], [1.0], [2.0], [3.0]], neighbours=1)
     (0.6666666666666666, 1.0)
     """
-    generated, original = _pair(vectors, real, minimum=neighbours + 1)
+    generated, original = np.asarray(vectors), np.asarray(real)
     between = _squares(generated, original)
     in_real = between <= squared_radii(original, neighbours)[None, :]
     in_corpus = between <= squared_radii(generated, neighbours)[:, None]
@@ -61,7 +56,7 @@ def frechet_distance(vectors: npt.ArrayLike, real: npt.ArrayLike) -> float:
     >>> frechet_distance([[-1.0], [1.0]], [[1.0], [5.0]])  # variances 2 and 8, means 0 and 3
     11.0
     """
-    one, other = _pair(vectors, real)
+    one, other = np.asarray(vectors), np.asarray(real)
     first, second = (np.atleast_2d(np.cov(sample, rowvar=False)) for sample in (one, other))
     with one_blas_thread():
         values, basis = np.linalg.eigh(first)
@@ -74,7 +69,7 @@ def frechet_distance(vectors: npt.ArrayLike, real: npt.ArrayLike) -> float:
 
 def two_sample_auc(vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> float:
     """Return the cross-validated AUC of a logistic regression that separates the samples (0.5: it cannot)."""
-    one, other = _pair(vectors, real, minimum=_FOLDS)
+    one, other = np.asarray(vectors), np.asarray(real)
     names = ("linear_model", "pipeline", "model_selection", "preprocessing")
     linear, pipeline, selection, scaling = (extra(f"sklearn.{name}", "sklearn", "a two-sample AUC") for name in names)
     model = pipeline.make_pipeline(scaling.StandardScaler(), linear.LogisticRegression(C=0.1, max_iter=1000))
@@ -93,23 +88,6 @@ def distinct_n(texts: Sequence[str], n: int) -> float:
     """
     grams = [tuple(words[i : i + n]) for words in map(words_of, texts) for i in range(len(words) - n + 1)]
     return len(set(grams)) / max(len(grams), 1)
-
-
-def mauve(vectors: npt.ArrayLike, real: npt.ArrayLike, *, seed: int) -> float:
-    """Return MAUVE (Pillutla et al. 2021, arXiv:2102.01454) by the package ``mauve-text`` (1: equal samples)."""
-    generated, original = _pair(vectors, real)
-    package: Any = import_module("mauve")
-    return float(package.compute_mauve(p_features=original, q_features=generated, seed=seed, verbose=False).mauve)
-
-
-def _pair(vectors: npt.ArrayLike, real: npt.ArrayLike, *, minimum: int = 2) -> tuple[Floats, Floats]:
-    one, other = (np.asarray(table, dtype=np.float64) for table in (vectors, real))
-    if one.ndim != 2 or other.ndim != 2 or one.shape[1] != other.shape[1] or min(len(one), len(other)) < minimum:
-        raise ParameterError(
-            f"vectors and real must have at least {minimum} rows and the same number of columns, got shapes "
-            f"{one.shape} and {other.shape}"
-        )
-    return one, other
 
 
 def _squares(one: Floats, other: Floats) -> Floats:

@@ -5,9 +5,6 @@ import pytest
 from papers.bootstrap import over_people, resampled_rows
 from scipy import stats
 
-from dptext.errors import ParameterError
-from dptext.intervals import mean_of_people
-
 
 def test_people_count_not_rows():
     generator = np.random.default_rng(2)
@@ -54,22 +51,3 @@ def test_few_people_are_not_surer_than_they_can_be():
         narrow += not low <= 0 <= high
     assert stats.binomtest(wide, 400, 0.08, alternative="greater").pvalue > 1e-6
     assert stats.binomtest(narrow, 400, 0.08, alternative="greater").pvalue < 1e-6
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0])
-def test_of_people_who_are_all_alike_the_next_may_differ(value):
-    people = list("aabbccddee")
-    alone = over_people(lambda rows: value, people)
-    assert (alone.low, alone.high) == (value, value)
-    bounded, expected = over_people(lambda rows: value, people, bounds=(0.0, 1.0)), mean_of_people([value] * 10, people)
-    assert (bounded.low, bounded.high) == pytest.approx((expected.low, expected.high))
-
-
-def test_what_has_no_interval_is_refused():
-    for statistic, people, options, message in [
-        (np.mean, range(9), {"resamples": 0}, "resamples must be an integer of at least 1"),
-        (lambda rows: 1.0, ["a", "a"], {}, "two people, got 1"),
-        (lambda rows: float("nan"), [1, 2], {}, "finite number"),
-    ]:
-        with pytest.raises(ParameterError, match=message):
-            over_people(statistic, people, **options)
