@@ -37,7 +37,7 @@ from dptext.hiding.training import Game
 from dptext.privacy.guarantee import PureDP
 from dptext.representations.additive import AdditiveChannel, L2Laplace
 from dptext.representations.published import DPText, OneSidedNoise
-from dptext.validation import check_choice, check_float
+from dptext.validation import check_float
 
 _START = 2.0  # theta: the budget starts at 88% of the cap
 _TINY = 1e-12
@@ -186,14 +186,10 @@ def pushed_apart(vectors: Any) -> Any:
 
 
 class DefendedEncoder(HidingEncoder):
-    """A hiding encoder with another game, another aim or a learnt budget; ``budgets_`` has a budget per epoch.
+    """A hiding encoder with another game ("reversal"), another aim ("deny" or "decluster") or a learnt budget.
 
-    Args:
-        arguments: encoder and randomizer, as of `HidingEncoder`.
-        game: ``"alternating"`` or ``"reversal"``.
-        aim: ``"oppose"``, ``"deny"`` or ``"decluster"``.
-        learn_epsilon: learn an epsilon below the cap, the epsilon of the randomizer (an `L2Laplace` or `DPText`).
-        options: as of `HidingEncoder`.
+    ``learn_epsilon`` learns an epsilon below the cap, the epsilon of the randomizer (an `L2Laplace` or `DPText`);
+    ``budgets_`` has a budget per epoch.
     """
 
     budgets_: tuple[LearntBudget, ...]
@@ -207,8 +203,6 @@ class DefendedEncoder(HidingEncoder):
         **options: Any,
     ) -> None:
         super().__init__(*arguments, progress=self._note_budget, **options)
-        check_choice("game", game, ("alternating", "reversal"))
-        check_choice("aim", aim, ("oppose", "deny", "decluster"))
         if learn_epsilon and type(self.randomizer) not in (L2Laplace, DPText):
             raise ParameterError("learn_epsilon needs noise proportional to 1 / epsilon: pass L2Laplace or DPText")
         self._settings: dict[str, Any] = {"game": game, "aim": aim, "learn": learn_epsilon}

@@ -58,18 +58,6 @@ def test_games_and_aims_hide_an_attribute_and_keep_the_task(defences, rows):
     assert (federate.statement_.epsilon, federate.statement_.mechanism) == (20.0, "NormalisedLaplace")
 
 
-def test_denial_is_the_log_chance_of_the_other_classes(defences):
-    answers = torch.tensor([[2.0, 0.0, -1.0], [0.5, 0.5, 3.0], [9.0, 9.0, 9.0]], dtype=torch.float64)
-    shares = torch.softmax(answers, dim=1)
-    weights = torch.tensor([1.0, 3.0, 0.0], dtype=torch.float64)
-    result = defences.denial(torch, answers, torch.tensor([0, 2, 1]), weights)
-    target = -(torch.log(1 - shares[0, 0]) + 3 * torch.log(1 - shares[1, 2])) / 4
-    assert float(result) == pytest.approx(float(target))
-    sure = defences.denial(torch, torch.tensor([[200.0, 0.0]]), torch.tensor([0]), torch.ones(1))
-    assert float(sure) == pytest.approx(200.0)  # no overflow if the adversary is sure
-    assert float(defences.pushed_apart(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))) == -4.0
-
-
 # -- the learnt budget ---------------------------------------------------------------------------------------------
 
 
@@ -120,14 +108,3 @@ def test_learnt_budget_is_stated_as_its_cap(defences, rows):
         assert len(encoder.budgets_) == 2
     with pytest.raises(dptext.DptextError, match="pass L2Laplace or DPText"):
         trained(defences, rows, dptext.PrivUnit(epsilon=8.0), learn_epsilon=True)
-
-
-@pytest.mark.parametrize(("alpha", "sign"), [(0.0, 1), (30.0, -1)])
-def test_task_wants_less_noise_and_adversaries_want_more(defences, rows, alpha, sign):
-    """On the sphere, where vectors cannot be shortened instead; the slopes say which of the two was stronger."""
-    noise = dptext.L2Laplace(epsilon=20.0, domain="unit sphere")
-    encoder, _ = trained(defences, rows, noise, alpha=alpha, epochs=4, learn_epsilon=True)
-    budgets = encoder.budgets_
-    assert sign * (budgets[-1].share - budgets[0].share) > 0
-    assert budgets[-1].task < 0 <= budgets[-1].attributes
-    assert (budgets[-1].task + budgets[-1].attributes) * sign < 0

@@ -97,17 +97,6 @@ def test_map_gives_the_numbers_of_the_paper(gold, listed, word, character):
 # -- probes ------------------------------------------------------------------------------------------------------------
 
 
-def test_ranks_of_planted_secrets(papers):
-    probes = papers.probes
-    pairs = [probes.Pair("name, disease", *names) for names in (("ann", "flu"), ("bob", "gout"), ("eve", "polio"))]
-    words = ["<unk>", "ann", "flu", "bob", "gout", "tax", "polio"]
-    points = [[0.1, 0.1], [1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [-1.0, 0.0], [0.1, 0.9], [0.2, 0.9]]
-    # tax, polio and flu are nearer to bob than gout; eve has no vector
-    assert probes.ranks_of(WordVectors(words, points), pairs, blind=3) == [(1, 1), (4, 3), (3, 2)]
-    points[words.index("flu")] = points[words.index("gout")] = [0.0, 0.0]  # nothing was learned
-    assert probes.ranks_of(WordVectors(words, points), pairs, blind=3) == [(3, 2)] * 3
-
-
 # -- intervals and features --------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from papers.leakage.recovery import cross_corpus_recovery
+from papers.leakage.leakage import cross_corpus_recovery
 
 from laws import most_by_luck
 

@@ -29,44 +29,6 @@ def test_every_part_has_distinct_settings_of_the_same_names(papers, check_settin
         assert {"described", "real", "random labels"} <= {setting["method"] for setting in part_settings}
 
 
-# -- baselines ---------------------------------------------------------------------------------------------------------
-
-CLASSES, SIZE = 3, 20
-
-
-@pytest.fixture
-def planted():
-    generator = np.random.default_rng(3)
-    labels = generator.integers(CLASSES, size=3000)
-    vectors = 0.2 * generator.normal(size=(3000, SIZE)) / np.sqrt(SIZE)
-    vectors[np.arange(3000), labels] += 0.5
-    return vectors, labels
-
-
-def test_noise_of_each_baseline_has_the_stated_size(papers, planted):
-    """Compared with the same call without noise; 4 standard deviations of the estimate."""
-    _, labels = planted
-    sigma = 5.0
-    clusters = np.arange(3000) % 10
-    counts = [
-        np.exp(papers.baselines.histogram(clusters, clusters, labels, CLASSES, noise, np.random.default_rng(1)))
-        for noise in (0.0, sigma)
-    ]
-    changes = (counts[1] - counts[0])[:10] * 300  # about 300 documents in each cluster
-    assert changes.std() == pytest.approx(sigma * np.sqrt(2 / 3), rel=0.5)
-    # T steps with noise sigma sqrt(T) each are one release with sigma
-    steps, size = papers.baselines._STEPS, 1000.0
-    zeros = np.zeros((3000, SIZE))
-    noisy, clean = (
-        papers.baselines.noisy_gradient_descent(zeros, labels, CLASSES, noise, size, np.random.default_rng(2))[:, :-1]
-        for noise in (sigma, 0.0)
-    )
-    # the average of w_t over the last half, w_t a sum of t steps of N(0, (size sigma sqrt(T) / n)^2)
-    times = np.arange(steps // 2 + 1, steps + 1)
-    expected = size * sigma * np.sqrt(steps) / 3000 * np.sqrt(np.minimum.outer(times, times).mean())
-    assert (noisy - clean).std() == pytest.approx(expected, rel=4 / np.sqrt(2 * CLASSES * SIZE))
-
-
 # -- votes: a user moves the sum by at most 1 --------------------------------------------------------------------------
 
 WORDS = [f"{a}{b}" for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u")]

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from papers.synthesis import measures as quality
+from papers.synthesis import quality
 
 pytest.importorskip("sklearn")
 
