@@ -185,9 +185,9 @@ class InputFile:
         if has_mark and (is_utf8 or str(encoding).startswith("utf-16")):
             encoding = "utf-16"
         elif is_utf8:
-            if encoding is None and b"\0" in start:
-                name = "utf-16-le" if start.find(b"\0") % 2 else "utf-16-be"
-                raise DataError(f"{self.name}: this looks like UTF-16, not UTF-8. Add --encoding {name}")
+            for name, zeros in (("utf-16-le", start[1::2]), ("utf-16-be", start[::2])):
+                if encoding is None and len(zeros) > 4 and zeros.count(0) > len(zeros) / 2:
+                    raise DataError(f"{self.name}: this looks like UTF-16, not UTF-8. Add --encoding {name}")
             encoding, errors = "utf-8-sig", "surrogateescape"
         lines = self.stream = io.TextIOWrapper(self.stream, encoding, errors=errors, newline="\n")
         return lines
