@@ -93,16 +93,6 @@ def test_there_is_one_bar_at_a_time_even_after_an_error(stderr_of):
     assert "texts" in stderr_of(lambda: work(True))
 
 
-def test_a_caller_may_describe_its_steps(stderr_of):
-    def described():
-        with progress_bar(True, "first", describe=lambda step: (step, 7, f"step {step}")) as done:
-            time.sleep(0.1)
-            done(5)
-            time.sleep(0.2)
-
-    assert "step 5" in stderr_of(described)
-
-
 def test_long_functions_have_the_option_and_count_texts_without_showing_them(stderr_of, monkeypatch):
     for function in LONG:
         assert inspect.signature(function).parameters["progress"].default is None

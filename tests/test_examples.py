@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import dptext
-from dptext.errors import ParameterError
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = {  # script: the package it is about, a line that it prints
@@ -73,13 +72,3 @@ def test_presidio_entities_go_and_all_other_words_go_through_the_mechanism(presi
     assert statement.guarantee.max_distance == 4 * faithful.word_guarantee().max_distance
     assert "where Presidio found entities" in statement.exposed[-1]
     assert "an entity that it missed went through the mechanism" in statement.assumptions[-1]
-
-
-def test_presidio_without_entities_and_with_nothing_else(presidio, faithful):
-    assert presidio.anonymize("the doctor", [], faithful)[0] == "the doctor"
-    whole = [presidio.RecognizerResult("PERSON", 0, 11, 0.9)]
-    private, statement = presidio.anonymize("Maria Lopez", whole, faithful)
-    assert (private, statement.parameters["words_counted"]) == ("<PERSON>", 0)
-    with pytest.raises(ParameterError, match="document budget"):
-        budget = dptext.TEM(faithful.vectors, epsilon=1.0, document_epsilon=3.0, max_words=3)
-        presidio.anonymize("the doctor", [], budget)

@@ -11,7 +11,6 @@ from sklearn.metrics import f1_score, roc_auc_score
 
 from dptext.errors import ParameterError
 from dptext.intervals import (
-    Estimate,
     area,
     difference,
     macro_f1,
@@ -81,13 +80,11 @@ def test_one_row_each_is_clopper_pearson_and_rows_that_are_all_alike_count_once(
             50,
             lambda generator, people: np.where(generator.random(people) < 0.05, 0.0, 0.99),
         ),  # few, and seldom seen
-        (30, 5, lambda generator, people: generator.beta(6.3, 0.33, people)),
         (8, 50, lambda generator, people: generator.beta(1.9, 0.1, people)),
-        (30, 5, lambda generator, people: (generator.random(people) < 0.95).astype(float)),
         (60, 20, lambda generator, people: generator.beta(2, 2, people)),
         (30, None, lambda generator, people: np.where(generator.random(people) < 0.05, 0.0, 0.99)),  # unequal
     ],
-    ids=["alone", "a rare failure", "few err", "eight people", "all or nothing", "in the middle", "unequal"],
+    ids=["alone", "a rare failure", "eight people", "in the middle", "unequal"],
 )
 def test_means_over_people_are_covered_near_the_ends(people, rows, skill):
     generator, trials = np.random.default_rng(11), 600
@@ -110,7 +107,7 @@ def test_means_over_people_are_covered_near_the_ends(people, rows, skill):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("n", "m"), [(30, 30), (30, 1000)])
-@pytest.mark.parametrize("distance", [0.0, 1.8, 2.5, 3.3, 4.1, None])
+@pytest.mark.parametrize("distance", [0.0, 2.5, 4.1, None])
 def test_areas_are_covered_near_one(n, m, distance):
     """Two normals so far apart (area .9 to .998); None: two in a hundred of each kind lie on the wrong side."""
     generator, trials = np.random.default_rng(13), 400
@@ -166,6 +163,7 @@ def test_macro_f1_is_that_of_scikit_learn_and_few_people_of_a_class_are_few():
     assert uneven.low < 0.75  # three people are right: half a macro-F1 knows little
 
 
+@pytest.mark.statistical
 def test_macro_f1_is_covered_near_one():
     generator, trials = np.random.default_rng(16), 400
 
@@ -227,17 +225,6 @@ def test_differences_are_not_found_where_there_are_none_and_by_others_they_are()
         assert result.low == pytest.approx(x / n - y / m - np.hypot(x / n - low, high - y / m))
 
 
-def test_differences_of_groups_are_covered():
-    generator, trials = np.random.default_rng(17), 2000
-    counts = generator.binomial([30, 1000], [0.9, 0.97], size=(trials, 2))
-    missed = 0
-    for (x, y), times in zip(*np.unique(counts, axis=0, return_counts=True), strict=True):
-        result = difference(share(int(x), 30), share(int(y), 1000))
-        missed += times * (not result.low <= -0.07 <= result.high)
-    assert not too_often(missed, trials)
-    assert missed > 0.005 * trials
-
-
 def test_answers_to_the_same_rows_are_compared_row_by_row():
     """Two answer 30 rows, and each is right alone on three of them in the mean: all such counts, exactly."""
     alarms = {"exact": 0.0, "bootstrap": 0.0}
@@ -254,10 +241,6 @@ def test_answers_to_the_same_rows_are_compared_row_by_row():
     assert alarms["exact"] < 0.025 < alarms["bootstrap"]
     unanimous = paired_difference([True] * 30, [True] * 30, np.arange(30))
     assert unanimous.low < 0 < unanimous.high
-
-
-def test_an_estimate_reads_as_a_number_with_its_interval():
-    assert str(Estimate(0.5, 0.25, 0.75, 10, "rows")) == "0.500 [0.250, 0.750]"
 
 
 def test_what_has_no_interval_is_refused():

@@ -2,16 +2,13 @@
 
 import os
 import tempfile
-import threading
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
 
 import dptext
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.processes import load_shared, map_in_order, save_shared
-from dptext.threads import for_each_block
 from secrecy import assert_error
 
 
@@ -126,34 +123,3 @@ def test_an_object_that_cannot_be_sent_and_a_cut_file_are_refused(small, tmp_pat
     for content, message in ((path.read_bytes()[:-1], "EOFError"), (b"", "cannot read")):
         path.write_bytes(content)
         assert_error(StorageError, lambda: load_shared(path), message)
-
-
-# -- threads ------------------------------------------------------------------------------------------------------
-
-
-def blas_threads():
-    return [entry["num_threads"] for entry in threadpool_info() if entry["user_api"] == "blas"]
-
-
-def test_every_block_is_done_once_errors_are_raised_and_the_threads_of_blas_are_restored():
-    seen, before = [], blas_threads()
-    for_each_block(seen.append, range(100))
-    assert sorted(seen) == list(range(100))
-    with pytest.raises(ZeroDivisionError):
-        for_each_block(lambda number: 1 / number, [1, 0])
-    first_is_in, second_is_in = threading.Event(), threading.Event()
-
-    def first(_):
-        first_is_in.set()
-        second_is_in.wait(600)
-
-    def second(_):
-        first_is_in.wait(600)
-        second_is_in.set()
-
-    threads = [threading.Thread(target=for_each_block, args=(work, [0])) for work in (first, second)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert blas_threads() == before

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import tomllib
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,10 +33,6 @@ def typed(page):
     """The lines after a prompt, with those that a trailing backslash continues."""
     blocks = [block for kind, block in fences(page) if kind == "console"]
     return re.findall(r"^\$ ((?:.*\\\n)*.*)$", "\n".join(blocks), re.MULTILINE)
-
-
-def sample():
-    return list(dptext.read_documents(str(files("dptext.cli") / "sample" / "snips-train.jsonl.gz"), label="intent"))
 
 
 def texts_in(file):
@@ -154,21 +149,6 @@ def test_the_papers_stand_there_with_their_true_epsilon():
         "| 46.2 for a user where its account says 5.7; with its code's noise 294 or more for one pair of words |",
     ):  # in each of the three tables the same
         assert all(wording in page for page in (README, index, papers)), wording
-
-
-def test_what_is_shown_as_having_come_out_are_public_texts():
-    by_text = {entry.text: entry.label for entry in sample()[1::2]}  # the half that is the pool of the demo
-    for page in README, (DOCS / "start" / "readable.md").read_text(encoding="utf-8"):
-        rows = re.findall(r"^\| ([A-Z]\w+) \| ([a-z].*?) \|$", page, re.MULTILINE)
-        assert len(rows) == 3
-        assert [by_text[text] for _, text in rows] == [intent for intent, _ in rows]
-    private = {entry.text for entry in sample()[::2]}
-    for name, output in ("sentences", by_text), ("words", None):
-        page = (DOCS / "start" / f"{name}.md").read_text(encoding="utf-8")
-        rows = re.findall(r"^\| ([a-z].*?) \| ([a-z].*?) \|$", page, re.MULTILINE)
-        pairs = [row for row in rows if row[0] in private]
-        assert len(pairs) == 3
-        assert output is None or all(after in output for _, after in pairs)
 
 
 def test_files_and_packages_in_the_contributing_guide_exist():

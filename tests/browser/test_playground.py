@@ -1,10 +1,8 @@
 """The playground in a browser: results, keyboard, names of controls, typed markup, storage and other origins."""
 
 import http.client
-import struct
 import time
 from urllib.parse import urlsplit
-from xml.etree import ElementTree
 
 import pytest
 
@@ -148,16 +146,6 @@ def test_controls_have_distinct_names_that_contain_their_visible_words(page):
     assert ", stays in " in first_word(page).text_content()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1440, "dark")])
-def test_no_horizontal_scroll(open_page, address, picture, width, scheme):
-    page = open_page(address, viewport={"width": width, "height": 800}, color_scheme=scheme)
-    wait_for_preview(page)
-    for method in PREVIEWERS:
-        choose(page, method)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), method
-        picture(page, f"playground-{method}-{width}-{scheme}")
-
-
 def test_problems_are_shown_until_they_are_solved(page):
     page.get_by_label("Text", exact=True).fill("")
     page.get_by_role("alert").get_by_text("The text is empty").wait_for()
@@ -189,21 +177,6 @@ def test_nothing_is_stored_and_no_text_is_in_an_address(page, address):
     assert page.evaluate("indexedDB.databases().then(found => found.length)") == 0
     addresses = page.evaluate("performance.getEntriesByType('resource').map(entry => entry.name)")
     assert addresses and not any("zebulon" in entry for entry in addresses)
-
-
-def test_saved_pictures_are_the_shown_ones(page, tmp_path):
-    choose(page, "sentences")
-    write(page, "zebulon likes rain & <snow>")
-    for kind in ("SVG", "PNG"):
-        with page.expect_download() as download:
-            page.get_by_role("button", name=f"Save as {kind}: attack").click()
-        assert download.value.suggested_filename == f"dptext-attack.{kind.lower()}"
-        download.value.save_as(tmp_path / kind)
-    root = ElementTree.parse(tmp_path / "SVG").getroot()
-    assert root.tag == "{http://www.w3.org/2000/svg}svg" and len(list(root.iter())) > 8
-    content = (tmp_path / "PNG").read_bytes()
-    assert content.startswith(b"\x89PNG\r\n\x1a\n")
-    assert struct.unpack(">II", content[16:24]) == tuple(2 * int(root.get(side)) for side in ("width", "height"))
 
 
 def test_another_page_cannot_use_it(browser, address):

@@ -67,18 +67,3 @@ def test_pages_open_from_a_server(open_page, served, picture, width, scheme, nam
     for entry in PICTURED:
         assert _fits(page, served + entry, named), entry
         picture(page, f"site-{entry.removesuffix('.html').replace('/', '-')}-{width}-{scheme}")
-
-
-def test_search_finds_a_mechanism(open_page, root):
-    page = open_page(root + "index.html")
-    links = page.locator(".md-search-result__link")
-    field = page.locator("input.md-search__input")
-    field.click()
-    for _ in range(20):  # words that are typed before the index is read find nothing
-        field.fill("")
-        field.press_sequentially("TEM")
-        page.wait_for_timeout(500)
-        if links.count():
-            break
-    result = links.evaluate_all("found => found.map(each => each.getAttribute('href'))")
-    assert any("tem" in entry.lower() for entry in result)

@@ -1,4 +1,6 @@
-"""A release of everything that the registries know, and of every kind: what contracts and golden files ask."""
+"""Statements of every mechanism and of every kind of release, for contracts and golden files."""
+
+from functools import cache
 
 import dptext
 from dptext import Document
@@ -92,3 +94,9 @@ CASES = {
     "people": people_statements,
     "others": other_statements,
 }
+
+
+@cache
+def statements_of(name):
+    """The statements of a case, made once."""
+    return tuple(CASES[name]())

@@ -1,4 +1,4 @@
-"""What a function takes for a mechanism, a randomizer, vectors and an epsilon: the same everywhere."""
+"""Mechanisms, randomizers, vectors and epsilon as arguments: the same everywhere."""
 
 import inspect
 
@@ -13,8 +13,7 @@ from dptext.words.registry import MECHANISMS, word_mechanism
 
 SCIKIT_LEARN = ("NoisyClassifier", "PrivateEncoder", "SentencePrivatizer", "WordPrivatizer")
 NAMES = sorted({*dptext.__all__, *SCIKIT_LEARN})
-TEXTS = ["Tea tax.", "law"]
-TEM = dptext.TEM(VECTORS, epsilon=9.0)
+TEM, LAPLACE = dptext.TEM(VECTORS, epsilon=9.0), dptext.Laplace(epsilon=3.0)
 
 
 @pytest.fixture
@@ -25,118 +24,82 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_word_mechanism_is_an_object_a_class_or_a_name():
-    assert word_mechanism(TEM) is TEM
-    for kind in ("TEM", dptext.TEM):
-        assert word_mechanism(kind, epsilon=9.0, vectors=VECTORS).statement == TEM.statement
-    for options, message in (
-        ({"epsilon": 9.0}, "TEM has a fixed epsilon: omit epsilon"),
-        ({"vectors": VECTORS}, "has a fixed vectors"),
-        ({"epsilon": 9.0, "vectors": "glove-6b-50d"}, "has a fixed epsilon and vectors: omit epsilon and vectors"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            word_mechanism(TEM, **options)
-    with pytest.raises(ParameterError, match=r"TEM needs epsilon=\.\.\.: .* dptext.advise or dptext.calibrate"):
-        word_mechanism("tem", vectors=VECTORS)
-    with pytest.raises(ParameterError, match=r"must be one of 'tem', .* got 'tme': did you mean 'tem'\?"):
-        word_mechanism("tme", epsilon=1.0, vectors=VECTORS)
-    with pytest.raises(RefusedError, match="unsafe_as_published=True to compare"):
-        word_mechanism("truncatedgumbel", epsilon=1.0, vectors=VECTORS)
-
-
-TAKE_AN_OBJECT = {
-    "privatize": lambda mechanism: dptext.privatize(TEXTS, mechanism),
-    "privatize_file": lambda mechanism: dptext.privatize_file("in.txt", "out.txt", mechanism),
-    "audit": dptext.audit,
-}
-
-
-@pytest.mark.parametrize("call", TAKE_AN_OBJECT.values(), ids=TAKE_AN_OBJECT)
-@pytest.mark.parametrize("mechanism", ["tem", dptext.TEM])
-def test_releases_and_audits_refuse_names_and_classes(call, mechanism, folder):
-    with pytest.raises(ParameterError, match="mechanism must be "):
-        call(mechanism)
-    assert not (folder / "out.txt").exists()
-
-
-def test_a_name_alone_takes_the_known_vectors(monkeypatch):
+def test_mechanisms_and_randomizers_are_objects_classes_or_names(monkeypatch):
+    for kind in (TEM, "TEM", dptext.TEM):
+        options = {} if kind is TEM else {"epsilon": 9.0, "vectors": VECTORS}
+        assert word_mechanism(kind, **options).statement == TEM.statement
+    assert randomizer_of(LAPLACE) is LAPLACE
+    for name in RANDOMIZERS.keys() - {"Gaussian"}:
+        assert randomizer_of(name.lower(), epsilon=3.0) == RANDOMIZERS[name](epsilon=3.0)
     monkeypatch.setattr("dptext.vectors.formats._known_vectors", lambda *arguments: seen.append(arguments) or VECTORS)
     seen = []
-    assert word_mechanism("tem", epsilon=9.0).vectors is VECTORS
-    assert dptext.TEM("glove-6b-50d", epsilon=9.0).vectors is VECTORS
+    assert word_mechanism("tem", epsilon=9.0).vectors is dptext.TEM("glove-6b-50d", epsilon=9.0).vectors is VECTORS
     assert seen == [("glove-6b-50d", 50_000)] * 2
 
 
+def test_unknown_incomplete_or_unsafe_choices_are_refused():
+    documents, public = [dptext.Document("tea cup tax", user="one")], ["tea cup", "tax law", "tea"]
+    skip_gram = {"public_users": 30, "steps": 2}
+    for call, message in (
+        (lambda: word_mechanism(TEM, epsilon=9.0), "fixed epsilon"),
+        (lambda: word_mechanism(TEM, vectors=VECTORS), "fixed vectors"),
+        (lambda: word_mechanism("tem", vectors=VECTORS), "TEM needs epsilon|epsilon"),
+        (lambda: word_mechanism("tme", epsilon=1.0, vectors=VECTORS), "did you mean 'tem'"),
+        (lambda: randomizer_of(LAPLACE, epsilon=3.0), "fixed epsilon"),
+        (lambda: randomizer_of("privunit"), "PrivUnit needs epsilon="),
+        (lambda: randomizer_of("privunti", epsilon=3.0), "did you mean 'PrivUnit'"),
+        (lambda: randomizer_of([8.0]), "got list"),
+        (lambda: dptext.HidingEncoder(None, None, epsilon=3.0), "epsilon needs a randomizer"),
+        (lambda: dptext.HidingEncoder(VECTORS), "PrivUnit needs epsilon="),
+        (lambda: dptext.PrivateEncoder(VECTORS).fit(public), "PrivUnit needs epsilon="),
+        (lambda: dptext.Cooccurrence(VECTORS).fit(documents), "Cooccurrence needs epsilon"),
+        (lambda: dptext.SkipGram(VECTORS, **skip_gram).fit(documents), "SkipGram needs epsilon"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            call()
+    with pytest.raises(RefusedError, match="unsafe_as_published=True"):
+        word_mechanism("truncatedgumbel", epsilon=1.0, vectors=VECTORS)
+    for name in PUBLISHED_RANDOMIZERS:
+        with pytest.raises(RefusedError, match="unsafe_as_published=True"):
+            randomizer_of(name, epsilon=3.0)
+
+
+def test_releases_and_audits_refuse_names_and_classes(folder):
+    for mechanism in ("tem", dptext.TEM):
+        for call in (
+            lambda mechanism: dptext.privatize(["Tea tax.", "law"], mechanism),
+            lambda mechanism: dptext.privatize_file("in.txt", "out.txt", mechanism),
+            dptext.audit,
+        ):
+            with pytest.raises(ParameterError, match="mechanism must be "):
+                call(mechanism)
+    assert not (folder / "out.txt").exists()
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_every_word_mechanism_takes_vectors_by_path(name, folder):
+def test_vectors_are_taken_by_path(name, folder):
     build, options = MECHANISMS[name], WORDS.get(name, {})
     vectors = dptext.load_vectors("tiny.txt", limit=50_000)
     for path in ("tiny.txt", folder / "tiny.txt"):
         assert build(path, epsilon=9.0, **options).statement == build(vectors, epsilon=9.0, **options).statement
-    with pytest.raises(ParameterError, match="expected a known name"):
-        build("tiny", epsilon=9.0, **options)
-    with pytest.raises(ParameterError, match="vectors must be WordVectors, or their name or path, got tuple"):
-        build((["tea"], [[1.0]]), epsilon=9.0, **options)
-
-
-def test_a_calibration_takes_vectors_by_path(folder):
-    vectors = dptext.load_vectors("tiny.txt")
-    assert dptext.calibrate("tiny.txt", keep_rate=0.5).epsilon == dptext.calibrate(vectors, keep_rate=0.5).epsilon
-
-
-@pytest.mark.parametrize("name", RANDOMIZERS)
-def test_a_randomizer_is_an_object_or_a_name(name):
-    if name == "Gaussian":
-        with pytest.raises(TypeError, match="'delta'"):
-            randomizer_of(name, epsilon=3.0)
-        return
-    output = randomizer_of(name.lower(), epsilon=3.0)
-    assert output == RANDOMIZERS[name](epsilon=3.0)
-    assert randomizer_of(output) is output
-    with pytest.raises(ParameterError, match="has a fixed epsilon: omit epsilon"):
-        randomizer_of(output, epsilon=3.0)
-    with pytest.raises(ParameterError, match=f"{name} needs epsilon="):
-        randomizer_of(name)
-
-
-def test_what_is_no_randomizer_is_refused():
-    with pytest.raises(
-        ParameterError, match=r"must be one of 'PrivUnit', .* got 'privunti': did you mean 'PrivUnit'\?"
-    ):
-        randomizer_of("privunti", epsilon=3.0)
-    with pytest.raises(ParameterError, match="got list"):
-        randomizer_of([8.0])
-    for name in PUBLISHED_RANDOMIZERS:
-        with pytest.raises(RefusedError, match=rf"{name} does not keep .* unsafe_as_published=True"):
-            randomizer_of(name, epsilon=3.0)
+    for bad, message in (("tiny", "known name"), ((["tea"], [[1.0]]), "vectors must be WordVectors")):
+        with pytest.raises(ParameterError, match=message):
+            build(bad, epsilon=9.0, **options)
 
 
 def test_encoders_take_a_randomizer_by_name():
     public = ["tea cup", "tax law", "tea"]
-    by_name = dptext.PrivateEncoder(VECTORS, "laplace", epsilon=3.0).fit(public)
-    assert by_name.release_.randomizer == dptext.Laplace(epsilon=3.0)
+    assert dptext.PrivateEncoder(VECTORS, "laplace", epsilon=3.0).fit(public).release_.randomizer == LAPLACE
     assert dptext.PrivateEncoder(VECTORS, epsilon=3.0).fit(public).release_.randomizer == dptext.PrivUnit(epsilon=3.0)
     assert dptext.HidingEncoder(None, epsilon=3.0).randomizer == dptext.PrivUnit(epsilon=3.0)
     assert dptext.HidingEncoder(None, None).randomizer is None
-    with pytest.raises(ParameterError, match="epsilon needs a randomizer"):
-        dptext.HidingEncoder(None, None, epsilon=3.0)
-    for build in (dptext.HidingEncoder, lambda *arguments_value: dptext.PrivateEncoder(*arguments_value).fit(public)):
-        with pytest.raises(ParameterError, match="PrivUnit needs epsilon="):
-            build(VECTORS)
-
-
-def test_what_learns_from_people_has_to_be_given_an_epsilon():
-    documents = [dptext.Document("tea cup tax", user="one")]
-    for build, more in ((dptext.Cooccurrence, {}), (dptext.SkipGram, {"public_users": 30, "steps": 2})):
-        with pytest.raises(ParameterError, match=rf"{build.__name__} needs epsilon=\.\.\."):
-            build(VECTORS, **more).fit(documents)
 
 
 def test_no_epsilon_has_a_default():
-    """None alone, which means that an object brings its own, or that the call refuses."""
+    """None alone, for an object with its own epsilon, or to refuse the call."""
     for name in NAMES:
         public = getattr(dptext, name)
-        methods = [var for var in vars(public).values() if callable(var)] if isinstance(public, type) else []
+        methods = [value for value in vars(public).values() if callable(value)] if isinstance(public, type) else []
         for method in (public, *methods):
             try:
                 parameters = inspect.signature(method).parameters

@@ -1,6 +1,7 @@
 """Contract of all estimators of texts: the rules of scikit-learn, and fresh noise in each call."""
 
 import pickle
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -56,9 +57,6 @@ def shared(one, other):
     )
 
 
-# -- as scikit-learn has it -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", STORED)
 def test_the_constructor_only_stores(name):
     values = STORED[name]
@@ -68,35 +66,27 @@ def test_the_constructor_only_stores(name):
     assert output.set_params(seed=3).get_params()["seed"] == 3
 
 
-def test_a_clone_has_the_parameters_and_nothing_that_was_fitted(estimator):
-    estimator.fit().transform(["a"])
-    copy = clone(estimator)
-    assert copy.get_params() == estimator.get_params()
-    frozen = [var for var in vars(estimator).values() if isinstance(var, dptext.WordVectors | dptext.TextBank)]
-    assert len(frozen) == 1 and frozen[0] in vars(copy).values()  # so there is no need of a second one
-    assert not any(name.endswith("_") for name in vars(copy))
-
-
-def test_nothing_is_transformed_before_fit(estimator):
+def test_an_estimator_follows_the_rules_of_scikit_learn(estimator):
     with pytest.raises(NotFittedError):
         estimator.transform(["a"])
-
-
-def test_its_tags_say_that_no_two_calls_are_alike(estimator):
     tags = get_tags(estimator)
-    assert tags.non_deterministic
-    assert tags.no_validation
+    assert tags.non_deterministic and tags.no_validation
     assert (tags.input_tags.string, tags.input_tags.two_d_array) == (True, False)
-
-
-def test_every_text_has_its_row(estimator):
     estimator.fit()
     assert len(estimator.transform(["", "one two", None, "!?", float("nan")])) == 5
     assert estimator.transform([]).shape[0] == 0
     assert isinstance(estimator.transform(np.array(["a", "b"], dtype=object)), np.ndarray)
+    copy = clone(estimator)
+    assert copy.get_params() == estimator.get_params()
+    frozen = [value for value in vars(estimator).values() if isinstance(value, dptext.WordVectors | dptext.TextBank)]
+    assert len(frozen) == 1 and frozen[0] in vars(copy).values()  # so there is no need of a second one
+    assert not any(name.endswith("_") for name in vars(copy))
+    model = make_pipeline(estimator, FunctionTransformer(len)).fit([ROW] * 4)
+    assert pickle.loads(pickle.dumps(model)).transform([ROW] * 3) == 3
+    assert model[0].statement_.unit is Unit.DOCUMENT
 
 
-def test_what_is_no_column_of_texts_is_refused(estimator):
+def test_only_a_column_of_texts_is_taken(estimator):
     pandas = pytest.importorskip("pandas")
     estimator.fit()
     for texts in ("one text", {"text": ["a"]}, 7):
@@ -109,16 +99,7 @@ def test_what_is_no_column_of_texts_is_refused(estimator):
         estimator.transform(["a", 5])
 
 
-def test_it_works_in_a_pipeline_that_is_pickled(estimator):
-    model = make_pipeline(estimator, FunctionTransformer(len)).fit([ROW] * 4)
-    assert pickle.loads(pickle.dumps(model)).transform([ROW] * 3) == 3
-    assert model[0].statement_.unit is Unit.DOCUMENT
-
-
-# -- guarantees --------------------------------------------------------------------------------------------------------
-
-
-def test_the_statement_speaks_of_the_last_call_and_two_calls_compose(estimator):
+def test_the_statement_is_that_of_the_last_call_and_two_calls_compose(estimator):
     assert not hasattr(estimator.fit(), "statement_")
     estimator.transform(["one two three"])
     first = estimator.statement_
@@ -131,7 +112,15 @@ def test_the_statement_speaks_of_the_last_call_and_two_calls_compose(estimator):
     assert both.slack == first.slack + second.slack
 
 
-def test_with_a_seed_equal_calls_are_equal_and_the_statement_says_so(estimator):
+def test_every_call_clone_and_pickle_draws_afresh_and_only_seeds_repeat(estimator):
+    stored = pickle.dumps(estimator.fit())
+    outputs = [listed(estimator.transform([ROW])) for _ in range(2)]
+    outputs += [listed(pickle.loads(stored).transform([ROW])) for _ in range(2)]
+    outputs += [listed(clone(estimator).fit().transform([ROW])) for _ in range(2)]
+    assert max(shared(one, other) for one, other in combinations(outputs, 2)) < 0.2
+    stored = pickle.dumps(estimator)
+    assert not any(state in stored for state in (b"RandomBits", b"NoiseKey", b"release.mechanism", b"randomness"))
+    assert pickle.loads(stored).statement_ == estimator.statement_
     seeded = clone(estimator).set_params(seed=7).fit()
     one, repeated, other = (listed(seeded.transform(texts)) for texts in ([ROW], [ROW], [ROW, "more"]))
     assert one == repeated
@@ -139,27 +128,9 @@ def test_with_a_seed_equal_calls_are_equal_and_the_statement_says_so(estimator):
     assert shared(one, other[:1]) < 0.2  # other content, other noise
 
 
-# -- fresh noise ------------------------------------------------------------------------------------------------------
-
-
-def test_every_call_every_clone_and_every_pickle_draws_afresh(estimator):
-    stored = pickle.dumps(estimator.fit())
-    outputs = [listed(estimator.transform([ROW])) for _ in range(2)]
-    outputs += [listed(pickle.loads(stored).transform([ROW])) for _ in range(2)]
-    outputs += [listed(clone(estimator).fit().transform([ROW])) for _ in range(2)]
-    assert max(shared(outputs[one], outputs[two]) for one in range(6) for two in range(one)) < 0.2
-
-
-def test_no_random_state_is_pickled(estimator):
-    estimator.fit().transform([ROW])
-    stored = pickle.dumps(estimator)
-    assert not any(state in stored for state in (b"RandomBits", b"NoiseKey", b"release.mechanism", b"randomness"))
-    assert pickle.loads(stored).statement_ == estimator.statement_
-
-
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 warns of forks beside threads
-def test_forked_processes_never_make_equal_noise(estimator):
+def test_forked_processes_draw_afresh(estimator):
     estimator.fit().transform([ROW])
     # 200 words of 300 near-uniform ones; or 20 rows of numbers on a fine grid: chance makes few places agree
-    outputs = outputs_of_processes(estimator, lambda forked_value: listed(forked_value.transform([ROW] * 20)))
-    assert max(shared(outputs[one], outputs[two]) for one in range(3) for two in range(one)) < 0.2
+    outputs = outputs_of_processes(estimator, lambda inherited: listed(inherited.transform([ROW] * 20)))
+    assert max(shared(one, other) for one, other in combinations(outputs, 2)) < 0.2

@@ -5,6 +5,7 @@ Audits refute a true claim, and chi-square tests reject a true law, at most once
 
 import math
 import pickle
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ OPTIONS = {
 SHOWN = [name for name in EVERY if issubclass(EVERY[name], ShownMechanism)]
 """The audit samples the guarantee of the other mechanisms; their own tests check the distribution."""
 LINE = dptext.load_vectors((["ape", "bee", "cow"], [[0.0], [1.0], [3.0]]))
-TWIN = {"custext": 2.0, "vickrey": 4.0}
+BROKEN_FACTOR = {"custext": 2.0, "vickrey": 4.0}
 """Factor of the epsilon that a known-broken mechanism uses, if 1.5 is not enough to refute it."""
 
 
@@ -57,20 +58,20 @@ def build(name, vectors, epsilon=3.0, **options):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_the_promise_stands_and_that_of_a_twin_with_too_little_noise_is_refuted(name, words):
+def test_the_guarantee_stands_and_too_little_noise_is_refuted(name, words):
     """Exact over all pairs of 60 words where the law is shown; else sampled, of words on a line."""
     vectors = words if issubclass(EVERY[name], ShownMechanism) else LINE
-    mechanism, twin = (build(name, vectors, epsilon) for epsilon in (1.0, TWIN.get(name, 1.5)))
+    mechanism, broken = (build(name, vectors, epsilon) for epsilon in (1.0, BROKEN_FACTOR.get(name, 1.5)))
     known = {"seed": 1, "samples": 60_000}
     if mechanism.labels is not None:
         known["labels"] = mechanism.labels
     verdict = dptext.audit(mechanism, **known)
     assert not verdict.refuted and verdict.refutable
-    assert dptext.audit(twin, mechanism.statement, **known).refuted
+    assert dptext.audit(broken, mechanism.statement, **known).refuted
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_draws_follow_the_law_that_it_shows_and_not_another(name, words):
+def test_draws_follow_the_shown_probabilities_and_not_others(name, words):
     mechanism, other = (build(name, words, epsilon) for epsilon in (2.0, 3.0))
     for word in (words.words[4], "nobody-knows-me"):
         row = words.vocabulary.row(word)
@@ -80,7 +81,7 @@ def test_draws_follow_the_law_that_it_shows_and_not_another(name, words):
 
 
 @pytest.mark.parametrize("name", PUBLISHED_ONLY)
-def test_what_has_no_proof_is_refused_unless_asked_for_and_promises_nothing(name, words):
+def test_mechanisms_without_proof_are_refused_by_default_and_have_no_guarantee(name, words):
     with pytest.raises(RefusedError):
         EVERY[name](words, epsilon=14.0)
     statement = build(name, words).document_statement(3)
@@ -88,82 +89,57 @@ def test_what_has_no_proof_is_refused_unless_asked_for_and_promises_nothing(name
     assert (statement.epsilon, statement.claimed_epsilon) == (math.inf, 3.0)
 
 
-# -- arguments ---------------------------------------------------------------------------------------------------------
+# -- arguments and draws -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_its_statement_builds_it_again(name, stored):
-    mechanism = build(name, dptext.load_vectors(stored))
+def test_a_mechanism_is_frozen_and_its_statement_builds_it_again(name, stored):
+    vectors = dptext.load_vectors(stored)
+    mechanism = build(name, vectors)
     repeated = mechanism_from_statement(mechanism.document_statement(7), vectors=stored)
     assert type(repeated) is EVERY[name]
     assert repeated.statement == mechanism.statement
     assert repeated.document_statement(7) == mechanism.document_statement(7)
     texts = ["worde4x", "nobody-knows-me"] * 20
     assert repeated.sample(texts, seed=1) == mechanism.sample(texts, seed=1)
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_it_cannot_drift_away_from_its_statement(name, words):
-    mechanism = build(name, words)
     for attribute in (*vars(mechanism), "new"):
         with pytest.raises(AttributeError, match=r"frozen|immutable"):
             setattr(mechanism, attribute, 0.01)
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_an_epsilon_that_is_not_finite_and_above_0_is_refused(name, words):
-    for epsilon in (0, math.inf, None):  # numbers that are none: `test_numbers`
+    for epsilon in (0, math.inf, None):  # other values: `test_numbers`
         with pytest.raises(ParameterError, match="epsilon must be"):
-            build(name, words, epsilon)
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_vectors_must_be_word_vectors(name):
+            build(name, vectors, epsilon)
     with pytest.raises(ParameterError, match=r"use dptext\.load_vectors"):
         build(name, np.eye(3))
 
 
-# -- draws ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", EVERY)
-def test_every_word_comes_out_as_a_known_one_and_none_is_no_error(name, words):
-    mechanism = build(name, words)
-    assert mechanism.sample([]) == []
-    private = mechanism.sample(["nobody-knows-me", "", "\ud800", "WORDA0X", *words.words] * 3)
-    assert len(private) == 3 * (4 + len(words))
-    assert set(private) <= set(words.words)
-    with pytest.raises(ParameterError, match=r"got (one|a single) string"):
-        mechanism.sample("word")
-    with pytest.raises(ParameterError, match="entry 1 is int"):
-        mechanism.sample(["word", 3])
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_seeds_repeat_and_their_absence_does_not(name, words):
-    mechanism = build(name, words)
-    texts = [*words.words, "nobody-knows-me"] * 10
-    assert mechanism.sample(texts, seed=1) == mechanism.sample(texts, seed=1)
-    assert mechanism.sample(texts, seed=1) != mechanism.sample(texts, seed=2)
-    assert mechanism.sample(texts) != mechanism.sample(texts)
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_a_pickle_draws_alike_and_holds_nothing_that_was_drawn(name, words):
+def test_any_word_becomes_a_known_one_and_only_seeds_repeat(name, words):
     mechanism = build(name, words)
     before = pickle.dumps(mechanism)
-    sample = mechanism.sample(words.words, seed=1)
+    assert mechanism.sample([]) == []
+    texts = ["nobody-knows-me", "", "\ud800", "WORDA0X", *words.words] * 10
+    private = mechanism.sample(texts, seed=1)
+    assert len(private) == len(texts) and set(private) <= set(words.words)
+    assert private == mechanism.sample(texts, seed=1) == pickle.loads(before).sample(texts, seed=1)
+    assert private != mechanism.sample(texts, seed=2)
+    assert mechanism.sample(texts) != mechanism.sample(texts)
     assert pickle.dumps(mechanism) == before
     assert not any(state in before for state in (b"RandomBits", b"NoiseKey", b"privacy.randomness"))
-    assert pickle.loads(before).sample(words.words, seed=1) == sample
+    for bad, message in (("word", r"got (one|a single) string"), (["word", 3], "entry 1 is int")):
+        with pytest.raises(ParameterError, match=message):
+            mechanism.sample(bad)
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 warns of forks beside threads
-@pytest.mark.parametrize("name", EVERY)
-def test_forked_processes_draw_afresh(name, words):
-    mechanism = build(name, words, epsilon=0.1)
-    mechanism.sample(words.words)
-    outputs = outputs_of_processes(mechanism, lambda forked_value: forked_value.sample([words.words[50]] * 600))
-    # of 600 places two independent draws share less than a third, on average
-    words_of = [np.array(output) for output in outputs]
-    assert max(np.mean(words_of[one] == words_of[two]) for one in range(3) for two in range(one)) < 0.5
+def test_forked_processes_draw_afresh(words):
+    mechanisms = {name: build(name, words, epsilon=0.1) for name in EVERY}
+    texts = [words.words[50]] * 600
+
+    def draw(inherited):
+        return {name: np.array(mechanism.sample(texts)) for name, mechanism in inherited.items()}
+
+    draw(mechanisms)
+    outputs = outputs_of_processes(mechanisms, draw)
+    for name in EVERY:  # of 600 places two independent draws share less than a third, on average
+        for one, other in combinations(outputs, 2):
+            assert np.mean(one[name] == other[name]) < 0.5, name

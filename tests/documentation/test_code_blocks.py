@@ -55,7 +55,7 @@ def _pages_that_run() -> list[object]:
 
 
 @pytest.mark.parametrize("page", _pages_that_run())
-def test_what_a_page_says_to_type_runs(page: Path, tmp_path: Path, tmp_path_factory, monkeypatch) -> None:
+def test_the_commands_of_a_page_run(page: Path, tmp_path: Path, tmp_path_factory, monkeypatch) -> None:
     code = _to_run(page)
     on_spark = any("pyspark" in entry.text for entry in code)
     if on_spark:
@@ -166,8 +166,5 @@ def test_every_block_runs_or_is_checked() -> None:
         if block.language in PARSED:
             PARSED[block.language](block.text)
         assert "+SKIP" not in block.text, f"{block.place}: a line that is skipped"
-
-
-def test_few_blocks_stand_unrun() -> None:
     unrun = [block.place for page in PAGES for block in blocks(page) if not block.runs]
     assert len(unrun) <= NOT_RUN, unrun

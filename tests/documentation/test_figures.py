@@ -1,19 +1,12 @@
-"""The pictures show the numbers of the mechanisms, their alternative texts agree, and every mechanism has a page."""
+"""Alternative texts of the pictures contain their numbers, and every mechanism has a page."""
 
 import importlib.util
-import io
-import math
 import re
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
-from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
-import dptext
-from dptext.embeddings.participation import EVERYONE, Participation
 from dptext.representations import registry as randomizers
 from dptext.words import registry as words
 
@@ -97,88 +90,11 @@ SHOWN = {
 """Numbers that the alternative text of a picture contains."""
 
 
+@pytest.mark.slow
 def test_the_numbers_in_an_alternative_text_are_those_of_the_picture():
     for name, texts in SHOWN.items():
         for text in texts(numbers(name)):
             assert text in alt_texts()[name]
-
-
-EXACT = {
-    "tem": dptext.TEM,
-    "santext": dptext.SanText,
-    "santext-plus": dptext.SanTextPlus,
-    "custext": dptext.CusText,
-    "subset-selection": dptext.SubsetSelection,
-}
-
-
-def test_bars_are_the_sums_of_the_probabilities_of_the_mechanism():
-    for name in EXACT:
-        vectors = module().vectors()
-        epsilon, word = 5.0, "monday"
-        chances = EXACT[name](vectors, epsilon=epsilon).probabilities(word)
-        row = vectors.vocabulary.row(word)
-        far = np.linalg.norm(vectors.matrix.astype(np.float64) - vectors.matrix[row], axis=1)
-        far[row] = -1.0
-        rank = np.empty(len(far), dtype=int)
-        rank[np.argsort(far, kind="stable")] = np.arange(len(far))
-        bounds = [0, 1, 11, 101, 1_001, 10_001, len(far)]
-        expected = [chances[(rank >= low) & (rank < high)].sum() for low, high in pairwise(bounds)]
-        number = numbers(name)[f"{word} {epsilon:g}"]
-        assert number == pytest.approx(expected, abs=1e-9)
-        assert number.sum() == pytest.approx(1.0, abs=1e-9)
-
-
-@pytest.mark.parametrize("name", ["madlib", "mahalanobis", "vickrey"])
-def test_bars_of_draws_add_up_to_one_and_larger_epsilons_stay_nearer(name):
-    for word in module().WORDS:
-        low, middle, high = (numbers(name)[f"{word} {epsilon:g}"] for epsilon in module().EPSILONS)
-        assert {entry.sum().round(9) for entry in (low, middle, high)} == {1.0}
-        assert low[0] < middle[0] < high[0]
-
-
-def test_true_epsilons_are_those_of_the_closed_forms():
-    visible, lambda_ = numbers("published-protocols"), 100.0
-    assert visible["SUE"] == pytest.approx(5.0, rel=1e-6)
-    assert visible["OUE"] == pytest.approx(500 * math.log((1 + math.exp(0.01)) / 2), rel=1e-6)
-    assert visible["OME"] == pytest.approx(250 * math.log(lambda_**3 - lambda_**2 + lambda_), rel=1e-6)
-    assert visible["DPNR"] == 50
-    assert visible["DPText"] == math.inf
-
-
-def test_the_integers_of_the_sampler_are_within_what_is_proved():
-    visible = numbers("sampler")
-    assert 0 < visible["off"].max() <= visible["theta"]
-    assert 4 * visible["theta"] < visible["slack"]
-
-
-def test_the_truncated_gumbel_loses_more_than_it_prints_where_the_picture_says_so():
-    visible = numbers("truncated-gumbel")
-    beyond = visible["distance"] > 4.8
-    assert (visible["lost"][beyond] > visible["printed"][beyond]).mean() > 0.99
-    position = np.searchsorted(visible["distance"], 7.0)
-    assert (round(visible["lost"][position], -2), round(visible["printed"][position], -2)) == (8_400, 700)
-
-
-def test_the_noise_of_skip_gram_is_what_its_plan_says():
-    pytest.importorskip("dp_accounting")
-    training = Participation(
-        noise_multiplier=numbers("skip-gram")["noise_multiplier"], steps=1000, delta=1e-6, rates={EVERYONE: 0.05}
-    )
-    assert training.guarantee().epsilon == pytest.approx(8.0, abs=0.02)
-    plan = dptext.SkipGram(module().vectors(), epsilon=training).plan()
-    noise = training.noise_multiplier * math.sqrt(len(plan.rows) * plan.dimension)
-    assert numbers("skip-gram")["5,000"][1] == pytest.approx(noise / 0.05 / math.sqrt(1000) / 1_000, rel=0.01)
-
-
-def test_a_picture_has_the_same_bytes_each_time_and_no_paper():
-    files = [io.BytesIO(), io.BytesIO()]
-    for file in files:
-        module().save("skip-gram", file)
-    assert files[0].getvalue() == files[1].getvalue()
-    root = ElementTree.fromstring(files[0].getvalue())
-    assert root.tag.endswith("svg")
-    assert b"<dc:date>" not in files[0].getvalue()
 
 
 def test_every_mechanism_has_a_page_that_the_index_links_to():

@@ -41,23 +41,6 @@ def test_links_lead_to_existing_files() -> None:
             assert target.startswith(GENERATED) or (ROOT / target).exists(), f"{path}: {link}"
 
 
-def test_no_link_is_found_in_code() -> None:
-    text = "a [b](c.md)\n\n```text\n[d](e.md)\n```\n\n`[f](g.md)` ![h](i.png)\n"
-    assert [link for link, _ in script("repository").links("docs/x.md", text)] == ["c.md", "i.png"]
-
-
-def test_links_out_of_the_docs_become_links_of_the_site() -> None:
-    text = "[p](../../papers/tem/README.md#x) [m](tem.md) [o](https://x.org/a) [s](../../examples/scikit_learn.py)"
-    assert script("repository").to_site_links("papers/tem.md", text) == (
-        "[p](../repository/papers/tem.md#x) [m](tem.md) [o](https://x.org/a) "
-        "[s](../repository/examples/scikit_learn.py.md)"
-    )
-    text = "[m](../../docs/mechanisms/tem.md) ![f](results/figure.png)"
-    assert script("repository").to_site_links("repository/papers/tem.md", text) == (
-        "[m](../../mechanisms/tem.md) ![f](tem/results/figure.png)"
-    )
-
-
 def test_mkdocs_and_the_package_give_the_same_addresses() -> None:
     parameters = dict(
         re.findall(r"^(site_url|repo_url): (\S+)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from documentation.pages import DOCS
-from documentation.test_links import script
 
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 VARIES = "varies"
@@ -68,22 +67,3 @@ def test_a_notebook_runs_and_says_what_its_outputs_say(path: Path, tmp_path: Pat
     for before, after in zip(_code(committed), _code(notebook), strict=True):
         if VARIES not in before["metadata"].get("tags", []):
             assert _text(after) == _text(before), f"{path.name}, cell {before['execution_count']}"
-
-
-def test_the_page_of_a_notebook_has_all_that_stands_in_it():
-    module = script("notebooks")
-    for path in NOTEBOOKS:
-        notebook = _read(path)
-        page, pictures = module.as_page(notebook, path.stem)
-        assert page.startswith("# ")
-        for cell in notebook["cells"]:
-            source = "".join(cell["source"])
-            assert all(line in page for line in source.splitlines())
-            if cell["cell_type"] == "code":
-                assert all(line in page for line in _text(cell).replace("(a picture)", "").splitlines())
-        assert len(pictures) == sum(_text(cell).count("(a picture)") for cell in _code(notebook))
-        assert all(picture.startswith(b"\x89PNG") and f"]({name})" in page for name, picture in pictures.items())
-    with pytest.raises(ValueError, match="neither text nor a picture"):
-        module.as_page(
-            {"cells": [{"cell_type": "code", "source": "", "outputs": [{"data": {"text/html": "<b>"}}]}]}, "x"
-        )

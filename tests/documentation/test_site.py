@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -128,17 +127,6 @@ def test_every_public_name_has_a_page_with_its_anchor(site) -> None:
         assert entry.path in read((site / entry.page).with_suffix(".html")).anchors
 
 
-def test_what_the_table_of_modules_says_is_what_they_say() -> None:
-    reference = script("reference")
-    text = reference.NAMES.read_text(encoding="utf-8")
-    for name in reference.names():
-        if name.group == reference.IN_MODULES:
-            home, _, last = name.path.rpartition(".")
-            result = reference._module(name.path) or getattr(reference.import_module(home), last)
-            first = result.__doc__.strip().splitlines()[0].replace("|", "\\|")
-            assert f"| `{name.path}` | {first} |" in text
-
-
 def test_every_command_and_option_stands_on_its_page(site) -> None:
     commands = script("commands")
     seen = 0
@@ -154,25 +142,3 @@ def test_every_command_and_option_stands_on_its_page(site) -> None:
                 assert not option.startswith("-") or re.search(rf"<code>{option}(?![\w-])", text), (path, option)
             seen += 1
     assert seen > 250
-
-
-def test_the_search_finds_the_mechanisms(site) -> None:
-    text = (site / "search" / "search_index.js").read_text(encoding="utf-8")
-    index = json.loads(text.removeprefix("var __index = "))["docs"]
-    assert {"reference/TEM.html", "mechanisms/tem.html"} <= {
-        entry["location"].partition("#")[0] for entry in index if "TEM" in entry["title"]
-    }
-    assert not [entry for entry in index if entry["location"].startswith("repository/src/")]  # code is not searched
-
-
-def test_the_front_door_leads_to_the_newest_version_and_keeps_the_others(site, tmp_path, monkeypatch) -> None:
-    door = site.parent
-    assert json.loads((door / "versions.json").read_text(encoding="utf-8")) == [VERSION]
-    assert f"url={VERSION}/index.html" in (door / "index.html").read_text(encoding="utf-8")
-    monkeypatch.syspath_prepend(str(ROOT / "docs" / "scripts"))
-    for version in "0.9.0", "0.10.0":  # sorted as numbers
-        (tmp_path / version).mkdir()
-        (tmp_path / version / "index.html").touch()
-    script("hook").write_versions(tmp_path)
-    assert json.loads((tmp_path / "versions.json").read_text(encoding="utf-8")) == ["0.10.0", "0.9.0"]
-    assert "url=0.10.0/index.html" in (tmp_path / "index.html").read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ import numpy as np
 from typer.main import get_command
 
 import dptext
-from contracts.cases import CASES
+from contracts.cases import CASES, statements_of
 from dptext.representations import bounds
 
 HERE = Path(__file__).parent
@@ -54,7 +54,7 @@ def _stable(text: str) -> str:
 
 @functools.cache
 def _statements():
-    return [(name, number, item) for name, case in CASES.items() for number, item in enumerate(case())]
+    return [(name, number, item) for name in CASES for number, item in enumerate(statements_of(name))]
 
 
 def statements() -> str:

@@ -1,6 +1,5 @@
 """HidingEncoder: success of new attackers, guarantees and folders (all seeded)."""
 
-import json
 import pickle
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.neural_network import MLPClassifier
 
 import dptext
-from dptext.errors import DataError, ParameterError
+from dptext.errors import ParameterError
 from dptext.privacy.guarantee import NoGuarantee, PureDP
 from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder, Provenance
@@ -116,9 +115,10 @@ def test_private_training_texts_stay_in_the_statements_of_later_encoders(tmp_pat
 
 
 def test_vectors_get_the_guarantee_of_the_noise_and_other_noise_under_one_seed(made_vectors):
+    few = made_vectors.first(1000)
     trained = hiding(epochs=1, randomizer=dptext.L2Laplace(epsilon=9.0), public=False)
-    trained.fit(made_vectors.rows, **made_vectors.labels)
-    one, other = made_vectors.rows[:50], made_vectors.rows[50:100]
+    trained.fit(few.rows, **few.labels)
+    one, other = few.rows[:50], few.rows[50:100]
     assert trained.transform(one, seed=5).tolist() == trained.transform(one, seed=5).tolist()
     assert trained.statement_.epsilon == 9.0
     assert trained.statement_.neighbours.endswith("the trained encoder staying the same")
@@ -129,13 +129,14 @@ def test_vectors_get_the_guarantee_of_the_noise_and_other_noise_under_one_seed(m
 
 
 def test_no_noise_means_no_guarantee(made_vectors):
-    trained = hiding(epochs=1).fit(made_vectors.rows, **made_vectors.labels)
-    np.testing.assert_allclose(np.linalg.norm(trained.transform(made_vectors.rows), axis=1), 1.0, rtol=1e-5)
+    few = made_vectors.first(1000)
+    trained = hiding(epochs=1).fit(few.rows, **few.labels)
+    np.testing.assert_allclose(np.linalg.norm(trained.transform(few.rows), axis=1), 1.0, rtol=1e-5)
     assert isinstance(trained.statement_.guarantee, NoGuarantee)
     published = hiding(epochs=2, randomizer=DPText(epsilon=5.0, unsafe_as_published=True))
-    private = published.fit(made_vectors.rows, **made_vectors.labels).transform(made_vectors.rows)
+    private = published.fit(few.rows, **few.labels).transform(few.rows)
     assert (published.statement_.epsilon, published.statement_.claimed_epsilon) == (np.inf, 5.0)
-    assert (private >= published.clean(made_vectors.rows) - 1e-6).all()
+    assert (private >= published.clean(few.rows) - 1e-6).all()
 
 
 # -- the trained encoder -------------------------------------------------------------------------------------------
@@ -166,24 +167,6 @@ def test_trained_encoder_works_in_folders_and_other_encoders(glove, tmp_path):
     assert pickle.loads(pickle.dumps(encoder)).parameters() == encoder.parameters()
     with pytest.raises(AttributeError, match=r"frozen|immutable"):
         encoder.layers = None
-
-
-def test_folder_asks_for_the_callers_function_below_the_layers(tmp_path):
-    trained = small()
-    trained.save(tmp_path / "device")
-    with pytest.raises(DataError, match="the encoder is a custom function"):
-        DeviceEncoder.load(tmp_path / "device")
-    for encoder in (LENGTHS, trained.text_encoder_):
-        loaded = DeviceEncoder.load(tmp_path / "device", encoder)
-        assert loaded.encode(["a"], seed=1).tolist() == trained.release_.encode(["a"], seed=1).tolist()
-    with pytest.raises(DataError, match="not the one that was saved: encoder_layers_sha256 differ"):
-        DeviceEncoder.load(tmp_path / "device", small(seed=2).text_encoder_)
-    config = json.loads((tmp_path / "device" / "config.json").read_text())
-    for changed in ({"layers": 7}, {"layers": "x"}, {"layers": float("inf")}, {"base": None}, {"base": "lengths"}):
-        changed_config = config | {"encoder": config["encoder"] | changed}
-        (tmp_path / "device" / "config.json").write_text(json.dumps(changed_config))
-        with pytest.raises(DataError, match=r"config\.json"):
-            DeviceEncoder.load(tmp_path / "device", LENGTHS)
 
 
 def test_layers_take_any_number_and_vectors_are_as_good_as_texts():

@@ -38,14 +38,11 @@ def is_the_chance(heads, draws, chance, tests=1):
 # -- epsilons of integers ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 1.0, math.log(3), 8.0, 15.0, 20.0])
-def test_the_threshold_is_the_least_that_keeps_the_promise(epsilon):
-    threshold = flip_threshold(epsilon)
-    assert flip_epsilon(threshold) <= epsilon < flip_epsilon(threshold - 1)
-    assert flip_epsilon(threshold) > 0.99 * epsilon
-
-
-def test_what_is_stated_covers_the_arithmetic_and_stays_below_what_was_asked():
+def test_thresholds_and_stated_epsilons_stay_below_the_requested_epsilon():
+    for epsilon in (1e-6, 1e-3, 0.1, math.log(3), 8.0, 20.0):
+        threshold = flip_threshold(epsilon)
+        assert flip_epsilon(threshold) <= epsilon < flip_epsilon(threshold - 1)
+        assert flip_epsilon(threshold) > 0.99 * epsilon
     for epsilon in np.geomspace(1e-3, 500, 50):
         assert round_up_epsilon(asked_less_rounding(epsilon)) <= epsilon
         assert round_up_epsilon(epsilon) > epsilon
@@ -67,8 +64,7 @@ def test_a_coin_counts_the_integers_below_its_threshold(threshold, monkeypatch):
     assert (codes >> 1).tolist() == coins(None, 4, threshold).tolist()
 
 
-@pytest.mark.parametrize("width", [1, 8, 13, 64])
-@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize(("width", "equal"), [(1, True), (13, True), (13, False), (64, False)])
 def test_packed_coins_have_their_chances_and_wrong_ones_are_rejected(width, equal):
     rows = DRAWS // width
     chances = np.full(width, 0.3) if equal else np.linspace(0.1, 0.9, width)
@@ -108,7 +104,7 @@ def test_codes_are_flipped_bit_by_bit():
     assert stats.chisquare(counts, other * DRAWS).pvalue < FALSE_ALARM
 
 
-@pytest.mark.parametrize("number", [-1.0, -0.3, 0.0, 1e-12, 0.7, 1.0])
+@pytest.mark.parametrize("number", [-1.0, -0.3, 0.7])
 def test_a_leaning_coin_leans_by_its_number(number):
     threshold = flip_threshold(1.5)
     heads = leaning_coins(RandomBits(5), np.full(DRAWS, number), threshold).sum()
@@ -143,7 +139,7 @@ class Given:
         return self.more[:count].astype(np.uint64)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 7, 19])
+@pytest.mark.parametrize("seed", [0, 7])
 def test_a_coin_is_a_comparison_of_64_bits(seed):
     """Words that tie with a threshold in their first 16 bits come often here; all 64 bits decide."""
     rng = np.random.default_rng(seed)
@@ -216,7 +212,7 @@ def test_losses_are_those_of_exact_fractions():
 # -- rounding at random --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [-3.75, -0.1, 0.5, 2.25, 1000.9])
+@pytest.mark.parametrize("number", [-3.75, -0.1, 1000.9])
 def test_it_goes_up_as_often_as_the_number_is_near_what_is_above(number):
     rounded = round_at_random(RandomBits(1), np.full(DRAWS, number))
     below = int(np.floor(number))

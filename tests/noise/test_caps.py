@@ -1,6 +1,7 @@
 """Masses, moments and draws of caps, beside scipy; sampled tests are wrong at most once in 10^6 (DKW)."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,10 +14,8 @@ COUNT = 100_000
 FURTHEST = math.sqrt(math.log(2 / 1e-6) / 2 / COUNT)  # Dvoretzky, Kiefer and Wolfowitz; Massart 1990
 
 
-@pytest.mark.parametrize("a", [0.5, 4.5, 400.0])
-@pytest.mark.parametrize("x", [1e-12, 0.3, 0.999, 1.0])
-def test_the_incomplete_beta_function_is_that_of_scipy(a, x):
-    for b in (0.5, 3.0):
+def test_the_incomplete_beta_function_is_that_of_scipy():
+    for a, b, x in product((0.5, 4.5, 400.0), (0.5, 3.0), (1e-12, 0.3, 0.999, 1.0)):
         assert regularised_beta(a, b, x, 1 - x) == pytest.approx(special.betainc(a, b, x), rel=1e-11, abs=1e-300)
 
 
@@ -58,15 +57,14 @@ def _cap_law(dimension, height):
     return lambda t: (special.betainc(a, a, (1 + t) / 2) - low) / (1 - low)
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 64])
-@pytest.mark.parametrize("height", [0.0, 0.4])
+@pytest.mark.parametrize(("dimension", "height"), [(2, 0.0), (3, 0.4), (64, 0.0), (64, 0.4)])
 def test_heights_follow_the_law_of_the_cap(dimension, height):
     draws = tail_heights(RandomBits(1), COUNT, dimension, height, sphere=True)
     assert draws.min() >= height
     assert _furthest(draws, _cap_law(dimension, height)) < FURTHEST
 
 
-@pytest.mark.parametrize("height", [0.0, 0.05, 0.4])
+@pytest.mark.parametrize("height", [0.0, 0.4])
 def test_heights_follow_the_normal_tail(height):
     draws = tail_heights(RandomBits(1), COUNT, 64, height, sphere=False)
     ideal = stats.norm(scale=1 / 8)

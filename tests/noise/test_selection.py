@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from dptext.noise.selection import TruncatedExponential, count_at_most, largest_exponent, weight_error
+from dptext.noise.selection import TruncatedExponential, largest_exponent, weight_error
 from dptext.privacy.randomness import RandomBits
 from dptext.vectors.search import ExactDistances
 from laws import follows
@@ -131,16 +131,6 @@ def test_a_fork_while_another_thread_draws_does_not_wait_for_its_lock(points):
         if child == 0:
             os._exit(0 if selection.sample(np.arange(3), RandomBits(1)).size == 3 else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def test_bisection_counts_like_a_search():
-    generator = np.random.default_rng(3)
-    for width in (1, 2, 3, 7, 8, 9, 512):
-        table = np.cumsum(generator.integers(0, 3, size=(20, width)), axis=1)
-        rows = generator.integers(0, 20, size=500)
-        values = generator.integers(-1, table.max() + 2, size=500)
-        target = [np.searchsorted(table[row], value, side="right") for row, value in zip(rows, values, strict=True)]
-        np.testing.assert_array_equal(count_at_most(table, rows, values), target)
 
 
 def test_threads_that_share_a_selection_do_not_disturb_each_other(points):

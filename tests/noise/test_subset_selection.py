@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from dptext.audits.losses import exact_loss
-from dptext.errors import ParameterError
 from dptext.noise.subset_selection import Profile, SubsetSelection, best_size
 from dptext.privacy.guarantee import best_guesses, rate_at_most
 from dptext.privacy.randomness import RandomBits
@@ -28,16 +27,6 @@ def test_the_ratio_of_the_weights_is_never_above_the_promise(candidates, size, e
         context.prec = 60
         true = (Decimal(high) / Decimal(low)).ln()
         assert Decimal(epsilon) - Decimal(2) ** -47 - 1 / Decimal(high) <= true <= Decimal(epsilon)
-
-
-@pytest.mark.parametrize("candidates, size", [(10, 3), (1_000_000, 335)])
-def test_the_weights_are_as_large_as_they_can_be_up_to_the_largest_epsilon(candidates, size):
-    with pytest.raises(ParameterError, match="use a smaller epsilon") as refused:
-        SubsetSelection(candidates, size, 60.0)
-    largest = float(str(refused.value).split("at most ")[1].split()[0])
-    selection = SubsetSelection(candidates, size, largest - 1e-2)
-    assert 2**10 <= selection.low < 2**10 * 1.1
-    assert selection.total > 2**62
 
 
 def every_set(candidates, size):
@@ -116,8 +105,7 @@ def falling(count, seed):
     return np.sort(np.random.default_rng(seed).normal(size=count) ** 3)[::-1]
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
+@pytest.mark.parametrize(("epsilon", "seed"), [(0.2, 0), (4.0, 1)])
 def test_no_weights_by_rank_are_better_than_the_best_two_levels(epsilon, seed):
     """All corners of the box of weights, random points in it, and the program whose optimum it is."""
     from scipy.optimize import linprog
@@ -150,18 +138,10 @@ def test_no_weights_by_rank_are_better_than_the_best_two_levels(epsilon, seed):
     assert -result.fun == pytest.approx(best, rel=1e-7)
 
 
-def test_where_the_first_are_all_as_good_k_is_near_n_over_one_and_the_ratio():
-    """Use falls evenly with the rank: k e^(epsilon / 2) is near N."""
-    profile = Profile(np.arange(1, 100_001), np.cumsum(np.linspace(1, 0, 100_000)), candidates=100_000)
-    for epsilon in (2.0, 6.0):
-        assert best_size(epsilon, profile) == pytest.approx(100_000 / (1 + np.exp(epsilon / 2)), rel=1e-2)
-
-
 # -- the best attacker ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("people", [1, 2, 5])
-@pytest.mark.parametrize("size", [1, 5])
+@pytest.mark.parametrize(("people", "size"), [(1, 5), (2, 1), (5, 1), (5, 5)])
 def test_relinking_is_the_best_attacker_and_disjoint_sets_are_the_worst(people, size):
     selection = SubsetSelection(8, size, 1.5)
     generator = np.random.default_rng(people)

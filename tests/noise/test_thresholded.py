@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from dptext.errors import ParameterError
 from dptext.users import private_vocabulary
 from dptext.users.private_vocabulary import gaussian_tail, laplace_tail, thresholded_counts
 
@@ -120,29 +119,3 @@ def test_large_counts_always_come_out_and_nothing_gives_nothing():
     mechanism = thresholded_counts(epsilon=1.0, delta=1e-6, keys=50)
     assert mechanism.release({}) == {}
     assert mechanism.release({7: 10**6, 9: 10**6}).keys() == {7, 9}  # 1e4 standard deviations away
-
-
-# -- arguments ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [0.001, 100.0])
-@pytest.mark.parametrize("delta", [1e-100, 0.999])
-def test_every_budget_that_is_taken_has_noise(epsilon, delta):
-    """OpenDP's conversion from zCDP overflows at an epsilon of several hundred: an error of its own, not ours."""
-    assert thresholded_counts(epsilon=epsilon, delta=delta, keys=100).scale > 0
-    with pytest.raises(ParameterError, match=r"from 0\.001 to 100, got 400"):
-        thresholded_counts(epsilon=400.0, delta=delta, keys=100)
-
-
-def test_others_keep_the_features_that_they_chose():
-    features = pytest.importorskip("opendp.mod")
-    before = set(features.GLOBAL_FEATURES)
-    thresholded_counts(epsilon=1.0, delta=1e-6, keys=2).release({1: 5})
-    assert before == features.GLOBAL_FEATURES
-    features.enable_features("contrib")
-    try:
-        thresholded_counts(epsilon=1.0, delta=1e-6, keys=2)
-        assert "contrib" in features.GLOBAL_FEATURES
-    finally:
-        features.disable_features("contrib")

@@ -1,6 +1,5 @@
 """The discrete window: its law, its moments as sums over the law, and its exact epsilon."""
 
-import math
 from itertools import combinations
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dptext.audits.losses import exact_loss
-from dptext.noise.discrete import SCALE, chance_inside, uniform_subsets, window_moments, window_within
+from dptext.noise.discrete import SCALE, uniform_subsets, window_within
 from dptext.privacy.randomness import RandomBits
 
 FALSE_ALARM = 1e-6
@@ -53,17 +52,6 @@ def test_draws_follow_the_law_and_that_of_another_epsilon_is_rejected(place):
     for epsilon in (1.0, 2.25):
         other = window_within(epsilon, 4, 2).distributions()[place + 4]
         assert stats.chisquare(counts, other * DRAWS).pvalue < FALSE_ALARM
-
-
-def test_it_tends_to_the_published_density():
-    """Wang et al. 2019: half width 1 / r, variance x^2 / (r - 1) + (r + 3) / (3 (r - 1)^2), where r = e^(eps/2)."""
-    steps = 2**20
-    for epsilon in (0.5, 2.0, 5.0):
-        half = round(steps * math.exp(-epsilon / 2))
-        constant, slope = window_moments(steps, float(half), float(chance_inside(steps, float(half), epsilon)))
-        root = math.exp(epsilon / 2)
-        assert constant == pytest.approx((root + 3) / (3 * (root - 1) ** 2), rel=1e-5)
-        assert slope - 1 == pytest.approx(1 / (root - 1), rel=1e-5)
 
 
 # -- subsets -------------------------------------------------------------------------------------------------------

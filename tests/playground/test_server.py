@@ -6,7 +6,6 @@ import json
 import socket
 import sys
 import threading
-import time
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -176,17 +175,6 @@ def test_the_page_is_served_while_a_preview_is_computed(model):
             return page.status_code, (await request).status_code
 
     assert asyncio.run(go()) == (200, 200)
-
-
-def test_responses_on_an_open_connection_are_not_delayed(model):
-    """Without TCP_NODELAY, every answer waits 40 ms for the acknowledgement of the one before it."""
-    with Server(model).in_background() as address, httpx.Client(trust_env=False) as client:
-        times = []
-        for _ in range(10):
-            started = time.perf_counter()
-            client.get(address + "methods")
-            times.append(time.perf_counter() - started)
-    assert min(times[2:]) < 0.03
 
 
 def test_the_server_listens_on_this_machine_only_and_logs_nothing(model, caplog, capfd):

@@ -12,11 +12,9 @@ from dptext.representations.bounds import (
     BOUNDS,
     Bound,
     Domain,
-    discriminant_directions,
     fit_bound,
     random_directions,
 )
-from dptext.representations.encoders import MeanOfWords
 
 ANY_VECTORS = arrays.arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 5)), elements=st.floats())
 PUBLIC = np.random.default_rng(3).normal(size=(200, 6)) * [9, 5, 3, 1, 1, 0.1] + 4.0
@@ -40,7 +38,7 @@ def is_inside(domain, vectors):
             return bool((vectors.max(axis=1) == 1).all() and (np.abs(vectors).sum(axis=1) == 1).all())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(ANY_VECTORS, st.sampled_from(list(Domain)))
 def test_domain_bounds_any_numbers_within_its_sensitivity(vectors, domain):
     before = vectors.copy()
@@ -159,46 +157,11 @@ def test_supervised_projection_keeps_labels_that_pca_loses():
     assert gaps[0] < 0.5 and gaps[1] > 1.0
 
 
-def test_discriminants_of_several_labels_are_followed_by_the_rest():
-    labels = np.array(["a", "b", "c", "d"])[np.arange(200) % 4]
-    moved = PUBLIC - PUBLIC.mean(axis=0)
-    moved[:, :3] += np.eye(4)[np.arange(200) % 4][:, :3] * 50
-    moved -= moved.mean(axis=0)
-    for dimension in (1, 2, 3, 4, 6):
-        directions = discriminant_directions(moved, labels, dimension)
-        assert directions.shape == (6, dimension)
-        assert np.linalg.matrix_rank(directions) == dimension
-    scores = moved @ directions[:, :3]
-    within = scores - np.stack([scores[labels == label].mean(axis=0) for label in "abcd"])[np.arange(200) % 4]
-    covariance = within.T @ within / 200
-    np.testing.assert_allclose(covariance, np.diag(np.diag(covariance)), atol=0.2)
-    main, rest = (np.sqrt(((moved @ part) ** 2).sum(axis=1).mean()) for part in np.split(directions, 2, axis=1))
-    assert rest == pytest.approx(0.5 * main)
-
-
-def test_fit_bound_takes_fewer_texts_than_dimensions():
-    for options in ({"projection": "pca"}, {"projection": "supervised", "labels": [0, 1, 1]}):
-        bound = fit_bound(PUBLIC[:3], dimension=5, **options)
-        assert np.linalg.matrix_rank(bound.directions) == 5
-        assert np.isfinite(bound.apply(hostile(6))).all()
-    assert fit_bound(PUBLIC[:1], projection=None).public_texts == 1
-
-
 def test_radius_is_the_quantile_of_public_lengths():
     moved = PUBLIC - PUBLIC.mean(axis=0)
     lengths = np.linalg.norm(moved, axis=1)
     assert fit_bound(PUBLIC, bound="clip", projection=None).radius == pytest.approx(np.quantile(lengths, 0.9))
     assert fit_bound(PUBLIC, bound="cube", projection=None).radius == pytest.approx(np.quantile(np.abs(moved), 0.9))
-
-
-def test_centring_spreads_means_of_word_vectors(glove):
-    """Uncentred means share one direction, so that normalised vectors hardly differ."""
-    public = MeanOfWords(glove).encode([" ".join(glove.words[start::1000][:12]) for start in range(500)])
-    spread = {}
-    for centre in (True, False):
-        bounded = fit_bound(public, projection=None, centre=centre).apply(public)
-        spread[centre] = 1 - float(np.sum(bounded.mean(axis=0) ** 2))  # the variance of unit vectors
-    assert spread[False] < 0.5 < 0.95 < spread[True]
 
 
 def test_bound_states_the_public_texts():

@@ -89,18 +89,6 @@ def test_draws_follow_the_enumerated_law_and_that_of_another_share_is_rejected(x
 # -- the choice of window, coordinates and share -------------------------------------------------------------------
 
 
-def published_piecewise(epsilon):
-    root = math.exp(epsilon / 2)
-    return 4 * root / (3 * (root - 1) ** 2)
-
-
-def published_hybrid(epsilon):
-    root, whole = math.exp(epsilon / 2), math.exp(epsilon)
-    if epsilon <= 0.61:
-        return ((whole + 1) / (whole - 1)) ** 2
-    return (root + 3) / (3 * root * (root - 1)) + (whole + 1) ** 2 / (root * (whole - 1) ** 2)
-
-
 def moments(half, epsilon):
     """(A, B) of the continuous window of half width a, from integrals (scipy as an independent oracle)."""
     from scipy.integrate import quad
@@ -116,20 +104,6 @@ def moments(half, epsilon):
     return square(0.0), square(1.0) - square(0.0)
 
 
-def test_both_are_better_than_published_in_one_dimension():
-    for epsilon in [0.2, 1.0, 2.5, 5.0, 8.0]:
-        piecewise = Piecewise(epsilon=epsilon).expected_squared_error(1)
-        assert sum(moments(math.exp(-epsilon / 2), epsilon)) - 1 == pytest.approx(
-            published_piecewise(epsilon), rel=1e-6
-        )
-        assert piecewise < published_piecewise(epsilon) * (1 + 1e-6)
-        channel = Hybrid(epsilon=epsilon).channel(1)
-        worst = max(channel._constant, channel._constant + channel._slope - 1)  # at 0 and at 1
-        assert worst < published_hybrid(epsilon) * (1 + 1e-5)
-        if epsilon >= 5:
-            assert piecewise < 0.6 * published_piecewise(epsilon)
-
-
 def test_window_agrees_with_an_optimiser():
     for epsilon, dimension in [(1.0, 1), (3.0, 4), (8.0, 1), (6.0, 64)]:
         channel = Piecewise(epsilon=epsilon).channel(dimension)
@@ -142,25 +116,24 @@ def test_window_agrees_with_an_optimiser():
         assert channel.expected_squared_error == pytest.approx(result.fun, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", BOTH)
-@pytest.mark.parametrize(("epsilon", "dimension"), [(0.5, 6), (3.0, 6), (9.0, 6), (30.0, 12)])
+@pytest.mark.parametrize(("epsilon", "dimension"), [(0.5, 6), (9.0, 6), (30.0, 12)])
 def test_no_other_number_of_coordinates_is_better(build, epsilon, dimension):
-    """Also not one beyond those that are tried: the largest error over the cube for Hybrid, of length 1 else."""
+    """The error is the largest over the cube for Hybrid, that of vectors of length 1 for Piecewise."""
 
-    def error(channel, whole_cube):
+    def error(channel):
         d, k = dimension, channel.numbers
-        at_zero = d / k * d * channel._constant
-        return (
-            at_zero + max(0.0, d / k * channel._slope - 1) * d if whole_cube else at_zero + d / k * channel._slope - 1
-        )
+        at_zero, excess = d / k * d * channel._constant, d / k * channel._slope - 1
+        return at_zero + (max(0.0, excess) * d if build is Hybrid else excess)
 
-    chosen = error(build(epsilon=epsilon).channel(dimension), build is Hybrid)
+    chosen = error(build(epsilon=epsilon).channel(dimension))
+    shares = (1.0,) if build is Piecewise else (0.0, 0.3, 0.6, 1.0)
     for numbers in range(1, dimension + 1):
         for half in np.unique(np.geomspace(1, 2 * STEPS, 80).astype(int)):
-            shares = (1.0,) if build is Piecewise else (0.0, 0.3, 0.6, 1.0)
             for share in shares:
                 other = CubeChannel("other", epsilon, dimension, Plan(numbers, int(half), share))
-                assert chosen < error(other, build is Hybrid) * (1 + 1e-4)
+                assert chosen < error(other) * (1 + 1e-4)
 
 
 def test_hybrid_error_is_the_same_for_all_vectors():

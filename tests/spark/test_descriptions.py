@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,6 @@ from dptext.cli import main
 from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.ledger.ledger import Ledger
 from dptext.spark import frames, tasks
-from dptext.spark.tasks import SumTask, from_node
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import Labels
 from secrecy import assert_error
@@ -105,18 +103,6 @@ def test_a_task_that_dies_and_is_repeated_adds_up_to_the_same(frame, monkeypatch
     assert sorted(os.listdir(tmp_path)) == ["add_slices", "digest_users", "sum_users"]
 
 
-def test_the_features_travel_once_and_no_row_carries_them(frame, monkeypatch):
-    seen, sent = [], tasks.to_nodes
-    monkeypatch.setattr(tasks, "to_nodes", lambda spark, thing: seen.append(sent(spark, thing)) or seen[-1])
-    plan = synthesizer().plan(POOL)
-    for _ in range(2):
-        described(frame.limit(9), synthesizer(), public=plan)
-    assert len(seen) == 2 and len(set(seen)) == 1
-    assert len(pickle.dumps(SumTask(seen[0]))) < 500
-    sums = from_node(seen[0])
-    assert (sums.total.args[0].fingerprint, sums.labels) == (plan.features.fingerprint, plan.labels)
-
-
 def test_the_ledger_charges_people_first_and_settles_when_the_folder_is_in_place(frame, tmp_path, monkeypatch):
     out, book = tmp_path / "description", tmp_path / "ledger.db"
     Ledger.create(book, epsilon=3.0, delta=1e-5)
@@ -153,19 +139,6 @@ def test_the_ledger_charges_people_first_and_settles_when_the_folder_is_in_place
     broken = {"out": tmp_path / "other", "ledger": book}
     assert_error(DataError, lambda: described(frame, synthesizer(seed=None), **broken), "the disk is full")
     assert Ledger(book).summary().pending == 1 and not (tmp_path / "other").exists()
-
-
-def test_wrong_arguments_are_refused_in_one_line(frame, tmp_path):
-    for df, settings, error, remedy in (
-        (frame.selectExpr("text", "' ' as who", "topic", "stars"), {}, DataError, "has no user"),
-        (frame.filter("1 = 0"), {}, DataError, "no documents"),
-        (frame, {"user": None}, ParameterError, "name the column"),
-        (frame, {"user": "topic"}, ParameterError, "three different"),
-        (frame.drop("stars"), {}, ParameterError, "expected one column 'stars'"),
-        (frame, {"ledger": tmp_path / "ledger.db"}, ParameterError, "out="),
-        (ROWS, {}, ParameterError, "DataFrame of pyspark"),
-    ):
-        assert_error(error, lambda df=df, s=settings: described(df, synthesizer(), **s), remedy)
 
 
 def test_the_command_line(spark, tmp_path, capsys, monkeypatch):

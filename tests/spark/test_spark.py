@@ -178,18 +178,6 @@ def test_a_scan_is_written_once_and_used_in_no_other_way(spark, mechanism, tmp_p
         assert_error(RefusedError, use, "once")
 
 
-def test_wrong_arguments_are_refused_in_one_line(frame, mechanism):
-    for options, remedy in (
-        ({"text": "n"}, "cast"),
-        ({"text": "nothing"}, "expected one column"),
-        ({"keep": ["text"]}, "contains the text and would be released"),
-        ({"keep": "stars"}, "list"),
-        ({"partitions": 0}, "at least 1"),
-    ):
-        assert_error(ParameterError, lambda options=options: privatize(frame, mechanism, **options), remedy)
-    assert_error(ParameterError, lambda: privatize(TEXTS, mechanism), "DataFrame of pyspark")
-
-
 def test_private_vectors_are_those_of_one_release(spark, frame, device, tmp_path, capsys):
     out = str(tmp_path / "vectors.parquet")
     statement = frames.encode(frame, device, keep=["stars"], seed=2, partitions=2).write(out)

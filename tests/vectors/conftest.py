@@ -1,4 +1,4 @@
-"""What the tests of the formats share: files with one secret word, and how a refusal must look."""
+"""Shared by the tests of the formats: files with one secret word, and the form of a refusal."""
 
 import gzip
 
@@ -30,13 +30,12 @@ def file(tmp_path):
 
 @pytest.fixture
 def refused():
-    """Load, and expect one error with exactly this message; nothing in or behind it may hold the secret."""
+    """Load, and expect an error of one line with this text; nothing in or behind it may hold the secret."""
 
     def check(source, message, error=DataError, limit=None):
         with pytest.raises(error) as caught:
             dptext.load_vectors(source, limit=limit)
-        assert str(caught.value) == message
-        assert "\n" not in message
+        assert message in str(caught.value) and "\n" not in str(caught.value)
         behind = caught.value
         while behind is not None:
             assert "secret" not in repr(behind)

@@ -41,7 +41,7 @@ words = st.lists(
 
 @pytest.mark.parametrize("name", SAVED)
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_any_words_and_numbers_come_back(tmp_path_factory, name, data):
@@ -57,19 +57,13 @@ def test_any_words_and_numbers_come_back(tmp_path_factory, name, data):
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_a_mechanism_comes_again_from_its_statement_and_a_saved_file(tmp_path, small, name):
+def test_a_statement_and_a_saved_file_restore_a_mechanism(tmp_path, small, name):
     dptext.save_vectors(small, tmp_path / name)
     for limit in (None, 120):
         vectors = dptext.load_vectors(tmp_path / name, limit=limit)
-        statement = dptext.TEM(vectors, epsilon=3.0).statement
-        repeated = mechanism_from_statement(statement, vectors=str(tmp_path / name))
+        repeated = mechanism_from_statement(dptext.TEM(vectors, epsilon=3.0).statement, vectors=str(tmp_path / name))
         assert repeated.vectors.fingerprint == vectors.fingerprint
-
-
-@pytest.mark.parametrize("name", SAVED)
-def test_nothing_is_overwritten(tmp_path, small, name):
-    (tmp_path / name).mkdir()
-    with pytest.raises(ParameterError, match="already exists: choose another name"):
+    with pytest.raises(ParameterError, match="already exists"):
         dptext.save_vectors(small, tmp_path / name)
 
 
@@ -151,26 +145,21 @@ class Keyed:
         self.vectors = np.asarray(matrix, dtype=np.float32)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_objects_in_memory_are_taken():
+    pairs = list(zip(WORDS, MATRIX, strict=True))
+    for source in (
         (WORDS, MATRIX),
         (tuple(WORDS), np.array(MATRIX, dtype=np.float16)),
         (np.array(WORDS), np.array(MATRIX, dtype=np.float32, order="F")),
-        dict(zip(WORDS, MATRIX, strict=True)),
-        {word: np.array(row) for word, row in zip(WORDS, MATRIX, strict=True)},
+        dict(pairs),
+        {word: np.array(row) for word, row in pairs},
         Keyed(WORDS, MATRIX),
         SimpleNamespace(wv=Keyed(WORDS, MATRIX)),
-    ],
-)
-def test_words_and_numbers(source):
-    vectors = dptext.load_vectors(source)
-    assert vectors.words == ("the", "cat", "dog", "<unk>")
-    assert vectors["cat"].tolist() == [1, 2]
-    assert vectors.source == "given by the caller"
-    assert dptext.load_vectors(source, limit=3).words == ("the", "cat", "<unk>")
-
-
-def test_an_unk_of_the_source_keeps_its_vector_wherever_it_stands():
+    ):
+        vectors = dptext.load_vectors(source)
+        assert vectors.words == ("the", "cat", "dog", "<unk>")
+        assert vectors["cat"].tolist() == [1, 2]
+        assert vectors.source == "given by the caller"
+        assert dptext.load_vectors(source, limit=3).words == ("the", "cat", "<unk>")
     assert dptext.load_vectors((["<unk>", "cat"], [[7.0], [1.0]]))["<unk>"].tolist() == [7.0]
     assert dptext.load_vectors((["cat", "dog", "<unk>"], [[1.0], [2.0], [7.0]]), limit=2)["<unk>"].tolist() == [7.0]

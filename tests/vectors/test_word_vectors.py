@@ -15,36 +15,24 @@ WORDS = ["cat", "dog", "<unk>"]
 MATRIX = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 
 
-def test_rows_belong_to_words():
-    vectors = WordVectors(WORDS, MATRIX)
-    assert vectors.words == ("cat", "dog", "<unk>")
-    assert vectors.matrix.dtype == np.float32
-    assert vectors["dog"].tolist() == [0.0, 1.0]
-    assert vectors["DOG"].tolist() == [0.0, 1.0]
-    assert (len(vectors), vectors.dimension) == (3, 2)
-    assert "cat" in vectors
-    assert "cow" not in vectors
-
-
-def test_nothing_can_be_changed():
+def test_rows_belong_to_words_and_cannot_be_changed():
     matrix = np.array(MATRIX)
     vectors = WordVectors(WORDS, matrix)
     matrix[0] = 9.0
+    assert vectors.words == ("cat", "dog", "<unk>") and vectors.matrix.dtype == np.float32
     assert vectors["cat"].tolist() == [1.0, 0.0]
+    assert vectors["dog"].tolist() == vectors["DOG"].tolist() == [0.0, 1.0]
+    assert (len(vectors), vectors.dimension) == (3, 2)
+    assert "cat" in vectors and "cow" not in vectors
     with pytest.raises(ValueError, match="read-only"):
         vectors.matrix[0] = 1.0
     with pytest.raises(AttributeError):
         vectors.words = ()
     copy = pickle.loads(pickle.dumps(vectors))
     assert not copy.matrix.flags.writeable
-    assert copy.fingerprint == vectors.fingerprint
-
-
-def test_the_fingerprint_sees_words_and_numbers():
-    one = WordVectors(WORDS, MATRIX).fingerprint
-    assert one == WordVectors(WORDS, MATRIX, source="elsewhere").fingerprint
-    assert one != WordVectors(["cat", "cow", "<unk>"], MATRIX).fingerprint
-    assert one != WordVectors(WORDS, [[1.0, 0.0], [0.0, 1.0], [0.5, 0.25]]).fingerprint
+    assert copy.fingerprint == vectors.fingerprint == WordVectors(WORDS, MATRIX, source="elsewhere").fingerprint
+    assert vectors.fingerprint != WordVectors(["cat", "cow", "<unk>"], MATRIX).fingerprint
+    assert vectors.fingerprint != WordVectors(WORDS, [[1.0, 0.0], [0.0, 1.0], [0.5, 0.25]]).fingerprint
 
 
 def test_the_diameter_bound_holds(small):
@@ -75,17 +63,13 @@ def test_each_word_is_kept_once_the_first_time(caplog):
 
 
 @pytest.mark.parametrize("word", ["cat", "Cat", "<unk>"])
-def test_a_word_that_stands_twice_is_refused(word):
-    with pytest.raises(DataError) as error:
+def test_a_repeated_word_is_refused(word):
+    first, second = (1, 3) if word == "cat" else (3, 5)
+    with pytest.raises(DataError, match=f"x, rows {first} and {second} hold the same word"):
         select_words(stream(["the", "cat", word + "s", word], ["dog", word]), place="x, row", source="these")
-    first = 1 if word == "cat" else 3
-    second = 3 if word == "cat" else 5
-    assert str(error.value) == (
-        f"x, rows {first} and {second} hold the same word: remove the one whose vector is wrong"
-    )
 
 
-@pytest.mark.parametrize("limit", [None, 5, 4, 3, 2])
+@pytest.mark.parametrize("limit", [None, 4, 3, 2])
 def test_the_number_of_words_found_finds_the_same_words_again(limit):
     """A statement carries the number of words: `dptext.words.registry` gives it as the limit."""
 
@@ -134,12 +118,8 @@ def test_the_most_similar_words_are_those_of_a_loop():
     assert vectors.most_similar(vectors["waa"], 1)[0][0] == "waa"
 
 
-def test_a_word_that_nobody_knows_is_not_repeated():
+def test_errors_do_not_repeat_an_unknown_word():
     vectors = WordVectors(WORDS, MATRIX)
     assert_error(ParameterError, lambda: vectors.most_similar(MARKER), "not among these 3 words")
-    assert_error(ParameterError, lambda: vectors.most_similar([MARKER, MARKER]), "a vector of 2 finite numbers")
-    for wrong in ([1.0], [np.nan, 1.0], None, [[1.0, 2.0]]):
-        with pytest.raises(ParameterError, match="expected a word, or a vector of 2 finite numbers"):
-            vectors.most_similar(wrong)
-    with pytest.raises(ParameterError, match="n must be an integer"):
-        vectors.most_similar("cat", 0)
+    for wrong in ([MARKER, MARKER], [1.0], [np.nan, 1.0], None, [[1.0, 2.0]]):
+        assert_error(ParameterError, lambda wrong=wrong: vectors.most_similar(wrong), "a vector of 2 finite numbers")

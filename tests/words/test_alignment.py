@@ -30,9 +30,8 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("seed", [0, 5])
-def test_pairs_are_those_of_the_release(text, seed):
-    private = privatize([text], MECHANISM, seed=seed).texts[0]
+def test_pairs_are_those_of_the_release(text):
+    private = privatize([text], MECHANISM, seed=5).texts[0]
     true, observed = Aligner(MECHANISM).pairs(text, private)
     assert true == rows_of(text)
     assert len(observed) == len(true)
@@ -67,9 +66,8 @@ def test_words_beyond_the_budget_are_not_paired():
     assert len(observed) == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "private"),
-    [
+def test_other_texts_are_noticed():
+    for text, private in (
         ("the doctor", "the"),
         ("the doctor", "the ,doctor"),
         ("the", "the "),
@@ -77,10 +75,8 @@ def test_words_beyond_the_budget_are_not_paired():
         ("", "the"),
         ("the doctor", ""),
         ("the. " * 40, "u.s. " * 39 + "u.s.s"),
-    ],
-)
-def test_other_texts_are_noticed(text, private):
-    assert Aligner(MECHANISM).pairs(text, private) is None
+    ):
+        assert Aligner(MECHANISM).pairs(text, private) is None
 
 
 def test_a_long_hostile_text_takes_no_exponential_time():

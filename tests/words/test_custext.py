@@ -10,8 +10,6 @@ import dptext
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.neighbours import ANY_TWO
-from dptext.vectors.search import neighbour_groups
-from dptext.words.registry import mechanism_from_statement
 from dptext.words.santext import CusText
 
 EPSILON = 3.0
@@ -47,16 +45,9 @@ def mechanism(small):
     return CusText(small, epsilon=EPSILON)
 
 
-@pytest.mark.parametrize("size", [2, 7, 20, 160, 400])
-def test_the_groups_are_those_of_the_simple_construction(small, size):
-    np.testing.assert_array_equal(CusText(small, epsilon=1.0, size=size).groups, labels_again(small, size))
-
-
-def test_every_word_is_in_one_group_of_the_size_asked_for(glove):
-    groups = neighbour_groups(glove, 20)
-    np.testing.assert_array_equal(np.sort(np.concatenate(groups)), np.arange(len(glove)))
-    assert {len(group) for group in groups[:-1]} == {20}
-    assert 20 <= len(groups[-1]) < 40
+def test_the_groups_are_those_of_the_simple_construction(small):
+    for size in (2, 7, 160, 400):
+        np.testing.assert_array_equal(CusText(small, epsilon=1.0, size=size).groups, labels_again(small, size))
 
 
 def test_probabilities_are_the_formula(small, mechanism):
@@ -76,7 +67,7 @@ def test_the_promise_is_kept_in_every_group_and_not_by_twice_the_exponent(small,
     assert dptext.audit(doubled, mechanism.statement, labels=labels).refuted
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 60.0, 200.0, 2_000.0])
+@pytest.mark.parametrize("epsilon", [1e-3, 60.0, 2_000.0])
 def test_rounding_stays_inside_the_promise_at_any_epsilon(small, epsilon):
     mechanism = CusText(small, epsilon=epsilon)
     labels = labels_again(small, 20)
@@ -96,15 +87,6 @@ def test_words_of_two_groups_are_told_apart_and_the_statement_says_so(small, mec
     assert statement.claimed_epsilon is None
 
 
-def test_an_audit_of_groups_asks_for_them(small, mechanism):
-    with pytest.raises(ParameterError, match="the group of each of the 301 words as labels="):
-        dptext.audit(mechanism)
-    with pytest.raises(ParameterError, match="pass the group of each of the 301 words as labels="):
-        dptext.audit(mechanism, labels=[1, 2, 3])
-    with pytest.raises(ParameterError, match="omit labels="):
-        dptext.audit(dptext.TEM(small, epsilon=1.0), labels=mechanism.groups)
-
-
 def test_sets_as_published_carry_no_guarantee_but_a_witness(small):
     mechanism = CusText(small, epsilon=EPSILON, unsafe_as_published=True)
     points = small.matrix.astype(np.float64)
@@ -122,11 +104,3 @@ def test_sets_as_published_carry_no_guarantee_but_a_witness(small):
     assert dptext.audit(mechanism, claimed).loss == math.inf
     with pytest.raises(ParameterError, match="has no guarantee"):
         dptext.audit(mechanism)
-
-
-def test_the_statement_of_the_published_sets_builds_them_again():
-    vectors = dptext.load_vectors("glove-6b-50d", limit=400)
-    mechanism = CusText(vectors, epsilon=5.0, size=11, unsafe_as_published=True)
-    repeated = mechanism_from_statement(mechanism.document_statement(7))
-    assert repeated.document_statement(7) == mechanism.document_statement(7)
-    assert repeated.sample(["the"] * 20, seed=1) == mechanism.sample(["the"] * 20, seed=1)

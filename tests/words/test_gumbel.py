@@ -19,7 +19,7 @@ EPSILON = 14.0
 
 @pytest.fixture(scope="module")
 def words():
-    return dptext.load_vectors("glove-6b-50d", limit=60)
+    return dptext.load_vectors("glove-6b-50d", limit=40)
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def test_all_pairs_of_a_small_vocabulary_keep_the_promise_and_half_of_it_is_refu
     assert dptext.audit(mechanism, mechanism.statement.replace(guarantee=lie)).refuted
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 5.0, 15.0, 200.0])
+@pytest.mark.parametrize("epsilon", [0.01, 15.0])
 def test_no_pair_loses_more_than_epsilon_times_its_distance_at_any_epsilon(glove, rows, epsilon):
     mechanism = SanText(glove, epsilon=epsilon)
     logs, between = logs_of(mechanism, rows), distances(glove, rows)[:, rows]

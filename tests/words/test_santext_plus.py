@@ -32,8 +32,7 @@ def worst_loss(shares):
     return max(float(np.abs(logs - row).max()) for row in logs)
 
 
-@pytest.mark.parametrize("p", [0.05, 0.5, 1.0])
-@pytest.mark.parametrize("sensitive", [0.3, 0.9])
+@pytest.mark.parametrize(("sensitive", "p"), [(0.3, 0.05), (0.9, 0.5), (0.9, 1.0)])
 def test_the_epsilon_is_that_of_the_worst_pair(small, sensitive, p):
     mechanism = SanTextPlus(small, epsilon=EPSILON, sensitive=sensitive, p=p)
     shares = formula(small, sensitive=sensitive, p=p, reach=mechanism.reach)
@@ -63,7 +62,7 @@ def test_the_chance_to_stay_breaks_the_metric_promise_by_what_the_docstring_says
         )
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
+@pytest.mark.parametrize("epsilon", [0.05, 8.0])
 def test_the_closed_form_holds_where_it_is_used(small, monkeypatch, epsilon):
     exact = SanTextPlus(small, epsilon=epsilon)
     monkeypatch.setattr(module, "_EXACT_UP_TO", 10)
@@ -73,12 +72,6 @@ def test_the_closed_form_holds_where_it_is_used(small, monkeypatch, epsilon):
     # at small epsilon SanText is nearly uniform, and the bound nearly attained
     if epsilon == 0.05:
         assert bounded.word_guarantee().epsilon - exact.word_guarantee().epsilon < 0.5
-
-
-def test_with_p_one_it_is_santext(small):
-    plus, plain = SanTextPlus(small, epsilon=EPSILON, p=1.0), dptext.SanText(small, epsilon=EPSILON)
-    words = list(small.words)
-    np.testing.assert_array_equal(plus.distributions(words), plain.distributions(words))
 
 
 def test_the_unknown_word_is_sensitive_wherever_it_stands():

@@ -43,7 +43,7 @@ def many(size, seed=0, twins=True):
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
-@pytest.mark.parametrize("size", [1, 20, 37, 300])
+@pytest.mark.parametrize("size", [1, 37, 300])
 def test_the_sets_are_those_of_a_plain_sort(small, size, similarity):
     for vectors in (small, many(300)):
         mechanism = SubsetSelection(vectors, epsilon=2.0, size=size, similarity=similarity)
@@ -57,7 +57,7 @@ def test_the_sets_are_those_of_a_plain_sort(small, size, similarity):
         np.testing.assert_array_equal(members, np.nonzero(target)[1])
 
 
-@pytest.mark.parametrize("size", [1, 30, 600, 1299])
+@pytest.mark.parametrize("size", [30, 1299])
 def test_sets_of_more_words_than_a_tile_holds_and_bounds_that_fail(size, monkeypatch):
     monkeypatch.setattr(subset, "_PROBED", 64)
     monkeypatch.setattr(subset, "_TILE", 512)
@@ -67,32 +67,6 @@ def test_sets_of_more_words_than_a_tile_holds_and_bounds_that_fail(size, monkeyp
         mechanism = SubsetSelection(vectors, epsilon=2.0, size=size)
         result = mechanism._sets.members(np.arange(0, 1301, 7))
         np.testing.assert_array_equal(result, sets_again(vectors, "cosine", size)[::7])
-
-
-def test_a_fine_grid_is_taken_where_one_word_lies_far_from_all_others():
-    points = np.random.default_rng(1).normal(size=(50, 3))
-    points[7] = 1e6
-    vectors = dptext.load_vectors(([f"word{'abcdefghij'[n % 10]}{n}x" for n in range(50)], points))
-    mechanism = SubsetSelection(vectors, epsilon=2.0, size=5, similarity="euclidean")
-    far = np.sqrt(((vectors.matrix.astype(np.float64)[:, None] - vectors.matrix) ** 2).sum(axis=2))
-    result = mechanism._sets.members(np.arange(len(vectors)))
-    others = np.setdiff1d(np.arange(50), 7)
-    farthest = np.where(result, far, 0.0).max(axis=1)[others]
-    assert (farthest <= np.sort(far, axis=1)[others, 4] + 0.1).all()  # on the coarse grid all others are one point
-
-
-def test_what_is_kept_is_bounded_and_changes_no_draw(small, monkeypatch):
-    mechanism = SubsetSelection(small, epsilon=3.0, size=20)
-    words = [word for word in small.words for _ in range(3)]
-    sample = mechanism.sample(words, seed=4)
-    assert sample == mechanism.sample(words, seed=4)
-    halves = SubsetSelection(small, epsilon=3.0, size=20)
-    monkeypatch.setattr(halves._sets._kept, "_capacity", 50)
-    assert halves.sample(words, seed=4) == sample
-    alone = [SubsetSelection(small, epsilon=3.0, size=20).sample([word] * 40, seed=9) for word in small.words[:3]]
-    mechanism = SubsetSelection(small, epsilon=3.0, size=20)
-    mechanism.sample(list(small.words), seed=1)
-    assert [mechanism.sample([word] * 40, seed=9) for word in small.words[:3]] == alone
 
 
 def test_the_same_bits_are_drawn_for_any_words(small):
@@ -108,9 +82,7 @@ def test_the_same_bits_are_drawn_for_any_words(small):
 # -- the guarantee ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "similarity"), [(1e-3, "cosine"), (1.0, "euclidean"), (7.8, "cosine"), (25.0, "cosine")]
-)
+@pytest.mark.parametrize(("epsilon", "similarity"), [(1e-3, "cosine"), (1.0, "euclidean"), (25.0, "cosine")])
 def test_every_pair_of_words_keeps_the_promise_in_whole_numbers(small, epsilon, similarity):
     """The weights of each word sum to one number, and two of them have at most the ratio."""
     mechanism = SubsetSelection(small, epsilon=epsilon, similarity=similarity)

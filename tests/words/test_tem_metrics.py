@@ -58,7 +58,7 @@ def worst_excess(mechanism, between):
 
 
 @pytest.mark.parametrize("metric", [*METRICS, canberra], ids=named)
-@pytest.mark.parametrize("epsilon", [0.3, 3.0, 40.0])
+@pytest.mark.parametrize("epsilon", [0.3, 40.0])
 def test_no_pair_loses_more_than_promised(small, metric, epsilon):
     mechanism = TEM(small, epsilon=epsilon, metric=metric)
     between = brute_force(metric, mechanism.vectors.matrix)

@@ -39,13 +39,6 @@ def released(statement, texts=("my cat", "the old dog"), **options):
 # -- the statement goes with the vectors ----------------------------------------------------------------------
 
 
-def test_vectors_without_a_statement_are_public_and_mechanisms_say_so(small):
-    assert small.statement is None
-    statement = dptext.TEM(small, epsilon=1.0).statement
-    assert any("vectors and all parameters are public" in assumption for assumption in statement.assumptions)
-    assert not any(name.startswith("vectors_p") for name in statement.parameters)
-
-
 @pytest.mark.parametrize("build", [dptext.TEM, dptext.Madlib])
 def test_a_mechanism_on_protected_vectors_says_whom_it_speaks_of(build):
     vectors = dptext.load_vectors(WORDS, statement=training())

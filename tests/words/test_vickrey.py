@@ -105,12 +105,6 @@ def test_the_law_keeps_the_promise_for_every_pair_and_the_published_one_loses_al
     assert np.isinf(losses(exact_law(points, epsilon, t, published=True))[~np.eye(4, dtype=bool)]).all()
 
 
-def test_the_published_variant_never_returns_the_word(small):
-    words = list(small.words)
-    mechanism = Vickrey(small, epsilon=20.0, unsafe_as_published=True)
-    assert all(word != other for word, other in zip(words * 20, mechanism.sample(words * 20), strict=True))
-
-
 def test_the_published_variant_says_that_nothing_is_proved(small):
     mechanism = Vickrey(small, epsilon=7.0, unsafe_as_published=True)
     for statement in (mechanism.statement, mechanism.document_statement(12)):
@@ -127,12 +121,3 @@ def test_the_published_variant_says_that_nothing_is_proved(small):
     with pytest.raises(ParameterError, match="has no guarantee"):
         dptext.audit(mechanism)
     assert dptext.privatize(["word word"], mechanism).statement.epsilon == math.inf
-
-
-def test_the_statement_promises_what_madlib_does(glove):
-    statement = Vickrey(glove, epsilon=10.0, t=0.75).statement
-    assert statement.guarantee == Madlib(glove, epsilon=10.0).statement.guarantee
-    assert statement.parameters["t"] == 0.75
-    assert statement.claimed_epsilon is None
-    assert "unsafe_as_published" not in statement.parameters
-    assert any("first or the second nearest word" in line for line in statement.assumptions)

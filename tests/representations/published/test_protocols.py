@@ -9,11 +9,9 @@ from scipy import stats
 
 import dptext
 from dptext.audits.losses import exact_loss
-from dptext.errors import DataError
 from dptext.noise.discrete import FINE_SCALE
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.published import DPNR, OME, OUE, SUE, DPText, p1, p2, q
-from dptext.representations.registry import PUBLISHED_ONLY, randomizer_from_parameters
 from known_broken.published import table_of
 
 FALSE_ALARM = 1e-6
@@ -101,18 +99,6 @@ def test_witness_refutes_the_claim():
         assert channel.finding.verdict == "false"
 
 
-def test_statement_says_where_a_claim_holds():
-    for values in (
-        OME(epsilon=1.0, lambda_=1.0, **SAFE),
-        SUE(epsilon=1.0, bits=2, integer_bits=1, **SAFE),
-    ):
-        statement = values.statement(50)
-        assert statement.epsilon <= 1.0
-        assert statement.parameters["claim_is"] == "true"
-        assert statement.parameters["reason"] is None
-        assert "This is true here" in " ".join(statement.explain().split())
-
-
 # -- chances ---------------------------------------------------------------------------------------------------------
 
 
@@ -160,28 +146,6 @@ def test_sent_bits_are_decoded_and_every_row_has_its_own_noise():
         assert (many[distance:] == many[:-distance]).mean() < 0.05
 
 
-STRANGE = [
-    np.zeros(6),
-    np.full(6, np.nan),
-    np.array([np.inf, -np.inf, 0, 1, 2, 3]),
-    np.full(6, 1e308),
-    np.full(6, 5e-324),
-    np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0 + 2e-16]),
-]
-
-
-def test_every_vector_has_an_output_and_z_scores_ignore_scale_and_shift():
-    for build, scores in product(ALL, ("vector", "public")):
-        with np.errstate(all="raise"):
-            sent = build(epsilon=1.0, scores=scores, **SAFE).randomize(STRANGE, seed=1)
-        assert sent.shape == (6, 60)
-    channel = OME(epsilon=1.0, **SAFE).channel(50)
-    vectors = np.random.default_rng(7).normal(size=(20, 50))
-    assert (channel.code_of(vectors) == channel.code_of(1e6 * vectors)).all()
-    moved = (channel.code_of(vectors) != channel.code_of(vectors + 3)).mean()
-    assert moved < 1e-2  # only numbers at a border
-
-
 # -- statements ------------------------------------------------------------------------------------------------------
 
 
@@ -195,17 +159,10 @@ def test_statement_has_both_epsilons_the_reason_and_a_witness():
     assert "upper bound" in parameters["holds_for"]
     assert "codes 0000100000" in parameters["witness"]
     assert parameters["witness_loss"] == pytest.approx(2245.82, abs=0.01)
-
-
-def test_statement_rebuilds_its_protocol():
-    for values in (OME(epsilon=2.0, lambda_=7, **SAFE), OUE(epsilon=1.0, bits=8, **SAFE)):
-        statement = values.statement(20)
-        repeated = randomizer_from_parameters(statement.mechanism, statement.parameters)
-        assert repeated.statement(20) == statement
-        without = {**statement.parameters, "unsafe_as_published": False}
-        with pytest.raises(DataError, match="takes no such parameters"):
-            randomizer_from_parameters(statement.mechanism, without)
-    assert all(name == entry.name for name, entry in PUBLISHED_ONLY.items())
+    for holds in (OME(epsilon=1.0, lambda_=1.0, **SAFE), SUE(epsilon=1.0, bits=2, integer_bits=1, **SAFE)):
+        statement = holds.statement(50)
+        assert statement.epsilon <= 1.0
+        assert (statement.parameters["claim_is"], statement.parameters["reason"]) == ("true", None)
 
 
 # -- in an encoder ---------------------------------------------------------------------------------------------------
