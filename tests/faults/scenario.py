@@ -36,7 +36,6 @@ class Scenario:
         before: commands that run undisturbed before it.
         resumes: True if ``--resume`` continues it.
         stopped: kill the command in the middle first: the run that continues is the one that is tried.
-        published_singly: the files of an output folder appear one by one, not all of them together.
         first: the folder that is released before the output, which is derived from it without further budget: the
             ledger counts the folder, and an output is whole if its statement belongs to it and to this folder.
     """
@@ -49,7 +48,6 @@ class Scenario:
     ledger: str | None = None
     resumes: bool = True
     stopped: bool = False
-    published_singly: bool = False
     first: str | None = None
 
 
@@ -200,8 +198,7 @@ class Trial:
         published = self._published()
         if published and published != self._old:
             whole = self._ends[_SECRETS[0]]
-            names = published.keys() & whole.content.keys() if self.scenario.published_singly else whole.content.keys()
-            wrong = sorted(name for name in names if published.get(name) != whole.content[name])
+            wrong = sorted(name for name in whole.content if published.get(name) != whole.content[name])
             if self.scenario.first is not None:
                 pass  # see `_first_output_problems`
             elif wrong:
@@ -278,7 +275,7 @@ class Trial:
         yield from self._first_output_problems(outcome, at_the_end=True)
         end, first = self._end(), self._ends[_SECRETS[0]]
         allowed = {name: [entry.content[name] for entry in self._ends.values()] for name in first.content}
-        if "rows are done and kept" in outcome.err and not self.scenario.published_singly:
+        if "rows are done and kept" in outcome.err:
             allowed = {name: [digest] for name, digest in first.content.items()}
         if self.scenario.first is None:
             for name, digests in allowed.items():

@@ -45,12 +45,6 @@ def _parquet(work: Path) -> None:
     pq.write_table(pa.Table.from_pylist(_rows()), work / "in.parquet")
 
 
-def _folder(work: Path) -> None:
-    (work / "texts").mkdir()
-    for name in ("a", "b"):
-        (work / "texts" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _rows()[:5]))
-
-
 def _prepare_with_ledger(prepare: Callable[[Path], None]) -> Callable[[Path], None]:
     def both(work: Path) -> None:
         prepare(work)
@@ -137,7 +131,6 @@ SCENARIOS = [
         _prepare_with_ledger(_parquet),
         ledger=_LEDGER,
     ),
-    Scenario("privatize a folder", _privatize("texts", "private"), "private", _folder, published_singly=True),
     Scenario("bank in place of another", (*_BANK, "--force"), "bank", _pool, before=(_BANK,), resumes=False),
     Scenario(
         "encode, ledger, device saved",

@@ -16,7 +16,6 @@ pytest.importorskip("torch")
 from hiding.conftest import LABELS, LENGTHS, WORDS, hiding, small
 
 TASK, OTHER = ["a", "b", "a", "b", "b", "b"], [1, 1, 2, 2, 1, 2]
-NOISE = dptext.PrivUnit(epsilon=8.0)
 
 
 def test_missing_labels_are_masked():
@@ -91,12 +90,8 @@ BAD_ROW = np.ones((64, 3))
 BAD_ROW[4, 1] = np.nan
 REFUSALS = [
     (lambda: small(randomizer="PrivUnit"), ParameterError, "PrivUnit needs epsilon="),
-    (lambda: small(randomizer=8.0), ParameterError, "randomizer must be one of"),
     (lambda: dptext.HidingEncoder(None, None, epsilon=1.0), ParameterError, "epsilon needs a randomizer"),
     (lambda: small(encoder=None), ParameterError, "without an encoder, fit takes vectors"),
-    (lambda: small(public="yes"), ParameterError, "public must be true or false"),
-    (lambda: small(public_name=7), ParameterError, "public_name must be text"),
-    (lambda: hiding(epoch=3), TypeError, "unexpected keyword argument 'epoch'"),
     (lambda: hiding(randomizer=DPText(epsilon=0.1)), RefusedError, "unsafe_as_published"),
     (lambda: hiding().fit(BAD_ROW, **LABELS), DataError, "row 5: the vector must be finite"),
     (lambda: hiding(encoder=LENGTHS).fit(np.ones((64, 5)), **LABELS), ParameterError, "the vectors have 5 columns"),
@@ -106,11 +101,9 @@ REFUSALS = [
     (lambda: small(learning_rate=1e30), ParameterError, r"diverged in epoch 1 .*: lower learning_rate"),
     (users([1, 2]), ParameterError, "user has 2 entries for 64 rows"),
     (users([1, None] * 32), DataError, "row 2: the user must be"),
-    (users(np.array([[1]] * 64)), DataError, "row 1: the user must be"),
     (targets(TASK[:5], {"t": OTHER}), ParameterError, "the task has 5 labels for 6 rows"),
     (targets(TASK, {}), ParameterError, "attributes must map names to labels, such"),
     (targets([None] * 6, {"t": OTHER}), DataError, "the task must have from 2 to 1000 classes, got 0"),
-    (targets(["a"] * 6, {"t": OTHER}), DataError, "the task must have from 2 to 1000 classes, got 1"),
     (targets([0, 1, 0] * 333 + [0, 1], {"t": [*range(1001)]}, 1001), DataError, "from 2 to 1000 classes, got 1001"),
     (channel(dptext.OptimizedUnary(epsilon=8.0)), ParameterError, "does not add noise to a vector"),
 ]

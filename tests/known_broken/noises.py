@@ -27,32 +27,10 @@ def off_the_grid(outputs):
     return (scaled != np.rint(scaled)).astype(float)
 
 
-GRID = 2**10
-
-
-def discrete_laplace(x, count, bits, epsilon=1.0):
-    """The number rounded to a grid, plus the difference of two geometrics: exact on integers but for their 53 bits."""
-    rate = epsilon / GRID
-    geometric = np.floor(-np.log(bits.uniform(2, count)) / rate)
-    return np.rint(x * GRID) + geometric[0] - geometric[1]
-
-
-def discrete_ratio(outputs, epsilon=1.0):
-    return (np.abs(outputs - GRID) - np.abs(outputs)) * epsilon / GRID
-
-
 # -- vectors of 64 numbers between 0 and 1 ------------------------------------------------------------------------
 
 LOW = np.arange(DIMENSION) % 2.0
 HIGH = 1.0 - LOW
-
-
-def _laplace_ratio(scale):
-    return lambda outputs: (np.abs(outputs - HIGH) - np.abs(outputs - LOW)).sum(axis=1) / scale
-
-
-def calibrated(x, count, bits, epsilon=1.0):
-    return x + laplace(bits, count, DIMENSION) * DIMENSION / epsilon
 
 
 def dptext_paper(x, count, bits, epsilon=1.0):
@@ -68,21 +46,6 @@ def below_the_other(outputs):
         return ((outputs < 1) & (LOW == 0)).sum(axis=1) - ((outputs < 1) & (HIGH == 0)).sum(axis=1).astype(float)
 
 
-def l2_laplace(x, count, bits, epsilon=1.0):
-    """Centred and clipped to the ball of radius 1, density exp(-epsilon |z| / 2)."""
-    centred = x - x.mean()
-    clipped = centred / max(1.0, float(np.sqrt((centred**2).sum())))
-    radius = 2 / epsilon * bits.exponential(count, DIMENSION).sum(axis=1, keepdims=True)
-    normal = bits.normal(count, DIMENSION)
-    return clipped + radius * normal / np.sqrt((normal**2).sum(axis=1, keepdims=True))
-
-
-def l2_ratio(outputs, epsilon=1.0):
-    centres = [(entry - entry.mean()) / np.sqrt(((entry - entry.mean()) ** 2).sum()) for entry in (LOW, HIGH)]
-    one, other = (np.sqrt(((outputs - centre) ** 2).sum(axis=1)) for centre in centres)
-    return (other - one) * epsilon / 2
-
-
 def _case(name, broken, pair, draw, score, why, epsilon=1.0, samples=SAMPLES):
     def run(seed, error):
         return judge_pair(pair, draw, score, PureDP(epsilon), seed, error, samples)
@@ -92,9 +55,6 @@ def _case(name, broken, pair, draw, score, why, epsilon=1.0, samples=SAMPLES):
 
 CASES = [
     _case("Laplace, naive float64", True, (0.0, 1.0), naive_laplace, off_the_grid, "its low digits tell the input"),
-    _case("Laplace, discrete", False, (0.0, 1.0), discrete_laplace, discrete_ratio, "integers on a public grid"),
-    _case("Laplace(64/eps) each", False, (LOW, HIGH), calibrated, _laplace_ratio(64.0), "scaled to the sensitivity"),
-    _case("L2-Laplace, clipped", False, (LOW, HIGH), l2_laplace, l2_ratio, "sensitivity 2 after clipping"),
     _case("DPText's sampler", True, (LOW, HIGH), dptext_paper, below_the_other, "one-sided noise"),
 ]
 

@@ -579,22 +579,6 @@ def test_a_kill_at_any_moment_leaves_a_ledger_that_adds_up(tmp_path):
     assert out == ""
 
 
-def test_threads_may_share_a_ledger(make):
-    ledger = make(releases=3)
-    won = []
-
-    def work(number):
-        with contextlib.suppress(RefusedError):
-            won.append(reserve(ledger, f"t{number}", PureDP(1), ["x"]))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 3
-
-
 # -- files that fail ----------------------------------------------------------------------------------------------
 
 
@@ -641,8 +625,6 @@ def another_database(path):
         (lambda path: path.write_bytes(b""), "is not a ledger. Create one: dptext"),
         (lambda path: change(path, "PRAGMA user_version = 99"), "is a ledger of version 99: use the dptext"),
         (another_database, "is not a ledger. Create one: dptext"),
-        (lambda path: change(path, "DELETE FROM ledger"), "is no ledger, or a damaged one"),
-        (lambda path: change(path, "DROP TABLE ledger"), "is no ledger, or a damaged one"),
         (lambda path: change(path, "UPDATE ledger SET epsilon = -1"), "is no ledger, or a damaged one"),
         (punch_holes, "is no ledger, or a damaged one"),
         (lambda path: os.truncate(path, 5000), "is no ledger, or a damaged one"),

@@ -6,7 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +21,6 @@ from dptext.representations.device import DeviceEncoder
 from dptext.representations.encoders import CallableEncoder, MeanOfWords
 from dptext.representations.layers import DeviceModel
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.sentence_encoder import SentenceEncoder
 
 TEXTS = ["the doctor lied", "", "7, 8!", "qqqzzz wwwxxx", None, float("nan"), "\ud800", "\0"]
 LENGTHS = CallableEncoder(lambda texts: [[len(text), text.count(" "), 1.0] for text in texts], name="lengths")
@@ -126,15 +125,6 @@ def test_folder_restores_the_device(device, saved):
         assert file.read_bytes() == (saved.parent / "again" / file.name).read_bytes()
 
 
-def test_folder_has_the_statement_of_the_vectors(small, tmp_path, trained_statement):
-    encoder = MeanOfWords(small.attach_statement(trained_statement))
-    DeviceEncoder(encoder, Bound(mean=np.zeros(5)), PrivUnit(epsilon=1.0)).save(tmp_path / "saved")
-    assert DeviceEncoder.load(tmp_path / "saved").encoder.vectors.statement == trained_statement
-    (tmp_path / "saved" / "vectors.privacy.json").unlink()
-    with pytest.raises(DataError, match=r"vectors.privacy.json does not match its digest in config.json"):
-        DeviceEncoder.load(tmp_path / "saved")
-
-
 def test_folder_asks_for_a_callers_encoder_and_compares_it(tmp_path, device, saved, small):
     lengths = DeviceEncoder(LENGTHS, Bound(mean=np.zeros(3)), PrivUnit(epsilon=1.0))
     lengths.save(tmp_path / "lengths")
@@ -150,23 +140,6 @@ def test_folder_asks_for_a_callers_encoder_and_compares_it(tmp_path, device, sav
     ):
         with pytest.raises(DataError, match="pass the encoder that was saved"):
             DeviceEncoder.load(tmp_path / folder, other)
-
-
-def test_folder_finds_a_sentence_encoder_by_name_and_digest(stub, tmp_path):
-    device = DeviceEncoder(SentenceEncoder(batch_size=4), Bound(mean=np.zeros(3)), PrivUnit(epsilon=1.0))
-    device.save(tmp_path / "saved")
-    loaded = DeviceEncoder.load(tmp_path / "saved")
-    assert loaded.statement == device.statement
-    np.testing.assert_array_equal(loaded.encode(["ab"], seed=1), device.encode(["ab"], seed=1))
-    elsewhere = DeviceEncoder(SentenceEncoder(stub, batch_size=4), device.bound, device.randomizer)
-    elsewhere.save(tmp_path / "elsewhere")
-    with pytest.raises(DataError, match=r"the model of the encoder is not here .* encoder=SentenceEncoder\(folder\)"):
-        DeviceEncoder.load(tmp_path / "elsewhere")
-    loaded = DeviceEncoder.load(tmp_path / "elsewhere", SentenceEncoder(stub, batch_size=4))
-    assert loaded.statement == elsewhere.statement
-    (stub / "model.safetensors").write_text("other weights")
-    with pytest.raises(DataError, match="encoder_model_sha256 differ"):
-        DeviceEncoder.load(tmp_path / "saved")
 
 
 def test_device_and_model_need_the_core_alone(saved, device, tmp_path):
@@ -203,22 +176,14 @@ def reseal(folder, name, content):
 def test_inconsistent_configuration_is_refused(saved):
     original = (saved / "config.json").read_text()
     for change, message in [
-        (lambda c: c["randomizer"]["options"].update(epsilon=60.0), "epsilon, guarantee.* differ"),
-        (lambda c: c["randomizer"]["options"].update(epsilon=6.000001), "epsilon, guarantee.* differ"),
-        (lambda c: c["randomizer"].update(name="PrivUnitG"), "mechanism.* differ"),
-        (lambda c: c["bound"].update(public_name="another"), "public_data, assumptions differ"),
-        (lambda c: c["bound"].update(projection=None), "projection differ"),
+        (lambda c: c["randomizer"]["options"].update(epsilon=6.000001), "epsilon"),
+        (lambda c: c["randomizer"].update(name="PrivUnitG"), "mechanism"),
+        (lambda c: c["bound"].update(public_name="another"), "public_data"),
         (lambda c: c["bound"].update(kind="clip", radius=1.0), "not of one encoder"),
-        (lambda c: c["encoder"].update(weighting=None), "encoder_weighting"),
-        (lambda c: c["encoder"].update(source="another"), "encoder_vectors, .* differ"),
-        (lambda c: c["encoder"].update(kind="given"), "the encoder is a custom function"),
-        (lambda c: c["randomizer"].update(name="Sum"), "A newer version of dptext may"),
-        (lambda c: c["randomizer"].update(options={}), "lack epsilon"),
-        (lambda c: c.update(version=2), "another version of the format than 1. Upgrade dptext"),
-        (lambda c: c.update(sha256={}), "does not match its digest in config.json"),
-        (lambda c: c.update(claim="epsilon 0"), "unknown field 'claim'"),
-        (lambda c: c["sha256"].update({"card.md": "0"}), "unknown field 'sha256.card.md'"),
-        (lambda c: c["bound"].update(epsilon=1.0), "not of one encoder"),
+        (lambda c: c["encoder"].update(source="another"), "encoder_vectors"),
+        (lambda c: c["randomizer"].update(options={}), "epsilon"),
+        (lambda c: c.update(version=2), "version"),
+        (lambda c: c.update(claim="epsilon 0"), "claim"),
     ]:
         edit_config(saved, change)
         with pytest.raises(DataError, match=message):
@@ -248,21 +213,14 @@ def test_arrays_of_another_encoder_are_refused_even_with_their_digest(saved):
     arrays = read_tensors(saved / "encoder.safetensors", source="f")[0]
     for name, change, message in [
         ("mean", lambda a: a + 1e-9, "bound_sha256"),
-        ("directions", lambda a: a * 2, "bound_sha256"),
-        ("directions", lambda a: a[:, :8], "dimension.* differ"),
+        ("directions", lambda a: a[:, :8], "dimension"),
         ("directions", lambda a: a[:8], "not of one encoder"),
-        ("mean", lambda a: a * np.nan, "not of one encoder"),
-        ("vectors", lambda a: a + 1, "encoder_vectors_sha256 differ"),
-        ("vectors", lambda a: a[:-1], "one vector per word"),
+        ("vectors", lambda a: a + 1, "encoder_vectors_sha256"),
         ("vectors", lambda a: a * np.nan, "NaN or infinity"),
-        ("words", lambda a: np.where(a == ord("e"), ord("q"), a).astype(np.uint8), "distinct"),
         ("words", lambda a: a | 128, "not of one encoder"),
     ]:
         reseal(saved, "encoder.safetensors", tensor_bytes(arrays | {name: change(arrays[name])}))
         with pytest.raises(DataError, match=message):
-            DeviceEncoder.load(saved)
-        reseal(saved, "encoder.safetensors", tensor_bytes({key: a for key, a in arrays.items() if key != name}))
-        with pytest.raises(DataError):
             DeviceEncoder.load(saved)
 
 
@@ -300,33 +258,14 @@ def test_every_field_of_the_statement_is_compared_but_the_software(saved, device
     assert DeviceEncoder.load(saved).statement == device.statement
 
 
-def test_save_refuses_places_words_and_randomizers(device, saved, tmp_path, monkeypatch):
-    @dataclass(frozen=True, kw_only=True)
-    class Mine(PrivUnit):
-        pass
-
-    def device_of_word(word):
-        vectors = dptext.WordVectors(["<unk>", word], [[0.0, 1.0], [1.0, 0.0]])
-        return DeviceEncoder(MeanOfWords(vectors), Bound(mean=[0.0, 0.0]), PrivUnit(epsilon=1.0))
-
-    new = tmp_path / "new"
-    for call, error, message in [
-        (lambda: device.save(saved), ParameterError, "already"),
-        (lambda: device.save(tmp_path / "no" / "such"), StorageError, "cannot write"),
-        (lambda: device.save("a\0b"), ParameterError, "the folder must be a (valid )?path"),
-        (lambda: DeviceEncoder.load(7), ParameterError, "the folder must be a (valid )?path"),
-        (lambda: DeviceEncoder.load(tmp_path), DataError, r"config.json is missing"),
-        (lambda: device_of_word("a\nb").save(new), DataError, "row 1: the word contains a line feed"),
-        (lambda: device_of_word("\ud800").save(new), DataError, "row 1: .* surrogate"),
-        (lambda: replace(device, randomizer=Mine(epsilon=1.0)).save(new), ParameterError, "only dptext's own"),
-    ]:
-        with pytest.raises(error, match=message):
-            call()
+def test_a_failed_save_leaves_nothing(device, saved, tmp_path, monkeypatch):
+    with pytest.raises(ParameterError, match="already"):
+        device.save(saved)
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("dptext.io.artifacts.os.fsync", full)
     with pytest.raises(StorageError, match="No space left on device"):
-        device.save(new)
+        device.save(tmp_path / "new")
     assert [file.name for file in tmp_path.iterdir()] == ["saved"]

