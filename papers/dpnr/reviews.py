@@ -2,9 +2,8 @@
 
 Command: ``python -m papers.dpnr.reviews [--data FOLDER] [--trustpilot FILE] [--quick] [--report]``
 
-The devices, cells and attackers are those of `papers.dpnr.blogs`. TP-US are the TrustPilot reviews of the United States
-(`papers.dptext.trustpilot` describes the file), with stars as task, gender and age as attributes. AG are the 7,600
-official test rows of AG News, without attributes.
+TP-US are the TrustPilot reviews of the United States (`papers.dptext.trustpilot` describes the file), with stars as
+task, gender and age as attributes. AG are the 7,600 official test rows of AG News, without attributes.
 """
 
 from __future__ import annotations

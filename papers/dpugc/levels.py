@@ -1,10 +1,8 @@
 """Made-up privacy levels of users, and their prediction for users who state none.
 
-The paper gives each user a budget and predicts it for users who named none ("cold start") with a model of an earlier
-paper, which relates privacy concern to personality. Neither that model nor its data is available. Here the shares of
-the three levels are those of Jorgensen, Yu and Cormode 2015 ("Conservative or liberal? Personalized differential
-privacy", after Acquisti and Grossklags 2005), and two made-up assignments decide who has which level: **by age** (older
-people are more concerned, which texts reveal), and **by chance** (which nothing reveals).
+The shares of the three levels are those of Jorgensen, Yu and Cormode 2015 ("Conservative or liberal? Personalized
+differential privacy"). Two made-up assignments decide who has which level: **by age** (older people are more concerned,
+which texts reveal), and **by chance** (which nothing reveals).
 """
 
 from __future__ import annotations
@@ -157,7 +155,9 @@ class ColdStart:
 
     def _features(self, source: str, people: Sequence[Blogger], sent: float | None = None) -> Any:
         if source == PROFILE:
-            return self._profiles(people)
+            values = sorted({value for one in self.volunteers for value in (one.gender, one.industry, one.sign)})
+            profiles = [(person.gender, person.industry, person.sign) for person in people]
+            return np.array([[float(value in profile) for value in values] for profile in profiles])
         if source == VECTOR:
             return np.array([self._sent(sent)[person.user] for person in people])
         return [" ".join(str(document.text) for document in documents_of([person])) for person in people]
@@ -178,18 +178,3 @@ class ColdStart:
         return {
             person.user: row for person, row in zip(self.all_people, encoder_of(VECTORS).encode(texts), strict=True)
         }
-
-    def _profiles(self, people: Sequence[Blogger]) -> Floats:
-        """Return (people, d) indicators of gender, industry and sign."""
-        return np.array(
-            [
-                [float(value in (person.gender, person.industry, person.sign)) for value in self._values]
-                for person in people
-            ]
-        )
-
-    @cached_property
-    def _values(self) -> list[str]:
-        return sorted(
-            {value for volunteer in self.volunteers for value in (volunteer.gender, volunteer.industry, volunteer.sign)}
-        )

@@ -1,10 +1,8 @@
 """Planted pairs: the attack of the paper's figure 1, with made-up people.
 
 Two words that occur together in no blog are written next to each other by one person, or by 10, 100 or 1,000. An
-adversary who has only the vectors looks for the second word among the neighbours of the first.
-
-Few passwords have a public vector. The secrets are therefore public words, which a release changes little, and then
-words of 500 new ones, which it learns from users alone.
+adversary who has only the vectors looks for the second word among the neighbours of the first. The secrets are public
+words, which a release changes little, and then words of 500 new ones, which it learns from users alone.
 """
 
 from __future__ import annotations

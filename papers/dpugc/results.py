@@ -1,11 +1,9 @@
 """The rows of one file by model, and intervals over units (word pairs, queries, people) and over runs of one mechanism.
 
 A release is one run. The mean of the vectors or cosines of five runs would describe an ensemble that is never
-released: it has less noise and uses five budgets. A number is therefore the mean over runs of the score of one run. It
-is uncertain because other runs have other noise and because other word pairs could have been rated. The bootstrap
-resamples both, independently, with the same units for every run and for every model that is compared, because they
-answered the same questions. Resampling both sides of a table slightly overstates its variance (Owen 2007, "The
-pigeonhole bootstrap"); resampling so few runs understates their part by a fifth. The units dominate.
+released: it has less noise and uses five budgets. A number is therefore the mean over runs of the score of one run. The
+bootstrap resamples runs and units, independently, with the same units for every run and every model. That slightly
+overstates the variance (Owen 2007, "The pigeonhole bootstrap"); so few runs understate their part by a fifth.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The released distribution, votes by Private Evolution's authors' own code, words by TEM, and no text: one comparison.
 
-All methods have the same private documents, pool and epsilon for a document. Private Evolution (microsoft/DPSDA, MIT
-licence) is no package: clone https://github.com/microsoft/DPSDA and name the folder with ``--pe``; it needs omegaconf
-and pandas. Its package imports image models, so the modules that count votes are loaded directly.
+Private Evolution (microsoft/DPSDA, MIT licence) is no package: clone https://github.com/microsoft/DPSDA and name the
+folder with ``--pe``; it needs omegaconf and pandas. Its package imports image models, so the modules that count votes
+are loaded directly.
 
 Command: ``python -m papers.synthesis.peers --pe DPSDA [--data FOLDER]``
 """
