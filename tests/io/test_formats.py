@@ -89,13 +89,14 @@ def test_a_sheet_is_read_with_its_types(tmp_path):
     import datetime
 
     rows = [["text", "n", "at"], ["one", 1, datetime.datetime(2020, 1, 2)], [], [None, 2.5, datetime.time(1, 2)]]
-    path = book(tmp_path / "a.xlsx", rows, [["another"]])
+    path = book(tmp_path / "a.xlsx", [], rows)
     result = list(read_documents(path, keep=("n", "at")))
     assert [(row.text, row.attributes) for row in result] == [
         ("one", {"n": 1, "at": "2020-01-02"}),
         (None, {"n": 2.5, "at": "01:02:00"}),
     ]
     assert list(first_rows([path], only=("n",))) == [{"n": 1}, {"n": 2.5}]
+    assert_error(DataError, lambda: read(book(path, rows, [["another"]])), "2 sheets have rows")
     assert_error(DataError, lambda: read(book(path, [[MARKER, 3], ["x"]])), "the file has none among its 2 (not shown")
     assert_error(DataError, lambda: read(book(path, [["text"], [1]])), "row 1: expected a string in 'text'", "int")
     assert_error(DataError, lambda: read(book(path, [["text"], ["a", MARKER]])), "row 1: expected 1 columns")

@@ -172,17 +172,25 @@ def _read_parquet(file: InputFile, _reading: Reading, required: Names) -> Iterat
 
 
 def _read_xlsx(file: InputFile, _reading: Reading, required: Names) -> Iterator[Row]:
-    """The rows of the first sheet that hold something; the first row names the columns."""
+    """Yield the rows of the one sheet that has any, without empty ones; the first row names the columns."""
     openpyxl = extra("openpyxl", "excel", file.name)
-    rows = None
+    sheets = None
     # errors of openpyxl may hold a value, its warnings are about parts that are not read
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
-        sheet = openpyxl.load_workbook(file.file, read_only=True, data_only=True).worksheets[0]
-        sheet.reset_dimensions()  # the size that a file states may be wrong
-        rows = [row for row in sheet.iter_rows(values_only=True) if any(value is not None for value in row)]
-    if rows is None:
+        book = openpyxl.load_workbook(file.file, read_only=True, data_only=True)
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # the size that a file states may be wrong
+        tables = (
+            [row for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row)]
+            for sheet in book.worksheets
+        )
+        sheets = [table for table in tables if table]
+    if sheets is None:
         raise DataError(f"{file.name} is not an .xlsx file, or is truncated or damaged. Copy the file again")
+    if len(sheets) > 1:
+        raise DataError(f"{file.name}: {len(sheets)} sheets have rows. Save one of them as a separate file")
+    rows = sheets[0] if sheets else []
     names = list(rows[0]) if rows else []
     while names and names[-1] is None:
         names.pop()
