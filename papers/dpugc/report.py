@@ -246,8 +246,8 @@ def draw(rows: Mapping[str, Rows], path: Path) -> None:
     figure, panels = new_figure(11.0, 9.6, 2, 2)
 
     def difference(name: str) -> Curve:
-        beside = {"beside": PROCESSED.kind, "benchmark": name}
-        return lambda model: rows["difference"].estimate("difference", **model.settings, **beside)
+        settings = {"beside": PROCESSED.kind, "benchmark": name}
+        return lambda model: rows["difference"].estimate("difference", **model.settings, **settings)
 
     def new_words(name: str) -> Curve:
         return lambda model: rows["new_words"].estimate(name, **model.settings)
