@@ -28,13 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CanaryBound:
-    """A lower bound on epsilon from one training run.
-
-    Attributes:
-        loss: a lower bound on epsilon that holds with probability at least 1 - error.
-        strongest: the bound if all guesses had been correct.
-        correct, guesses, canaries: the counts behind it.
-    """
+    """A lower bound on epsilon from one training run, and the bound if all guesses had been correct."""
 
     loss: float
     strongest: float
@@ -83,16 +77,8 @@ def canary_loss(
 ) -> CanaryBound:
     """Train once with a random half of the canaries and bound epsilon (add/remove of a canary) from below.
 
-    Args:
-        train: (m,) booleans, True if the canary is in the training data -> the release.
-        score: the release -> (m,) scores; higher means that the canary is likelier in the training data.
-        canaries, guesses: m, and r, which is fixed before the run; default: all.
-        delta: of the claim.
-        error: the probability with which the bound may be wrong.
-        seed: seed of the random half; None for fresh randomness.
-
-    Raises:
-        ParameterError: scores of another shape or not finite; counts out of range.
+    ``train`` turns (m,) booleans (True: the canary is in the training data) into a release, ``score`` a release into
+    (m,) scores. The number of guesses is fixed before the run; ``error`` is the probability of a wrong bound.
     """
     guesses = canaries if guesses is None else guesses
     if canaries < 2 or not 2 <= guesses <= canaries:

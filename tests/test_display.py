@@ -3,8 +3,6 @@
 import contextlib
 import inspect
 import io
-import subprocess
-import sys
 import threading
 import time
 
@@ -78,21 +76,6 @@ def test_nothing_is_shown_if_switched_off_replaced_or_without_a_viewer(stderr_of
     assert_error(ParameterError, lambda: work("yes"), "progress must be None, True, False or a function, got str")
 
 
-def test_there_is_one_bar_at_a_time_even_after_an_error(stderr_of):
-    def nested():
-        with progress_bar(True, "outer"):
-            work(True)
-
-    assert "outer" in (text := stderr_of(nested)) and "texts" not in text
-
-    def failing():
-        with pytest.raises(ValueError, match="of the work"), progress_bar(True, "outer"):
-            raise ValueError("of the work")
-
-    stderr_of(failing)
-    assert "texts" in stderr_of(lambda: work(True))
-
-
 def test_long_functions_have_the_option_and_count_texts_without_showing_them(stderr_of, monkeypatch):
     for function in LONG:
         assert inspect.signature(function).parameters["progress"].default is None
@@ -101,8 +84,3 @@ def test_long_functions_have_the_option_and_count_texts_without_showing_them(std
     texts, counts = ["tea", MARKER, "tax", "tea", None], []
     assert MARKER not in stderr_of(lambda: dptext.privatize(texts, mechanism, seed=1, progress=counts.append))
     assert counts == [2, 4]
-
-
-def test_nothing_is_imported_before_a_bar_is_shown():
-    code = "import sys, dptext, dptext.display; raise SystemExit('rich' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import tomllib
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,6 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 INSTALL = (DOCS / "start" / "install.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = set(PROJECT["optional-dependencies"])
-MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-FIRST_PAGES = [DOCS / "index.md", *sorted((DOCS / "start").glob("*.md"))]
 
 
 def fences(page):
@@ -76,15 +73,6 @@ def test_the_shell_example_runs_from_top_to_bottom(tmp_path, tmp_path_factory):
     assert "the column 'intent', unchanged" in promised["words.jsonl"].exposed
 
 
-def test_every_block_of_the_readme_is_of_a_kind_that_is_run_or_checked():
-    kinds = [kind for kind, _ in fences(README)]
-    assert set(kinds) == {"console", "pycon", "sh"}  # console above; pycon as doctests
-    assert kinds.count("sh") == 1
-    for kind, block in fences(README):
-        assert kind != "console" or all(line.startswith(("$ ", "    ")) for line in block.splitlines())
-        assert kind != "sh" or all(line.startswith("pip install ") for line in block.splitlines())
-
-
 @pytest.mark.parametrize("page", [README, INSTALL], ids=["README", "install"])
 def test_what_is_installed_has_these_extras_and_this_name(page):
     lines = re.findall(r'pip install "([^"]+)"', page)
@@ -104,21 +92,6 @@ def test_the_page_on_installing_has_all_extras():
     (everything,) = PROJECT["optional-dependencies"]["all"]
     assert set(re.search(r"\[(.*)\]", everything)[1].split(",")) == named - {"all", "presidio"}
     assert "all of these but `presidio`" in INSTALL
-
-
-def test_every_file_command_and_target_that_is_named_exists():
-    for page in [ROOT / "README.md", *FIRST_PAGES]:
-        text = page.read_text(encoding="utf-8")
-        for target in set(re.findall(r"`make (\S+?)`", text)):
-            assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), target
-        for document in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-            assert (page.parent / document).exists() or document.split("/")[-2] in ("commands", "notebooks"), document
-        for name in re.findall(r"(?<![\w/])dptext\.([\w.]+\w)", text):
-            if name.split(".")[0] not in ("representations", "synthesis"):
-                first = name.split(".")[0]
-                assert hasattr(dptext, first) or find_spec(f"dptext.{first}"), (
-                    name
-                )  # a package need not be imported yet
 
 
 def test_the_papers_stand_there_with_their_true_epsilon():

@@ -146,30 +146,6 @@ def test_controls_have_distinct_names_that_contain_their_visible_words(page):
     assert ", stays in " in first_word(page).text_content()
 
 
-def test_problems_are_shown_until_they_are_solved(page):
-    page.get_by_label("Text", exact=True).fill("")
-    page.get_by_role("alert").get_by_text("The text is empty").wait_for()
-    assert page.locator("#results").is_hidden()  # they were of another text
-    write(page, "\N{CAT} and \N{DOG}")
-    assert page.locator("#counted").inner_text().startswith("7 of at most")  # as the limit counts them
-    assert page.locator("#results").is_visible() and page.get_by_role("alert").is_hidden()
-    page.get_by_label("Epsilon as a number").fill("1000")
-    assert "from 0.5 to 20" in page.get_by_role("alert").inner_text()
-    page.get_by_label("Epsilon as a number").fill("3")
-    wait_for_preview(page)
-    assert page.get_by_role("alert").is_hidden()
-    # an older answer leaves the problem of a newer epsilon
-    page.evaluate("{ const real = fetch; fetch = async (...given) => { const found = await real(...given);"
-                  " await new Promise(done => setTimeout(done, 300)); return found; }; ask(); }")  # fmt: skip
-    page.get_by_label("Epsilon as a number").fill("1000")
-    until(page, "pending === null")
-    assert "from 0.5 to 20" in page.get_by_role("alert").inner_text()
-    page.evaluate("fetch = async () => new Response('Busy', { status: 503 })")
-    page.get_by_label("Epsilon as a number").fill("3")
-    page.get_by_label("Text", exact=True).fill("cats")
-    page.get_by_role("alert").get_by_text("The server answered 503").wait_for()
-
-
 def test_nothing_is_stored_and_no_text_is_in_an_address(page, address):
     write(page, "zebulon likes rain")
     assert (page.context.cookies(), page.url) == ([], address)

@@ -41,14 +41,6 @@ def test_links_lead_to_existing_files() -> None:
             assert target.startswith(GENERATED) or (ROOT / target).exists(), f"{path}: {link}"
 
 
-def test_mkdocs_and_the_package_give_the_same_addresses() -> None:
-    parameters = dict(
-        re.findall(r"^(site_url|repo_url): (\S+)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    )
-    assert parameters == {"site_url": URLS["Documentation"], "repo_url": URLS["Repository"]}
-    assert URLS["Changelog"].startswith(URLS["Repository"])
-
-
 def test_the_description_of_the_package_has_no_relative_link() -> None:
     description = ProjectMetadata(str(ROOT), PluginManager()).core.readme
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -59,7 +59,7 @@ def test_new_attackers_find_the_attribute_without_adversaries_and_not_with_them(
 def test_rows_without_labels_count_where_they_have_one(made_vectors):
     task = [None if row % 2 else label for row, label in enumerate(made_vectors.task.tolist())]
     one = ["" if row % 3 else str(label) for row, label in enumerate(made_vectors.attributes["one"].tolist())]
-    trained = hiding(epochs=3).fit(made_vectors.rows, task=task, attributes={"one": one})
+    trained = hiding(epochs=2).fit(made_vectors.rows, task=task, attributes={"one": one})
     assert trained.epochs_[-1].held_out.task > 0.4
 
 
@@ -202,14 +202,3 @@ def test_early_stopping_keeps_the_best_epoch(made_vectors):
     assert len(scores) < 9
     last = hiding(epochs=2, validation_fraction=0).fit(made_vectors.rows, **made_vectors.labels)
     assert (last.best_, last.epochs_[-1].held_out) == (2, None)
-
-
-def test_last_epoch_is_kept_if_held_out_rows_have_one_label():
-    """One user in ten is held out, and has one label only."""
-    people = [row // 6 for row in range(64)]
-    labels = {"task": [person % 2 for person in people], "attributes": LABELS["attributes"]}
-    encoder = hiding(encoder=LENGTHS, dimension=2, epochs=4, patience=1).fit(WORDS, user=people, **labels)
-    assert encoder.best_ == 4
-    assert np.isnan(encoder.epochs_[-1].held_out.task)
-    tiny = np.random.default_rng(0).normal(size=(64, 3)) * 1e-42
-    assert np.isfinite(hiding(epochs=1).fit(tiny, **LABELS).clean(tiny)).all()

@@ -63,17 +63,6 @@ def test_readers_find_linear_and_other_signals_and_nothing_in_noise():
     assert noise.score == noise.task - max(noise.attributes["t"], 0.0)
 
 
-def test_readers_ignore_rows_without_label_and_absent_classes():
-    x = np.random.default_rng(2).normal(size=(400, 3))
-    assert abs(read(x, [None, "a", "b", "a"] * 100, x[:, 0] > 0).attributes["t"]) < 0.3
-    labels = ["a", "b", "c", "d"] * 50 + ["a", "b"] * 100  # a guess among four is half as good as one among two
-    assert abs(read(x, labels, x[:, 0] > 0).attributes["t"]) < 0.25
-    for labels in ([None] * 200 + ["a", "b"] * 100, ["a", "b"] * 100 + ["a"] * 200):
-        seen = read(x, labels, x[:, 0] > 0)
-        assert np.isnan(seen.attributes["t"]) and np.isnan(seen.score)  # not 0, as if the attribute were hidden
-        assert read(x, labels, x[:, 0] > 0, alpha=0.0).score == seen.task
-
-
 def targets(task, attributes, rows=6):
     return lambda: check_targets(rows, task, attributes)
 

@@ -4,8 +4,6 @@ Each reports the library's distribution, which keeps its claim, and draws from a
 can refute it.
 """
 
-from functools import cache
-
 import numpy as np
 
 import dptext
@@ -17,15 +15,11 @@ from dptext.representations.cube import CubeChannel, Piecewise, Plan
 from dptext.representations.published import OME
 from known_broken import caps, levels, published, vectors_bits
 from known_broken.case import Case, judge_table
+from known_broken.replacements import _vectors
 
 # -- words -----------------------------------------------------------------------------------------------------------
 
 EPSILON = 5.0
-
-
-@cache
-def _vectors():
-    return dptext.load_vectors("glove-6b-50d", limit=800)
 
 
 class InputReturned(TEM):
@@ -81,7 +75,7 @@ class OutputsBeyond(TEM):
 
 
 def _words(mechanism):
-    return lambda seed, error: dptext.audit(mechanism(_vectors(), epsilon=EPSILON), error=error, seed=seed)
+    return lambda seed, error: dptext.audit(mechanism(_vectors(800), epsilon=EPSILON), error=error, seed=seed)
 
 
 # -- bits, categories, caps, codes -----------------------------------------------------------------------------------

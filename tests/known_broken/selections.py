@@ -8,6 +8,9 @@ import dptext
 from dptext import TEM
 from dptext.privacy.guarantee import Unit
 from known_broken.case import Case, MetricDP, claim, judge_table
+from known_broken.replacements import Broken, _normal
+from known_broken.replacements import _vectors as small_vectors
+from laws import canberra
 
 EPSILON = 5.0
 OUTPUTS = 20_000
@@ -56,10 +59,6 @@ def _judge(distribution, seed, _error):
         return EPSILON * np.minimum(between[i, others], mechanism.threshold) + mechanism.slack
 
     return judge_table(table, allowed, claimed=statement, names=_names(seed))
-
-
-def _normal(weights):
-    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _bottom_distribution(far, mechanism, inside, bottom_weight):
@@ -111,18 +110,8 @@ def _document_budget(seed, error):
     return dptext.audit(mechanism, words=_names(seed), error=error, seed=seed)
 
 
-@cache
-def _small():
-    return dptext.load_vectors("glove-6b-50d", limit=800)
-
-
 def _angular(seed, error):
-    return dptext.audit(TEM(_small(), epsilon=25.0, metric="angular"), error=error, seed=seed)
-
-
-def canberra(rows, matrix):
-    """A metric of the caller's."""
-    return (np.abs(rows[:, None] - matrix[None]) / (np.abs(rows)[:, None] + np.abs(matrix)[None])).sum(axis=2)
+    return dptext.audit(TEM(small_vectors(800), epsilon=25.0, metric="angular"), error=error, seed=seed)
 
 
 def _function_metric(seed, error):
@@ -137,7 +126,7 @@ def _cosine(rows, matrix):
 
 def cosine_distance(seed, _error):
     """1 - cosine in place of the angle: claims epsilon times itself."""
-    vectors, epsilon = _small(), 25.0
+    vectors, epsilon = small_vectors(800), 25.0
     points = vectors.matrix.astype(np.float64)
     far = _cosine(points, points)
     np.fill_diagonal(far, 0.0)
@@ -156,15 +145,7 @@ def float32_angle(seed, _error):
     points = mechanism.vectors.matrix
     ways = points / np.sqrt((points**2).sum(axis=1, keepdims=True))
     far = np.arccos(np.clip(ways @ ways.T, -1, 1)).astype(np.float64)
-    shares = _normal(np.exp(-epsilon / 2 * far))
-
-    class Broken:
-        vectors, statement = mechanism.vectors, mechanism.statement
-
-        def distributions(self, words):
-            return shares[[self.vectors.words.index(word) for word in words]]
-
-    return dptext.audit(Broken())
+    return dptext.audit(Broken(mechanism, _normal(np.exp(-epsilon / 2 * far))))
 
 
 def _case(name, broken, distribution, why):

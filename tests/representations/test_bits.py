@@ -97,14 +97,6 @@ def test_bit_budgets_add_up_and_no_trade_between_two_bits_helps():
                 assert variance(moved) >= minimum
 
 
-def test_weighted_number_of_bits_is_the_best_one():
-    for epsilon in [0.5, 4.0, 25.0]:
-        chosen = WeightedBits(epsilon=epsilon * 20).channel(20)
-        errors = [WeightedBits(epsilon=epsilon * 20, bits=bits).expected_squared_error(20) for bits in range(1, 17)]
-        errors[0] += 1  # rounding at its worst, as for the others
-        assert errors[chosen.bits_a_number - 1] == min(errors)
-
-
 # -- errors ------------------------------------------------------------------------------------------------------
 
 CHANNELS = [

@@ -147,23 +147,6 @@ def test_projections_are_orthonormal_and_pca_keeps_the_largest_variances():
     np.testing.assert_array_equal(random, random_directions(6, 4))
 
 
-def test_supervised_projection_keeps_labels_that_pca_loses():
-    """The labels depend on the fourth coordinate, which has a hundredth of the variance."""
-    gaps = []
-    for options in ({"projection": "pca"}, SUPERVISED):
-        bounded = fit_bound(PUBLIC, dimension=2, **options).apply(PUBLIC)
-        means = [bounded[label == LABELS].mean(axis=0) for label in (0, 1)]
-        gaps.append((np.abs(means[1] - means[0]) / bounded.std(axis=0)).max())
-    assert gaps[0] < 0.5 and gaps[1] > 1.0
-
-
-def test_radius_is_the_quantile_of_public_lengths():
-    moved = PUBLIC - PUBLIC.mean(axis=0)
-    lengths = np.linalg.norm(moved, axis=1)
-    assert fit_bound(PUBLIC, bound="clip", projection=None).radius == pytest.approx(np.quantile(lengths, 0.9))
-    assert fit_bound(PUBLIC, bound="cube", projection=None).radius == pytest.approx(np.quantile(np.abs(moved), 0.9))
-
-
 def test_bound_states_the_public_texts():
     bound = fit_bound(PUBLIC, bound="clip", dimension=3, public_name="film reviews")
     parameters = bound.parameters()

@@ -64,17 +64,6 @@ def test_classifier_takes_noise_from_channel_randomizer_or_statement():
     assert unknown.channel_ is None and unknown.device_model().domain is None
 
 
-def test_public_examples_help_with_few_vectors():
-    strong, few = PrivUnit(epsilon=1.0), LABELS[:60]
-    arrived = strong.randomize(CLEAN[:60], seed=6)
-    test, public = reviews(seed=7), reviews(seed=8)
-    alone = NoisyClassifier(channel=strong).fit(arrived, few).device_model().score(*test)
-    helped = NoisyClassifier(channel=strong, public=public).fit(arrived, few)
-    assert helped.device_model().score(*test) > max(alone, 0.97)
-    unscaled = NoisyClassifier(channel=strong, public=(50 * public[0], public[1])).fit(arrived, few)
-    np.testing.assert_allclose(weights(unscaled), weights(helped), rtol=1e-5)
-
-
 @pytest.mark.usefixtures("same_draws")
 def test_linear_model_learns_from_public_vectors():
     public, test = reviews(seed=12), reviews(seed=13)

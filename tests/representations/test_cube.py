@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import stats
 
 from dptext.audits.losses import exact_loss
 from dptext.privacy.randomness import RandomBits
@@ -87,33 +87,6 @@ def test_draws_follow_the_enumerated_law_and_that_of_another_share_is_rejected(x
 
 
 # -- the choice of window, coordinates and share -------------------------------------------------------------------
-
-
-def moments(half, epsilon):
-    """(A, B) of the continuous window of half width a, from integrals (scipy as an independent oracle)."""
-    from scipy.integrate import quad
-
-    whole = math.exp(epsilon)
-    outside = 1 / (2 * (1 + half * whole))
-    gain = outside * (whole - 1) * 2 * half
-
-    def square(x):
-        everywhere = quad(lambda y: y * y, -1 - half, 1 + half)[0]
-        return outside * (everywhere + (whole - 1) * quad(lambda y: y * y, x - half, x + half)[0]) / gain**2
-
-    return square(0.0), square(1.0) - square(0.0)
-
-
-def test_window_agrees_with_an_optimiser():
-    for epsilon, dimension in [(1.0, 1), (3.0, 4), (8.0, 1), (6.0, 64)]:
-        channel = Piecewise(epsilon=epsilon).channel(dimension)
-
-        def error(log_half, epsilon=epsilon, d=dimension, k=channel.numbers):
-            constant, slope = moments(math.exp(log_half), epsilon / k)
-            return d / k * (d * constant + slope) - 1
-
-        result = optimize.minimize_scalar(error, bounds=(-8, 1), method="bounded", options={"xatol": 1e-6})
-        assert channel.expected_squared_error == pytest.approx(result.fun, rel=1e-4)
 
 
 @pytest.mark.slow

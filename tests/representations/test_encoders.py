@@ -54,16 +54,6 @@ def test_mean_of_words_depends_on_its_text_to_the_last_bit(glove, weighting):
     np.testing.assert_allclose(unknown, np.tile(glove["<unk>"], (5, 1)), rtol=1e-6)
 
 
-def test_mean_of_words_states_its_vectors(glove, small, trained_statement):
-    parameters = MeanOfWords(glove, weighting=1e-3).parameters()
-    assert (parameters["encoder_vectors_sha256"], parameters["encoder_weighting"]) == (glove.fingerprint, 1e-3)
-    assert MeanOfWords(small).parameters()["encoder_vectors_sha256"] != glove.fingerprint
-    released = MeanOfWords(small.attach_statement(trained_statement))
-    assert released.parameters()["vectors_release"] == "r"
-    assert "with their own statement" in released.assumptions()[0]
-    assert "are public" in MeanOfWords(small).assumptions()[0]
-
-
 # -- a caller's function ------------------------------------------------------------------------------------------
 
 

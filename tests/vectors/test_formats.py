@@ -1,11 +1,9 @@
 """Loading and saving by name: formats, round trips, refusals."""
 
-import gzip
 import sys
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,16 +15,6 @@ from dptext.text.tokens import fold, is_single_word
 from dptext.words.registry import mechanism_from_statement
 
 SAVED = ["saved.txt", "saved.vec", "saved.bin", "saved"]
-
-
-def test_the_packaged_glove_holds_words_only(glove):
-    assert len(glove) == 20_000
-    assert glove.dimension == 50
-    assert glove.words[:3] == ("the", "of", "to")
-    assert glove.words[-1] == "<unk>"
-    assert all(is_single_word(word) for word in glove.words[:-1])
-    assert not {",", "2008", "http://www.nyse.com", "u.s."} & set(glove.words)
-    assert {"'s", "n't", "doctor"} <= set(glove.words)
 
 
 words = st.lists(
@@ -72,62 +60,6 @@ def test_a_missing_extra_is_answered_with_its_install_line(monkeypatch, package)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=r'pip install "dptext\[glove\]"'):
         dptext.load_vectors("glove-6b-50d")
-
-
-# -- any bytes --------------------------------------------------------------------------------------------------
-
-NAMES = ["any.txt", "any.bin", "any.txt.gz", "any.bin.zst"]
-VALID = {
-    ".txt": b"4 2\nthe 0.1 0.2\ncat 1 2\nd\xc3\xa9j\xc3\xa0 3 4\n<unk> -1 1e-3\n",
-    ".bin": b"3 2\nthe \x00\x00\x80\x3f\x00\x00\x00\x40\ncat \x00\x00\x00\x00\x12\x34\x56\x38\n"
-    b"<unk> \x01\x02\x03\x04abcd\n",
-}
-
-
-@st.composite
-def mutated(draw, valid):
-    """A valid file with some bytes changed, taken out, put in or cut off."""
-    data = bytearray(valid)
-    for _ in range(draw(st.integers(1, 4))):
-        place = draw(st.integers(0, len(data)))
-        match draw(st.sampled_from(["change", "take", "put", "cut"])):
-            case "change":
-                data[place : place + 1] = draw(st.binary(min_size=1, max_size=1))
-            case "take":
-                del data[place : place + draw(st.integers(1, 8))]
-            case "put":
-                data[place:place] = draw(st.one_of(st.binary(max_size=8), st.sampled_from([b" ", b"\n", b"9", b"-"])))
-            case "cut":
-                del data[place:]
-    return bytes(data)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-@settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-def test_any_bytes_give_vectors_or_an_error_of_ours(tmp_path, name, data):
-    pack = {"gz": gzip.compress, "zst": lambda data: pyarrow.compress(data, "zstd", asbytes=True)}.get(
-        name.rpartition(".")[2], bytes
-    )
-    valid = VALID[name[3:7]]
-    kind = data.draw(st.sampled_from(["any", "mutated", "broken packing"]))
-    if kind == "any":
-        content = pack(data.draw(st.binary(max_size=200)))
-    elif kind == "mutated":
-        content = pack(data.draw(mutated(valid)))
-    else:
-        content = data.draw(mutated(pack(valid)))
-    (tmp_path / name).write_bytes(content)
-    try:
-        vectors = dptext.load_vectors(tmp_path / name, limit=data.draw(st.sampled_from([None, 2, 3])))
-    except dptext.DptextError as error:
-        assert "\n" not in str(error)
-    else:
-        assert np.isfinite(vectors.matrix).all()
-        assert vectors.words[-1] == "<unk>"
 
 
 # -- objects in memory ---------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import pytest
 
 from dptext.errors import ParameterError
 from dptext.vectors.metrics import (
-    ANGULAR_DIAMETER,
     METRICS,
     AngularDistances,
     CallerDistances,
@@ -117,15 +116,6 @@ def test_float32_functions_are_as_accurate_as_the_slack_assumes():
     error = np.abs(result - exact) / np.spacing(np.maximum(exact, 2.0**-120).astype(np.float32))
     assert error.max() <= 4  # units in the last place
     assert np.arctan2(np.float32(0), np.float32(2)) == 0
-
-
-def test_a_row_of_zeros_lies_on_the_first_axis():
-    points = np.array([[0, 0], [2, 0], [0, 3], [-1e-30, 0]], dtype=np.float32)
-    np.testing.assert_array_equal(directions(points), [[1, 0], [1, 0], [0, 1], [-1, 0]])
-    table = AngularDistances(directions(points))
-    result = table.distances(table.rows(np.array([0])), table.columns(0, 4), 9.0)[0] * 2
-    np.testing.assert_allclose(result, [0, 0, math.pi / 2, math.pi], atol=1e-6)
-    assert math.pi < ANGULAR_DIAMETER < math.pi + 1e-15
 
 
 # -- a caller's function -----------------------------------------------------------------------------------------

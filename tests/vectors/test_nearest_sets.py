@@ -128,15 +128,6 @@ def test_a_set_depends_on_its_query_and_the_matrix_alone(count, monkeypatch):
             np.testing.assert_array_equal(result, expected)
 
 
-def test_similarities_are_those_of_integers():
-    matrix, queries = drawn(2000, 10), drawn(20, 10, seed=15)
-    sets = NearestSets(matrix)
-    rows = sets.find(queries, 7)[:, ::-1]
-    exact = np.take_along_axis(integer_products(matrix, queries), rows, axis=1)
-    np.testing.assert_array_equal(sets.similarities(queries, rows) * 2**30, exact)
-    assert sets.similarities(queries, rows[:, :0]).shape == (20, 0)
-
-
 @pytest.mark.parametrize("size", [3, 130, 5000])
 @pytest.mark.parametrize("itself", [False, True])
 def test_a_profile_is_that_of_integers(size, itself, monkeypatch):

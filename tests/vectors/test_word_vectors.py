@@ -84,21 +84,6 @@ def test_the_number_of_words_found_finds_the_same_words_again(limit):
     )
 
 
-def test_reading_stops_at_the_first_word_too_many():
-    closed = []
-
-    def endless():
-        try:
-            for n in range(10**9):
-                word = "w" + "".join("abcdefghij"[int(digit)] for digit in str(n))
-                yield SourceRows([n], [word], np.array([[n]], dtype=np.float32))
-        finally:
-            closed.append(n)
-
-    assert len(select_words(endless(), place="row", source="these", limit=50)) == 50
-    assert closed == [49]
-
-
 # -- the most similar words ----------------------------------------------------------------------------------------
 
 

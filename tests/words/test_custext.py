@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.errors import ParameterError
-from dptext.privacy.guarantee import NoGuarantee
 from dptext.privacy.neighbours import ANY_TWO
 from dptext.words.santext import CusText
 
@@ -85,22 +83,3 @@ def test_words_of_two_groups_are_told_apart_and_the_statement_says_so(small, mec
     assert any("are distinguished with certainty" in line for line in statement.exposed)
     assert any("are distinguished with certainty" in line for line in mechanism.statement.exposed)
     assert statement.claimed_epsilon is None
-
-
-def test_sets_as_published_carry_no_guarantee_but_a_witness(small):
-    mechanism = CusText(small, epsilon=EPSILON, unsafe_as_published=True)
-    points = small.matrix.astype(np.float64)
-    far = ((points[:, None] - points[None]) ** 2).sum(axis=2)
-    np.fill_diagonal(far, -1)
-    nearest = [np.lexsort((np.arange(len(points)), entry))[:20] for entry in far]
-    np.testing.assert_allclose(mechanism.distributions(list(small.words)), formula(small, nearest, EPSILON), rtol=1e-9)
-    statement = mechanism.document_statement(2)
-    assert isinstance(statement.guarantee, NoGuarantee)
-    assert (statement.epsilon, statement.claimed_epsilon) == (math.inf, EPSILON)
-    _, one, _, output, *_, other, _ = statement.guarantee.reason.split("'")
-    assert mechanism.probabilities(one)[small.vocabulary.row(output)] > 0
-    assert mechanism.probabilities(other)[small.vocabulary.row(output)] == 0
-    claimed = mechanism.statement.replace(guarantee=dptext.PureDP(EPSILON))
-    assert dptext.audit(mechanism, claimed).loss == math.inf
-    with pytest.raises(ParameterError, match="has no guarantee"):
-        dptext.audit(mechanism)

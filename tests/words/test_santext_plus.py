@@ -74,15 +74,6 @@ def test_the_closed_form_holds_where_it_is_used(small, monkeypatch, epsilon):
         assert bounded.word_guarantee().epsilon - exact.word_guarantee().epsilon < 0.5
 
 
-def test_the_unknown_word_is_sensitive_wherever_it_stands():
-    vectors = dptext.WordVectors(["<unk>", "ape", "bee"], [[0.0], [1.0], [2.0]])
-    mechanism = SanTextPlus(vectors, epsilon=2.0, sensitive=0.1, p=0.1)
-    np.testing.assert_allclose(
-        mechanism.probabilities("zebra"), dptext.SanText(vectors, epsilon=2.0).probabilities("zebra")
-    )
-    assert mechanism.probabilities("ape")[1] > 0.9
-
-
 def test_the_statement_prices_it_and_says_what_stays(small):
     mechanism = SanTextPlus(small, epsilon=EPSILON, p=0.2)
     statement = mechanism.document_statement(3)
