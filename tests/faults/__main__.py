@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -50,20 +51,16 @@ def main() -> int:
     scenarios = [scenario for scenario in SCENARIOS if arguments.only in scenario.name]
     start = time.perf_counter()
     wrong = count = 0
-    scenes: dict[str, list[float]] = {}
+    points: Counter[str] = Counter()
     for run in _in_processes(folder, scenarios, arguments):
         count += 1
-        scene = scenes.setdefault(run["scenario"], [0, 0, 0.0])
-        for place, value in enumerate((1, bool(run["problems"]), run["seconds"])):
-            scene[place] += value
+        points[run["scenario"]] += 1
         if run["problems"]:
             wrong += 1
-            print(
-                f"{run['scenario']} | {run['fault']}:{run['number']} {run['operation']} | {'; '.join(run['problems'])}"
-            )
-            sys.stdout.flush()
-    for name, (points, faulty, seconds) in scenes.items():
-        print(f"{name}: {points} points, {faulty} of them wrong, {seconds:.1f} s")
+            place = f"{run['scenario']} | {run['fault']}:{run['number']} {run['operation']}"
+            print(f"{place} | {'; '.join(run['problems'])}", flush=True)
+    for name, number in points.items():
+        print(f"{name}: {number} points")
     print(f"{count} points, {wrong} of them wrong, {time.perf_counter() - start:.0f} s")
     return 1 if wrong or not count else 0
 
@@ -171,11 +168,7 @@ def _work(folder: Path, scenarios: Sequence[Scenario], job: int, arguments: argp
     for scenario in scenarios:
         trial = Trial(scenario, _place(folder, job), injection)
         for point in _chosen(list(trial.points()), arguments)[job :: arguments.jobs]:
-            start = time.perf_counter()
-            problems = trial.problems(point)
-            result = asdict(point) | {"problems": problems, "seconds": time.perf_counter() - start}
-            out.write(json.dumps(result) + "\n")
-            out.flush()
+            print(json.dumps(asdict(point) | {"problems": trial.problems(point)}), file=out, flush=True)
 
 
 def _chosen(points: list[Point], arguments: argparse.Namespace) -> list[Point]:

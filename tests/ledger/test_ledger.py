@@ -3,7 +3,6 @@
 import contextlib
 import math
 import os
-import signal
 import sqlite3
 import stat
 import subprocess
@@ -687,16 +686,3 @@ def test_a_full_disk_changes_nothing(make, monkeypatch):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert ledger.path.read_bytes() == before
     assert reserve(ledger, "a", PureDP(1), map(str, range(50_000))).units == 50_000
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
-def test_ctrl_c_is_heard_inside_a_long_statement(make):
-    ledger = make(epsilon=5)
-    endless = "WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is deaf to it
-    try:
-        with pytest.raises(KeyboardInterrupt), ledger_store.opened(ledger.path, 1.0) as connection:
-            connection.execute(endless).fetchone()
-    finally:
-        signal.signal(signal.SIGINT, before)

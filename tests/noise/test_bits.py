@@ -51,7 +51,7 @@ def test_thresholds_and_stated_epsilons_stay_below_the_requested_epsilon():
 # -- coins -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("threshold", [0, 1, 7, 2**31, SCALE - 1])
+@pytest.mark.parametrize("threshold", [0, 1, 2**31, SCALE - 1])
 def test_a_coin_counts_the_integers_below_its_threshold(threshold, monkeypatch):
     """Every coin compares one uniform integer of 32 bits with the threshold, so its chance is exact."""
     edges = np.array([0, max(threshold - 1, 0), threshold, SCALE - 1], dtype=np.uint32)

@@ -1,5 +1,6 @@
 """Subset selection: the ratio in whole numbers, the draws, the best k, and the best attacker."""
 
+import re
 from decimal import Decimal, localcontext
 from itertools import combinations, product
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from dptext.audits.losses import exact_loss
+from dptext.errors import ParameterError
 from dptext.noise.subset_selection import Profile, SubsetSelection, best_size
 from dptext.privacy.guarantee import best_guesses, rate_at_most
 from dptext.privacy.randomness import RandomBits
@@ -27,6 +29,16 @@ def test_the_ratio_of_the_weights_is_never_above_the_promise(candidates, size, e
         context.prec = 60
         true = (Decimal(high) / Decimal(low)).ln()
         assert Decimal(epsilon) - Decimal(2) ** -47 - 1 / Decimal(high) <= true <= Decimal(epsilon)
+
+
+@pytest.mark.parametrize("candidates, size", [(10, 3), (1_000_000, 335)])
+def test_the_weights_are_as_large_as_they_can_be_up_to_the_largest_epsilon(candidates, size):
+    with pytest.raises(ParameterError) as refused:
+        SubsetSelection(candidates, size, 60.0)
+    largest = float(re.search(r"at most (\d+\.\d+)", str(refused.value))[1])
+    selection = SubsetSelection(candidates, size, largest - 1e-2)
+    assert 2**10 <= selection.low < 2**10 * 1.1
+    assert selection.total > 2**62
 
 
 def every_set(candidates, size):

@@ -22,15 +22,6 @@ def test_squared_distances_are_exact_integers_of_the_grid():
     assert exact.max() < 2**53
 
 
-def test_distances_are_the_same_bits_whatever_the_blocks():
-    matrix = np.random.default_rng(2).normal(size=(1000, 50)).astype(np.float32)
-    table = ExactDistances(matrix)
-    whole = table.squared(table.rows(np.arange(1000)), table.columns(0, 1000))
-    for rows, start, stop in ((np.array([3]), 0, 1000), (np.arange(5, 70), 17, 18), (np.array([999, 1]), 500, 1000)):
-        part = table.squared(table.rows(rows), table.columns(start, stop))
-        np.testing.assert_array_equal(part, whole[rows, start:stop])
-
-
 def test_rounding_bounds_the_error_of_every_distance():
     matrix = np.random.default_rng(3).normal(size=(300, 30)).astype(np.float32)
     table = ExactDistances(matrix)

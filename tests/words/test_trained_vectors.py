@@ -40,7 +40,7 @@ def released(statement, texts=("my cat", "the old dog"), **options):
 
 
 @pytest.mark.parametrize("build", [dptext.TEM, dptext.Madlib])
-def test_a_mechanism_on_protected_vectors_says_whom_it_speaks_of(build):
+def test_a_mechanism_on_protected_vectors_states_the_training(build):
     vectors = dptext.load_vectors(WORDS, statement=training())
     statement = build(vectors, epsilon=2.0).statement
     assert not any("are public:" in assumption for assumption in statement.assumptions)
@@ -70,53 +70,39 @@ def test_the_statement_of_a_folder_cannot_get_lost_or_changed(tmp_path):
 # -- who is in both -------------------------------------------------------------------------------------------
 
 
-def test_the_arithmetic_for_a_user_in_both():
+def test_losses_of_training_and_release_add_up_for_a_user_in_both():
     mechanism, statement = released(training())
     both = statement_with_training(statement, mechanism.vectors)
     words = 3 * (2.0 * 3.0 + mechanism.slack)  # three words, each at most epsilon * threshold
     assert both.guarantee.epsilon == pytest.approx(2 * 1.0 + words, rel=1e-12)
     assert both.guarantee.delta == pytest.approx((1 + math.e) * 1e-6, rel=1e-12)
     assert (both.unit, both.relation, both.trust, both.slack) == (Unit.USER, Relation.SUBSTITUTION, Trust.CENTRAL, 0)
-
-
-def test_several_documents_of_one_user_and_a_document_budget():
     mechanism, statement = released(training(PureDP(0.5)), threshold=None, document_epsilon=6.0, max_words=3)
-    slack = statement.slack
     for documents in (1, 4):
         both = statement_with_training(statement, mechanism.vectors, documents=documents)
-        assert both.guarantee.epsilon == pytest.approx(1.0 + documents * (6.0 + slack), rel=1e-12)
-        assert isinstance(both.guarantee, PureDP)
-    assert "4 documents in the release" in both.neighbours
-    assert both.parameters["documents_of_one"] == 4
-
-
-@pytest.mark.parametrize(
-    ("statement", "expected"),
-    [
-        (training(PureDP(3.0), relation=Relation.SUBSTITUTION), PureDP(3.0)),
-        (training(PureDP(3.0), slack=0.25), PureDP(6.5)),
-        (training(ApproxDP(2.0, 1e-7), relation=Relation.SUBSTITUTION, slack=0.5), ApproxDP(2.5, 1e-7)),
-        (training(MetricDP(2.0, "summed euclidean", 4.0), relation=Relation.SUBSTITUTION), PureDP(8.0)),
-    ],
-)
-def test_the_part_of_the_training(statement, expected):
-    mechanism, words = released(statement)
-    both = statement_with_training(words, mechanism.vectors).guarantee
-    loss = words.guarantee.pure_epsilon + words.slack
-    assert both.epsilon == pytest.approx(expected.epsilon + loss, rel=1e-12)
-    assert getattr(both, "delta", 0.0) == getattr(expected, "delta", 0.0)
-
-
-def test_zcdp_adds_as_zcdp_and_no_guarantee_leaves_none():
+        assert both.guarantee == PureDP(both.guarantee.epsilon)
+        assert both.guarantee.epsilon == pytest.approx(1.0 + documents * (6.0 + statement.slack), rel=1e-12)
+    assert "4 documents in the release" in both.neighbours and both.parameters["documents_of_one"] == 4
+    substitution = {"relation": Relation.SUBSTITUTION}
+    for statement, epsilon, delta in (
+        (training(PureDP(3.0), **substitution), 3.0, 0.0),
+        (training(PureDP(3.0), slack=0.25), 6.5, 0.0),
+        (training(ApproxDP(2.0, 1e-7), slack=0.5, **substitution), 2.5, 1e-7),
+        (training(MetricDP(2.0, "summed euclidean", 4.0), **substitution), 8.0, 0.0),
+    ):
+        mechanism, words = released(statement)
+        guarantee = statement_with_training(words, mechanism.vectors).guarantee
+        assert guarantee.epsilon == pytest.approx(epsilon + words.guarantee.pure_epsilon + words.slack, rel=1e-12)
+        assert getattr(guarantee, "delta", 0.0) == delta
     mechanism, words = released(training(ZCDP(0.1)))
     loss = words.guarantee.pure_epsilon + words.slack
-    both = statement_with_training(words, mechanism.vectors).guarantee
-    assert both.rho == pytest.approx(4 * 0.1 + loss**2 / 2, rel=1e-12)
+    rho = statement_with_training(words, mechanism.vectors).guarantee.rho
+    assert rho == pytest.approx(4 * 0.1 + loss**2 / 2, rel=1e-12)
     mechanism, words = released(training(NoGuarantee("plain skip-gram")))
     assert statement_with_training(words, mechanism.vectors).guarantee == NoGuarantee("plain skip-gram")
 
 
-def test_what_both_say_is_kept_and_what_no_longer_holds_goes():
+def test_assumptions_and_exposures_of_both_are_combined():
     mechanism, statement = released(training(seeded=True))
     both = statement_with_training(statement, mechanism.vectors)
     assert not any("author of the words" in assumption for assumption in both.assumptions)
