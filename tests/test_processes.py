@@ -74,7 +74,7 @@ def test_other_processes_do_the_work_on_mapped_arrays_a_few_pieces_ahead():
 
 def test_work_that_cannot_be_done_elsewhere_is_an_error_in_one_line(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert_error(ParameterError, lambda: run(lambda value: value, 1), "functions in it must be importable there")
+    assert_error(ParameterError, lambda: run(lambda value: value, 1), "by functions that can be imported")
     with pytest.raises(StorageError, match="a worker process died"):
         run(dying, 10)
     assert list(tmp_path.iterdir()) == []
@@ -118,7 +118,7 @@ def test_an_object_that_cannot_be_sent_and_a_cut_file_are_refused(small, tmp_pat
         return np.abs(x[:, None] - y[None]).sum(axis=2)
 
     mechanism = dptext.TEM(small, epsilon=1.0, metric=inner)
-    assert_error(ParameterError, lambda: save_shared(mechanism, tmp_path), "importable there")
+    assert_error(ParameterError, lambda: save_shared(mechanism, tmp_path), "can be imported")
     path = save_shared(small, tmp_path)
     for content, message in ((path.read_bytes()[:-1], "EOFError"), (b"", "cannot read")):
         path.write_bytes(content)

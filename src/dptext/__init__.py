@@ -1,6 +1,6 @@
-"""dptext: differentially private text, with a statement that one can trust.
+"""dptext: differentially private text, with a privacy statement for every release.
 
-Public names are imported when they are first used, so that importing the package costs next to nothing.
+Public names are imported on first use, so that importing the package is fast.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from sys import modules
 
-# Every public name, by the module that defines it. Type checkers read __init__.pyi, which is generated from this table
+# Public names by the module that defines them. Type checkers read __init__.pyi, which is generated from this table
 # (cd tests && python -m golden).
 _HOME = {
     name: home
@@ -64,7 +64,7 @@ _HOME = {
     for name in names.split()
 }
 _WITH_SCIKIT_LEARN = ("NoisyClassifier", "PrivateEncoder", "SentencePrivatizer", "WordPrivatizer")
-__all__ = [name for name in _HOME if name not in _WITH_SCIKIT_LEARN]  # so that ``import *`` does without it
+__all__ = [name for name in _HOME if name not in _WITH_SCIKIT_LEARN]  # ``import *`` must not import scikit-learn
 
 
 def __getattr__(name: str) -> object:
@@ -73,7 +73,7 @@ def __getattr__(name: str) -> object:
     if name in _HOME:
         value = globals()[name] = getattr(import_module(f"dptext.{_HOME[name]}"), name)
         return value
-    for home in _HOME.values():  # dptext.privacy.guarantee, after "import dptext" alone
+    for home in _HOME.values():  # allows dptext.privacy.guarantee after "import dptext" alone
         if home.partition(".")[0] == name:
             import_module(f"dptext.{home}")
     if f"dptext.{name}" in modules:

@@ -1,4 +1,4 @@
-"""``python -m dptext`` is the command line."""
+"""Run the command line as ``python -m dptext``."""
 
 import sys
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from dptext.errors import ParameterError
 
 Fields: TypeAlias = Iterable[tuple[str, object]]
-"""(name, value) pairs in the order in which they are shown; None is left out."""
+"""(name, value) pairs in display order; pairs with the value None are omitted."""
 
 _MAX_LINE = 119
 _MAX_TEXT = 40
@@ -28,22 +28,22 @@ _NAME_STYLE = "text-align: left; vertical-align: top; white-space: nowrap"
 
 
 class ReprMixin:
-    """Representations of an object: one line of text, and a table in HTML."""
+    """Mixin for representations of an object: one line of text and an HTML table."""
 
     __slots__ = ()
 
     def _repr_fields(self) -> Fields:
-        """Return the fields of the line, by default the arguments of the constructor."""
+        """Return the fields of the text representation, by default the constructor arguments."""
         return constructor_fields(self)
 
     def _html_fields(self) -> Fields:
-        """Return further fields for the table, which may take a moment."""
+        """Return additional fields for the HTML table; they may be slow to compute."""
         return ()
 
     def __repr__(self) -> str:
         try:
             return format_line(type(self).__name__, self._repr_fields())
-        except AttributeError:  # a debugger may ask before the constructor has finished
+        except AttributeError:  # a debugger may call this before the constructor has finished
             return f"{type(self).__name__}(...)"
 
     def _repr_html_(self) -> str:
@@ -63,7 +63,7 @@ def _is_default(value: object, default: object) -> bool:
 
 
 def format_line(name: str, fields: Fields) -> str:
-    """Return ``Name(field=value, ...)`` in fewer than 120 characters, without the fields that do not fit."""
+    """Return ``Name(field=value, ...)`` in fewer than 120 characters; fields that do not fit are omitted."""
     parts: list[str] = []
     remaining = _MAX_LINE - len(f"{name}(, ...)")
     for field, value in fields:
@@ -108,7 +108,7 @@ def _cell_value(value: object) -> str:
 
 
 def _format_value(value: object) -> str:
-    """Return a number, the representation of an object of dptext, or a type: a list may hold private texts."""
+    """Format a number, a dptext object, or only the type of a value: a list may contain private texts."""
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, bool):
@@ -132,10 +132,10 @@ def _shorten(text: str, length: int) -> str:
 
 
 ProgressOption: TypeAlias = bool | Callable[..., object] | None
-"""Values of ``progress=``: None for a bar on a terminal, True, False, or a function that is called instead."""
+"""Values of ``progress=``: None (a bar on a terminal), True (always), False (never), or a function to call instead."""
 
 Describe: TypeAlias = Callable[..., tuple[int, int | None, str]]
-"""A function from the arguments of a progress call to (done, total, description)."""
+"""Function that maps the arguments of a progress call to (completed, total, description)."""
 
 DELAY = 2.0
 """Seconds after which a bar appears."""
@@ -145,7 +145,7 @@ _disabled = threading.Event()
 
 
 def disable_progress() -> None:
-    """Show no bar in this process unless ``progress=True``: the command line shows its own."""
+    """Disable progress bars in this process unless ``progress=True``; the command line shows its own."""
     _disabled.set()
 
 
@@ -153,7 +153,7 @@ def disable_progress() -> None:
 def progress_bar(
     progress: ProgressOption, label: str, total: int | None = None, *, describe: Describe | None = None
 ) -> Iterator[Callable[..., None]]:
-    """Yield a function that moves a progress bar, or that does nothing if no bar is wanted."""
+    """Yield a function that updates a progress bar, or does nothing if the bar is disabled."""
     if callable(progress):
         callback: Any = progress
         yield callback
@@ -173,7 +173,7 @@ def progress_bar(
             yield partial(_move, bar, describe)
         finally:
             timer.cancel()
-            timer.join()  # a bar that is starting now would stay on the screen
+            timer.join()  # otherwise a bar that is just starting would stay on the screen
             bar.stop()
     finally:
         _one_bar.release()
@@ -238,7 +238,7 @@ def _has_viewer() -> bool:
         return False
     try:
         is_terminal = sys.stderr is not None and sys.stderr.isatty()
-    except ValueError:  # it is closed
+    except ValueError:  # standard error is closed
         return False
     return (is_terminal and os.environ.get("TERM") != "dumb") or _is_notebook()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # as in typing, whose import would slow start-up
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing would slow start-up
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
@@ -17,7 +17,7 @@ class DptextError(Exception):
 
 
 class DataError(DptextError, ValueError):
-    """Invalid data: a broken row, a missing column, vectors with NaN."""
+    """Invalid data, such as a malformed row, a missing column or vectors with NaN."""
 
     exit_code = 1
 
@@ -29,30 +29,30 @@ class ParameterError(DptextError, ValueError):
 
 
 class RefusedError(DptextError, ValueError):
-    """The request has no proof (an invalid conversion) or no budget left."""
+    """Request without a proof (an invalid conversion) or without remaining budget."""
 
     exit_code = 3
 
 
 class StorageError(DptextError, OSError):
-    """A file cannot be read or written."""
+    """Failure to read or write a file."""
 
     exit_code = 4
 
     @classmethod
     def of(cls, verb: str, path: object, error: OSError) -> StorageError:
-        """Return the error of the system for a path: ``cannot read 'x': No such file or directory``."""
+        """Return the error of the operating system for a path: ``cannot read 'x': No such file or directory``."""
         return cls(f"cannot {verb} {str(path)!r}: {error.strerror or type(error).__name__}")
 
 
 class SourceError(DptextError, RuntimeError):
-    """A source of texts failed: a server that does not answer, a model that cannot be loaded."""
+    """Failure of a text source, such as a server that does not respond or a model that cannot be loaded."""
 
     exit_code = 4
 
 
 class MissingExtraError(DptextError, ImportError):
-    """An optional package is not installed; the message contains the command that installs it."""
+    """Missing optional package; the message contains the command that installs it."""
 
     exit_code = 2
 
@@ -62,10 +62,10 @@ class ProtectionWarning(UserWarning):
 
 
 def extra(module: str, name: str, purpose: str) -> Any:
-    """Import an optional module; ``name`` is the extra of dptext that brings it.
+    """Import an optional module; ``name`` is the extra of dptext that installs it.
 
     Raises:
-        MissingExtraError: it is not installed.
+        MissingExtraError: the module is not installed.
     """
     extras([(module, name)], purpose)
     return import_module(module)
@@ -75,7 +75,7 @@ def extras(needed: Iterable[tuple[str, str]], purpose: str) -> None:
     """Raise if one of several optional modules (each with its extra) is missing.
 
     Raises:
-        MissingExtraError: the message names all missing packages and one command that installs them.
+        MissingExtraError: a module is missing; the message names all missing packages and one command to install them.
     """
     missing: dict[str, str] = {}
     for module, name in needed:

@@ -1,4 +1,4 @@
-"""Estimates with confidence intervals: shares, AUCs, means over runs, and statistics of rows grouped by person."""
+"""Estimates with confidence intervals: proportions, AUCs, means over runs, and statistics of rows grouped by person."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ids: TypeAlias = npt.NDArray[np.int64]
 
 CONFIDENCE = 0.95
-_ROUNDING = 1e-9  # by which a sum of shares may exceed 1
+_ROUNDING = 1e-9  # tolerance for a sum of fractions that exceeds 1
 _NO_SPREAD = 1e-24  # a variance below this fraction of a binomial variance is a rounding error
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Number with its confidence interval, and the count and kind of its observations."""
+    """Estimate with its confidence interval, and the number and kind of observations."""
 
     value: float
     low: float
@@ -35,7 +35,7 @@ class Estimate:
 
 
 def share(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Estimate:
-    """Return a share of rows, with the interval of Clopper and Pearson 1934."""
+    """Return a proportion of rows with its Clopper-Pearson interval (1934)."""
     trials = check_int("trials", trials, minimum=1)
     successes = check_int("successes", successes, minimum=0, maximum=trials)
     low, high = _clopper_pearson(successes, trials, _error(confidence))
@@ -43,7 +43,7 @@ def share(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Est
 
 
 def mean_over_runs(values: Sequence[float] | npt.NDArray[np.float64], *, confidence: float = CONFIDENCE) -> Estimate:
-    """Return the mean of independent runs, with Student's interval."""
+    """Return the mean of independent runs with Student's t interval."""
     runs = _finite("values", values)
     if runs.size < 2:
         raise ParameterError(f"an interval needs at least two runs, got {runs.size}")
@@ -53,17 +53,17 @@ def mean_over_runs(values: Sequence[float] | npt.NDArray[np.float64], *, confide
 
 
 def mean_of_people(values: npt.ArrayLike, people: npt.ArrayLike, **interval: float) -> Estimate:
-    """Return the mean of numbers from 0 to 1 over rows that are grouped by person."""
+    """Return the mean of values from 0 to 1 over rows that are grouped by person."""
     rows = _finite("values", values)
     if not rows.size or rows.min() < 0 or rows.max() > 1 + _ROUNDING:
-        raise ParameterError("values must be numbers from 0 to 1, at least one")
+        raise ParameterError("values must be a non-empty array of numbers from 0 to 1")
     value = min(float(rows.mean()), 1.0)
     influence, units = (rows - value) / rows.size, equal_people(people)
     return estimate_from_influence(value, influence, people, units=units, **interval)
 
 
 def macro_f1(true: npt.ArrayLike, named: npt.ArrayLike, people: npt.ArrayLike, **interval: float) -> Estimate:
-    """Return the mean over the occurring classes of F1 = 2 hits / (rows of the class + predictions of the class)."""
+    """Return the mean F1 = 2 hits / (rows of the class + predictions of the class) over the classes that occur."""
     truth, answer, owners = (np.asarray(person) for person in (true, named, people))
     if not truth.size or truth.shape != answer.shape:
         raise ParameterError(f"named must have one class for each of {truth.size} rows, got shape {answer.shape}")
@@ -76,7 +76,7 @@ def macro_f1(true: npt.ArrayLike, named: npt.ArrayLike, people: npt.ArrayLike, *
         result += f1 / classes.size
         # the derivative of the ratio: 2 dh / t - f1 dt / t
         influence += (2.0 * hits - f1 * (1.0 * occurs + answered)) / total / classes.size
-        weights += occurs / occurs.sum()  # classes have equal weight, so people of a rare class weigh more
+        weights += occurs / occurs.sum()  # classes have equal weight, so people in a rare class have a larger weight
     units = equal_people(owners, weights)
     return estimate_from_influence(result, influence, owners, units=units, **interval)
 
@@ -104,7 +104,7 @@ def area_of_classes(
     parts: npt.ArrayLike | None = None,
     **interval: float,
 ) -> Estimate:
-    """Return the mean AUC of each class against the rest; for two classes, the `area` of the second."""
+    """Return the mean of the one-versus-rest AUCs of all classes; for two classes, the `area` of the second."""
     values, codes, owners = np.asarray(scores, dtype=np.float64), np.asarray(classes), np.asarray(people)
     count = values.shape[1]
     if count == 2:
@@ -113,7 +113,7 @@ def area_of_classes(
     results = [_area(values[:, index], codes == index, owners, parts) for index in range(count)]
     value = float(np.mean([entry for entry, _, _ in results]))
     influence = np.mean([entry for _, entry, _ in results], axis=0)
-    # the units of a mean are the harmonic mean of the units
+    # 1 / units is proportional to a variance: the variance of a mean is the sum of variances over count^2
     units = count**2 / sum(1 / entry for _, _, entry in results)
     return estimate_from_influence(value, influence, owners, units=units, **interval)
 
@@ -130,14 +130,14 @@ def _area(values: Floats, inside: npt.NDArray[np.bool_], owners: Ids, parts: npt
         if not n or not m:
             continue
         ranks = rankdata(values[np.concatenate([inside_rows, others])])
-        # share of negative rows below each positive row, and of positive rows above each negative row
+        # fraction of negative rows below each positive row, and of positive rows above each negative row
         placement[inside_rows] = (ranks[:n] - rankdata(values[inside_rows])) / m
         placement[others] = 1 - (ranks[n:] - rankdata(values[others])) / n
         weight[inside_rows], weight[others] = m, n
         used.append(rows_of_part)
         pairs += n * m
     if not pairs:
-        raise ParameterError("positive must be true for some rows and false for others, in at least one part")
+        raise ParameterError("positive must be true for some rows and false for others in at least one part")
     rows = np.concatenate(used)
     value = float((placement * weight)[inside].sum() / pairs)
     influence = (placement - value) * weight / pairs
@@ -154,7 +154,7 @@ def estimate_from_influence(
     confidence: float = CONFIDENCE,
     design_effect: float = 1.0,
 ) -> Estimate:
-    """Return the estimate of a number from 0 to 1 that is approximately a sum over people."""
+    """Return the estimate of a statistic from 0 to 1 that is approximately a sum over people."""
     names, owners = np.unique(np.asarray(people), return_inverse=True)
     count = len(names)
     if count < 2:
@@ -171,7 +171,7 @@ def _error(confidence: float) -> float:
 
 
 def _clopper_pearson(successes: float, trials: float, error: float) -> tuple[float, float]:
-    """Return the ends of the interval; counts may be fractional."""
+    """Return the Clopper-Pearson interval; counts may be fractional."""
     beta, failures = _stats().beta, trials - successes
     low = float(beta.ppf(error / 2, successes, failures + 1)) if successes > 0 else 0.0
     high = float(beta.isf(error / 2, successes + 1, failures)) if failures > 0 else 1.0
@@ -179,9 +179,9 @@ def _clopper_pearson(successes: float, trials: float, error: float) -> tuple[flo
 
 
 def _effective(value: float, influence: Floats, of_people: Floats, units: float, error: float) -> float:
-    """Return the number of independent people whose share ``value`` has the same uncertainty."""
+    """Return the number of independent people for whom a proportion ``value`` has the same uncertainty."""
     variance, count = float((of_people**2).sum()), of_people.size
-    # rows of one person that cancel by chance must not count as more certain than independent rows
+    # if rows of one person cancel by chance, the result must not be more certain than with independent rows
     assumed = max(variance, float((influence**2).sum()))
     spread = value * (1 - value)
     if assumed <= _NO_SPREAD * max(spread, _NO_SPREAD) or spread <= 0:
@@ -194,7 +194,7 @@ def _effective(value: float, influence: Floats, of_people: Floats, units: float,
         freedom = min(max(2 / max(shared, 2 / freedom), 1.0), freedom)
     stats = _stats()
     doubt = (count - 1) / count * (stats.norm.isf(error / 2) / stats.t.isf(error / 2, freedom)) ** 2
-    # at least the number for equal rows of a person; fewer if people with many rows differ from others
+    # at least the number for equal rows per person, or fewer if people with many rows differ from others
     minimum = units if similar >= units else similar**2 / units
     return float(max(similar * doubt, minimum))
 
@@ -207,7 +207,7 @@ def equal_people(people: npt.ArrayLike, weights: Floats | None = None) -> float:
 
 
 def difference(one: Estimate, other: Estimate, *, correlation: float = 0.0) -> Estimate:
-    """Return ``one - other``, with an interval from both, which may be asymmetric (Zou and Donner 2008)."""
+    """Return ``one - other`` with an interval from both intervals, possibly asymmetric (Zou and Donner 2008)."""
     value = one.value - other.value
     reaches = []
     for first, second in (
@@ -222,7 +222,7 @@ def difference(one: Estimate, other: Estimate, *, correlation: float = 0.0) -> E
 def paired_difference(
     one: npt.ArrayLike, other: npt.ArrayLike, people: npt.ArrayLike, *, confidence: float = CONFIDENCE
 ) -> Estimate:
-    """Return the difference of two accuracies on the same rows."""
+    """Return the difference between two accuracies on the same rows."""
     first, second = np.asarray(one, dtype=bool), np.asarray(other, dtype=bool)
     sides = [entry.astype(np.float64) for entry in (first & ~second, second & ~first)]
     estimates = [mean_of_people(side, people, confidence=confidence) for side in sides]

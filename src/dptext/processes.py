@@ -1,4 +1,4 @@
-"""Map a function over several processes in order, and pickled objects whose arrays the processes share."""
+"""An ordered map over several processes, and pickled objects with arrays in shared memory."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _LENGTH_BYTES = 8
 
 
 def save_shared(thing: object, folder: Path) -> Path:
-    """Write an object into a folder, named by its digest; an existing file is kept.
+    """Write an object to a file that is named by its digest; an existing file is reused.
 
-    The file holds the length of a pickle, the pickle (the object without arrays, and their places), and the arrays.
+    The file contains the length of a pickle, the pickle (the object without arrays, and their offsets), and the arrays.
     """
     arrays: list[memoryview] = []
 
@@ -44,10 +44,10 @@ def save_shared(thing: object, folder: Path) -> Path:
         pickled = pickle.dumps(thing, protocol=5, buffer_callback=keep_in_pickle)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ParameterError(
-            f"a {type(thing).__name__} cannot be sent to other processes ({type(error).__name__}): functions in it "
-            "must be importable there, lambdas and functions within functions are not"
+            f"a {type(thing).__name__} cannot be sent to other processes ({type(error).__name__}). Replace lambdas "
+            "and nested functions in it by functions that can be imported"
         ) from None
-    places, total = [], 0  # from the first array on
+    places, total = [], 0  # offsets from the first array
     for array in arrays:
         places.append((total, array.nbytes))
         total += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
@@ -69,17 +69,17 @@ def save_shared(thing: object, folder: Path) -> Path:
 
 
 def load_shared(path: Path) -> Any:
-    """Load an object of `save_shared`; the file stays mapped while its arrays are in use."""
+    """Load an object that `save_shared` wrote; the file stays mapped while its arrays are in use."""
     try:
         with path.open("rb") as stream:
             mapped = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
         end = _LENGTH_BYTES + int.from_bytes(mapped[:_LENGTH_BYTES])
-        pickled, places, total = pickle.loads(mapped[_LENGTH_BYTES:end])  # noqa: S301  our own file
+        pickled, places, total = pickle.loads(mapped[_LENGTH_BYTES:end])  # noqa: S301  written by save_shared
         first = end + -end % _ALIGNMENT
         if len(mapped) != first + total:
             raise EOFError
     except (OSError, ValueError, EOFError, pickle.UnpicklingError) as error:
-        raise StorageError(f"cannot read {path.name!r} ({type(error).__name__}): start the job again") from None
+        raise StorageError(f"cannot read {path.name!r} ({type(error).__name__}). Start the job again") from None
     arrays = [mapped[first + start : first + start + size] for start, size in places]
     return pickle.loads(pickled, buffers=arrays)  # noqa: S301
 
@@ -87,7 +87,7 @@ def load_shared(path: Path) -> Any:
 Kept = TypeVar("Kept")
 Sent = TypeVar("Sent")
 Result = TypeVar("Result")
-_AHEAD = 2  # pieces that wait for a process, for each process
+_AHEAD = 2  # waiting pieces per process
 
 
 def map_in_order(
@@ -109,8 +109,8 @@ def map_in_order(
                 yield _first(waiting)
         except BrokenProcessPool:
             raise StorageError(
-                "a worker process died: use fewer processes if memory ran out; a script that asks for processes needs "
-                "the line: if __name__ == '__main__':"
+                "a worker process died. Use fewer processes if memory ran out. A script that starts processes must "
+                "call dptext below the line: if __name__ == '__main__':"
             ) from None
 
 
@@ -123,12 +123,12 @@ def _first(waiting: deque[tuple[Kept, Future[Any]]]) -> tuple[Kept, Any]:
 def _pool(work: object, processes: int) -> Iterator[ProcessPoolExecutor]:
     share = max(1, available_cores() // processes)
     with scratch_folder() as folder:
-        # in a file, because a large argument blocks for ever if the process dies while it starts, and because the
-        # processes then share the memory of its arrays
+        # in a file, so that the processes share the memory of its arrays; a large argument would block forever if a
+        # process died during start-up
         path = save_shared(work, folder)
         pool = ProcessPoolExecutor(
             processes,
-            # a forked process would share locks that threads of this one may hold, and its random state
+            # a forked process would inherit the random state, and locks that other threads hold
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_start,
             initargs=(str(path), share),
@@ -158,14 +158,14 @@ def _do(sent: Any) -> Any:
 
 
 def begin_worker(cores: int) -> None:
-    """Set up a worker process: its share of the cores, interrupts left to the parent, an end with the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives it too, and ends this process
+    """Set up a worker process: limit its cores, ignore interrupts, and exit when the parent exits."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives the signal too and ends this process
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     use_cores(cores)
 
 
 def _exit_with_parent() -> None:
-    """End this process with its parent; it would wait for work for ever if the parent was killed."""
+    """Exit when the parent exits; after a killed parent this process would wait for work forever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,4 +1,4 @@
-"""Independent blocks of array work on all cores, one BLAS thread each."""
+"""Parallel work on independent blocks of arrays, with one BLAS thread per block."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _cores() -> int:
 
 
 def for_each_block(work: Callable[[Item], None], blocks: Iterable[Item]) -> None:
-    """Call ``work`` on every block; the calls must not depend on each other. The first error is raised."""
+    """Call ``work`` on every block, in parallel; the calls must be independent. The first error is raised."""
     items = list(blocks)
     with one_blas_thread():
         if len(items) < 2 or available_cores() == 1:
@@ -56,7 +56,7 @@ def _blas() -> Any:
 
 @dataclass
 class _Limit:
-    """The BLAS limit of the whole process: set by the first user, and lifted by the last."""
+    """BLAS limit of the whole process, set by its first user and removed by the last."""
 
     users: int = 0
     limiter: Any = None
@@ -68,7 +68,7 @@ _limit = _Limit()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread: on small products its threads wait for each other longer than they work."""
+    """Limit BLAS to one thread: on small products, its threads spend more time waiting than working."""
     with _limit.lock:
         if _limit.users == 0:
             _limit.limiter = _blas().limit(limits=1, user_api="blas")

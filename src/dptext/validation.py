@@ -45,9 +45,9 @@ def check_float(
 
 
 def require_epsilon(value: T | None, where: str) -> T:
-    """Raise if no epsilon was passed: there is no default, because the choice belongs to the user."""
+    """Return epsilon, or raise if it is None: there is no default, because the user has to choose."""
     if value is None:
-        raise ParameterError(f"{where} needs epsilon=...: choose one with dptext.advise or dptext.calibrate")
+        raise ParameterError(f"{where} needs epsilon=.... Choose one with dptext.advise or dptext.calibrate")
     return value
 
 
@@ -82,7 +82,7 @@ def did_you_mean(value: object, known: Iterable[str]) -> str:
 
 
 def format_names(names: Iterable[str], *, near: object = None, maximum: int = 20) -> str:
-    """Return a list of names for an error message, those most similar to ``near`` first."""
+    """Return a list of names for an error message, starting with those most similar to ``near``."""
     ordered = [str(name) for name in names]
     if isinstance(near, str):
         ordered = list(dict.fromkeys([*_similar_names(near, ordered, 3), *ordered]))
@@ -102,19 +102,19 @@ def _similar_names(value: str, known: Iterable[str], count: int) -> list[str]:
 def check_text(name: str, value: object) -> str:
     """Return ``value`` as a non-empty text that UTF-8 can encode."""
     if not isinstance(value, str) or not value:
-        raise ParameterError(f"{name} must be text, got {'none' if value == '' else display_value(value)}")
+        raise ParameterError(f"{name} must be text, got {'an empty text' if value == '' else display_value(value)}")
     if not is_encodable(value):
         raise ParameterError(f"{name} must be text that UTF-8 can encode, got a lone surrogate")
     return str(value)
 
 
 def encodable(text: str) -> str:
-    """Return a text that UTF-8 can encode: half a surrogate pair becomes a question mark."""
+    """Replace lone surrogates by question marks, so that UTF-8 can encode the text."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def is_encodable(value: str) -> bool:
-    """Return whether UTF-8 can encode a text: a shell passes invalid bytes on as surrogates."""
+    """Return whether UTF-8 can encode a text: a shell passes invalid bytes as surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -60,7 +60,7 @@ def test_calibrate_finds_the_epsilon_of_a_re_identification_rate(run, work):
     assert code == 0, err
     assert f"Use --epsilon {target.epsilon:.4g}: an adversary who knows the texts of 60 people" in text
     assert "with probability at most 10% (chance level 1.7%). This is proved for any texts." in text
-    assert f"Every mechanism of pure epsilon meets 10% at epsilon {target.pure:.4g}. With fewer candidates" in text
+    assert f"Any pure epsilon-DP mechanism meets 10% at epsilon {target.pure:.4g}. With fewer candidates" in text
     assert max(map(len, out.splitlines())) <= 80 and not any(entry in out for entry in bank().texts)
     usual = ("calibrate", "--bank", "bank", "--unit", "document", "--json", "-q")
     answer = json.loads(run(*usual, "--relinking", 0.1, "--people", 60)[1])

@@ -132,7 +132,7 @@ def test_copies_are_equal_and_frozen(budgets):
         ({"ok": 1.0, "Ada": -1.0}, r"^the epsilon of level 2 of 2 must be a finite number"),
         ({"Ada": math.nan}, "must be a finite number above 0, got nan"),
         ({"Ada": "8"}, "must be a finite number above 0, got another text"),
-        ({"Ada": ApproxDP(1.0, 1e-6)}, "all levels share one delta"),
+        ({"Ada": ApproxDP(1.0, 1e-6)}, "Pass the delta of all levels"),
         ({"Ada\ud800": 1.0}, "the name of level 1 of 1 must be text"),
         ({"Ada": 0.01, "ok": 1.0}, r"level 1 of 2 is 0\.01, below the minimum 0\.05: "),
         (0.01, ": the noise would exceed its contribution."),

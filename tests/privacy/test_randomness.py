@@ -331,7 +331,7 @@ def test_a_stream_of_another_process_is_refused(monkeypatch):
         lambda: bits.spawn(1),
         lambda: bits.below(np.array([3], dtype=np.uint64)),
     ):
-        with pytest.raises(RuntimeError, match="made in another process"):
+        with pytest.raises(RuntimeError, match="created in another process"):
             use()
     assert len(RandomBits(seed=7).take(5)) == 5
     monkeypatch.setattr(os, "getpid", lambda: process)
@@ -363,7 +363,7 @@ def test_a_forked_process_cannot_use_the_stream_of_its_parent_and_makes_its_own(
         sender.close()
         outcome, message = receiver.recv()
         assert outcome == "refused"
-        assert "made in another process" in message
+        assert "created in another process" in message
         fresh.add(receiver.recv()[1])
         child.join(600)
         assert child.exitcode == 0

@@ -112,7 +112,7 @@ PARAMETERS = [
 
 REFUSED = [
     (lambda: for_group(FREE, 2), "public diameter"),
-    (lambda: approx_from_zcdp(Z, delta=0.0), "choose a delta above 0"),
+    (lambda: approx_from_zcdp(Z, delta=0.0), "Choose a delta above 0"),
     (lambda: compose_parallel(P, P, relation=Relation.SUBSTITUTION), "does not hold under substitution"),
     (lambda: compose_parallel(P, Z, **PARALLEL), "one kind"),
     (lambda: compose_parallel(**PARALLEL), "one kind"),

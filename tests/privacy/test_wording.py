@@ -47,12 +47,12 @@ ABOUT = {
             [
                 "prints epsilon = 2. This is false: bits differ.",
                 "epsilon = 8 (two codes)",
-                "lose 7.25 nats: 01 and 10.",
+                "a loss of 7.25 nats: 01 and 10.",
             ],
         ),
         ({"claim_is": "open"}, ["prints epsilon = 2. This is not proved: bits differ.", "epsilon = 8 (two codes)"]),
         ({"claim_is": "true", "reason": None}, ["prints epsilon = 2. This is true here.", "epsilon = 8 (two codes)"]),
-        ({"claim_is": "else"}, ["It is not the proved value"]),
+        ({"claim_is": "else"}, ["It differs from the proved value"]),
     ],
 )
 def test_a_printed_epsilon_is_called_what_it_is(changes, says):
@@ -71,7 +71,7 @@ def test_where_nothing_bounds_the_loss_the_printed_epsilon_is_false():
     about = ABOUT | {"witness_loss": "infinity"}
     text = one_line(statement(guarantee=NoGuarantee("one draw"), claimed_epsilon=2.0, parameters=about))
     assert "This is false: bits differ. The loss is unbounded." in text
-    assert "lose without bound: 01 and 10." in text
+    assert "an unbounded loss: 01 and 10." in text
 
 
 @pytest.mark.parametrize(

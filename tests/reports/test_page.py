@@ -220,7 +220,7 @@ def test_an_audit_claims_no_more_than_its_outcome():
         (PureDP(2.0), [EXACT], "computed exactly and holds, for the audited pairs of words, and it is strong", True),
         (PureDP(2.0), [STATED], "cannot show that this noise was really drawn. If it was drawn, the guarantee", None),
         (PureDP(20.0), [STATED], "If it was drawn, the guarantee is too weak to protect on its own.", False),
-        (PureDP(2.0), [SAMPLED], "tested and not refuted, which is evidence and no proof, and it is strong", True),
+        (PureDP(2.0), [SAMPLED], "tested and not refuted (evidence, not a proof), and it is strong", True),
         (PureDP(2.0), [POWERLESS], "The test could not have refuted the guarantee, which has a proof, and", None),
         (PureDP(2.0), [], "was not tested here. It has a proof, and it is strong", None),
         (PureDP(8.0), [EXACT], "words, and it says little on its own.", None),

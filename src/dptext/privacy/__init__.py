@@ -1,1 +1,1 @@
-"""Guarantees, statements, accounting, and the only source of random bits."""
+"""Guarantees, privacy statements, accounting, and the only source of random bits."""

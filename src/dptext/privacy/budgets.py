@@ -1,4 +1,4 @@
-"""Personal budgets by clipping norms, and the check of delta against a public number of users.
+"""Personal privacy budgets by clipping norms, and a check of delta against a public number of users.
 
 Derivation: docs/understand/accounting.md#privacy-public-users
 """
@@ -25,9 +25,9 @@ class DeltaWarning(UserWarning):
 
 
 def delta_too_large(delta: float, *, public_users: int | None = None) -> str | None:
-    """Return why delta is too large for this many users, in a sentence; None if it is not."""
+    """Return a sentence if delta is too large for this number of users, otherwise None."""
     delta = check_float("delta", delta, above=0, below=1)
-    users, text = ASSUMED_USERS, "the bound that is taken where none is stated (give public_users= if fewer is known)"
+    users, text = ASSUMED_USERS, "the default bound on the number of users (pass public_users= if there are fewer)"
     if public_users is not None:
         users = check_int("public_users", public_users, minimum=1, maximum=10**18)
         text = "the public bound on the number of users"
@@ -35,12 +35,12 @@ def delta_too_large(delta: float, *, public_users: int | None = None) -> str | N
         return None
     return (
         f"delta {delta:g} is not below 1 / {users:,}, {text}: such a guarantee would allow publishing all texts of "
-        "one user; use a tenth of it or less"
+        "one user. Use a tenth of that bound or less"
     )
 
 
 def warn_of_delta(delta: float, *, public_users: int | None = None) -> None:
-    """Warns with `DeltaWarning` where `delta_too_large` finds delta too large."""
+    """Warn with `DeltaWarning` if delta is too large (see `delta_too_large`)."""
     problem = delta_too_large(delta, public_users=public_users)
     if problem is not None:
         warn(problem, DeltaWarning)
@@ -49,10 +49,10 @@ def warn_of_delta(delta: float, *, public_users: int | None = None) -> None:
 DEFAULT_FLOOR = 0.05
 """Default for the smallest allowed epsilon of a level.
 
-At delta 1e-6, 70 users of epsilon 0.05 who all say exactly the same (about 4 / epsilon below 1) reach one standard
-deviation of the noise. For smaller values, leave those users out instead, which reveals nothing about them.
+At delta 1e-6, 70 users with epsilon 0.05 and identical texts (about 4 / epsilon users if epsilon is below 1) reach one
+standard deviation of the noise. For smaller values, omit those users instead, which reveals nothing about them.
 """
-_DIGITS = 6  # of sigma and of the clipping norms, as printed and as used
+_DIGITS = 6  # significant digits of sigma and of the clipping norms, as printed and as used
 
 
 @dataclass(frozen=True, init=False)
@@ -67,26 +67,26 @@ class PersonalBudgets:
     **Guarantee** (unit: user; trust: central; proof: docs/understand/accounting.md#privacy-personal-budgets). A user of
     level l, whose vector has norm at most C_l, has
 
-    - under add/remove: (epsilon_l, delta), for any texts and any levels of the others;
+    - under add/remove: (epsilon_l, delta), for any texts and levels of the other users;
     - under substitution, with another text of their own or by another user of level l: delta and the exact epsilon
       at sensitivity 2 C_l;
     - under substitution by a user of level m, or by the same user at level m: the exact epsilon at C_l + C_m.
 
-    **Assumptions.** (1) Levels are *public* and depend on nobody's texts: with a level derived from a text only the
-    largest epsilon would hold, and with levels predicted from the texts of others the proof fails for everybody.
-    (2) A vector depends on its own user's text and on public numbers: no norm, weight or vocabulary from all texts.
+    **Assumptions.** (1) Levels are *public* and depend on nobody's texts: if a level is derived from a text, only the
+    largest epsilon holds; if levels are predicted from the texts of others, the proof fails for everybody.
+    (2) A vector depends on its own user's text and on public numbers, not on a norm, weight or vocabulary of all texts.
     (3) sigma and the norms follow from the offered levels, not from the users' choices or their number.
     (4) The noise is normal; the sampler states the effect of finite precision (rounding to a grid lengthens vectors, so
-    clip to C_l less that rounding).
+    clip to C_l minus that rounding).
 
     Args:
-        levels: public names and their epsilons; or one number, which is one level, "everyone".
-        delta: of all levels.
-        default: the level of users who declared none; None: the one with the least epsilon.
+        levels: mapping from public names to epsilons; a number is the epsilon of one level, "everyone".
+        delta: the delta of all levels.
+        default: the level of users who declared none; None: the level with the smallest epsilon.
         floor: the smallest allowed epsilon of a level (`DEFAULT_FLOOR`); 0 allows all.
 
     Raises:
-        ParameterError: no levels, a number out of range, an epsilon below the floor, a default that is no level.
+        ParameterError: no levels, a number out of range, an epsilon below the floor, a default that is not a level.
 
     >>> budgets = PersonalBudgets({"strict": 1.0, "standard": 4.0, "open": 8.0}, delta=1e-6, default="standard")
     >>> budgets.clipping_norm("strict"), budgets.guarantee("strict")
@@ -132,7 +132,7 @@ class PersonalBudgets:
 
     @cached_property
     def _norms(self) -> dict[str, float]:
-        norms = dict.fromkeys(self.levels, 1.0)  # sigma is enough for the cap at 1
+        norms = dict.fromkeys(self.levels, 1.0)  # sigma suffices for the largest epsilon at norm 1
         for name, epsilon in self.levels.items():
             if epsilon < self.cap:
                 needed = gaussian_sigma(epsilon=epsilon, delta=self.delta, sensitivity=1.0)
@@ -152,7 +152,7 @@ class PersonalBudgets:
         return max(self.levels.values())
 
     def level(self, declared: str | None) -> str:
-        """Return the declared level of a user, or the default for None. (Levels are public: errors reveal nothing.)"""
+        """Return the declared level of a user, or the default for None. Levels are public, so errors reveal nothing."""
         if declared is None:
             return self.default
         if not isinstance(declared, str) or declared not in self.levels:
@@ -160,7 +160,7 @@ class PersonalBudgets:
         return declared
 
     def clipping_norm(self, level: str | None = None) -> float:
-        """C_l: the largest norm of the vector of a user of this level (None: of the default one)."""
+        """Return C_l, the largest norm of the vector of a user of this level (None: the default level)."""
         return self._norms[self.level(level)]
 
     def release(
@@ -169,9 +169,9 @@ class PersonalBudgets:
         """Return the Gaussian release for a user of this level: sigma and sensitivity.
 
         Args:
-            level: their level (None: the default one).
-            relation: add/remove of them, or substitution.
-            other: under substitution, the level of who or what replaces them; None: their own.
+            level: the level of the user; None: the default level.
+            relation: add/remove of the user, or substitution.
+            other: under substitution, the level of the replacement; None: the level of the user.
         """
         norm = self.clipping_norm(level)
         if check_choice("relation", relation, Relation) is Relation.SUBSTITUTION:
@@ -195,11 +195,11 @@ def _check_level(place: str, name: Any, epsilon: Any, floor: float) -> float:
     if not isinstance(name, str) or not name or any("\ud800" <= letter <= "\udfff" for letter in name):
         raise ParameterError(f"the name of {place} must be text")
     if isinstance(epsilon, tuple | list | Mapping | ApproxDP):
-        raise ParameterError(f"{place} must be one number, its epsilon: all levels share one delta, given as delta=")
+        raise ParameterError(f"{place} must be one number, its epsilon. Pass the delta of all levels as delta=")
     value = check_float(f"the epsilon of {place}", epsilon, above=0)
     if value < floor:
         raise ParameterError(
             f"the epsilon of {place} is {value:g}, below the minimum {floor:g}: the noise would exceed its "
-            "contribution. Raise it, or omit those users (dptext.PersonalBudgets takes a lower floor=)"
+            "contribution. Raise it, or omit those users (dptext.PersonalBudgets accepts a lower floor=)"
         )
     return value

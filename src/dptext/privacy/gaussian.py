@@ -11,16 +11,16 @@ from dptext.errors import ParameterError, RefusedError, extra
 from dptext.privacy.guarantee import ZCDP, ApproxDP, Relation, product_upwards, rounded_down, rounded_up
 from dptext.validation import check_choice, check_float, check_int
 
-_MARGIN = 1e-6  # of delta, kept back: it is computed to 1e-8
+_MARGIN = 1e-6  # relative margin of delta, which is computed to 1e-8
 
 
 def gaussian_delta(sigma: float, *, epsilon: float, sensitivity: float) -> float:
-    """Return the delta of noise of standard deviation ``sigma`` at ``epsilon``; relative error below 1e-6, upwards."""
+    """Return the delta of noise with standard deviation ``sigma``, rounded up; the relative error is below 1e-6."""
     return min(1.0, math.exp(_log_delta(sigma / sensitivity, epsilon)) * (1 + _MARGIN))
 
 
 def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float:
-    """Return the least sigma that is (epsilon, delta)-DP, rounded up by less than 1e-5 of it; infinite beyond 2^200."""
+    """Return the smallest (epsilon, delta)-DP sigma, rounded up by a factor below 1 + 1e-5; infinite beyond 2^200."""
     target = math.log(delta) - _MARGIN
     high = 1.0
     while _log_delta(high, epsilon) > target:
@@ -34,7 +34,7 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float
 
 
 def gaussian_epsilon(sigma: float, *, delta: float, sensitivity: float) -> float:
-    """Return the least epsilon at which ``sigma`` is (epsilon, delta)-DP, rounded up; infinite if no float holds it."""
+    """Return the smallest epsilon at which ``sigma`` is (epsilon, delta)-DP, rounded up; infinite on overflow."""
     target = math.log(delta) - _MARGIN
     multiplier = sigma / sensitivity
     if multiplier == 0.0:
@@ -50,7 +50,7 @@ def gaussian_epsilon(sigma: float, *, delta: float, sensitivity: float) -> float
 
 
 def _least(low: float, high: float, is_enough: Callable[[float], bool]) -> float:
-    """Return the least number between two that is enough, by bisection; a little more than it."""
+    """Return the smallest number from ``low`` to ``high`` that is enough, by bisection, slightly rounded up."""
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)
@@ -58,13 +58,13 @@ def _least(low: float, high: float, is_enough: Callable[[float], bool]) -> float
 
 
 def _log_delta(sigma: float, epsilon: float) -> float:
-    """ln delta at sensitivity 1, or a little more."""
+    """Return ln delta at sensitivity 1, slightly rounded up."""
     a, b = 1 / (2 * sigma), epsilon * sigma
     near = b - a
     if near < -8:
         return 0.0
     if near > 50:
-        return -near * near / 2  # R < 1 there
+        return -near * near / 2  # because R < 1
     if a < 1e-4:
         # R is convex, so the difference is at most 2 a times the slope at its near end: -R'(x) = 1 - x R(x)
         slope = 1 - near * _mills(near) if near < 10 else 1 / (near * near + 1)
@@ -75,7 +75,7 @@ def _log_delta(sigma: float, epsilon: float) -> float:
 
 
 def _mills(x: float) -> float:
-    """R(x) for x >= -8."""
+    """Return the Mills ratio R(x) for x >= -8."""
     if x < 10:
         return math.sqrt(math.pi / 2) * math.exp(x * x / 2) * math.erfc(x / math.sqrt(2))
     fraction = x
@@ -84,23 +84,23 @@ def _mills(x: float) -> float:
     return 1 / fraction
 
 
-_FARTHEST = 2.0**500  # a ratio and its square are floats with all their digits
+_FARTHEST = 2.0**500  # up to this ratio, its square is a float of full precision
 _UP = 1 + 1e-15  # covers the rounding of a few float operations
 
 
 def l2_sensitivity(norm: float, relation: Relation) -> float:
-    """Return how far a sum of one vector per unit, each of norm at most ``norm``, moves between neighbours."""
+    """Return the L2 sensitivity of a sum of one vector per unit, each with norm at most ``norm``."""
     norm = check_float("norm", norm, above=0)
     return norm if check_choice("relation", relation, Relation) is Relation.ADD_REMOVE else 2 * norm
 
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianRelease:
-    """One release f(data) + N(0, sigma^2 I), or several that add up to it; f moves by at most ``sensitivity``.
+    """Gaussian release f(data) + N(0, sigma^2 I), or several composed into one; f has L2 ``sensitivity``.
 
-    **Guarantee** (unit and trust as for the bound of f; the given relation): for every delta the epsilon of `epsilon`,
-    and it is the least one (Balle and Wang 2018, Theorem 8). Assumption: the noise is normal (what a sampler of finite
-    precision adds to that is the sampler's to state).
+    **Guarantee** (unit and trust as for the bound of f; the given relation): for every delta, `epsilon` is the
+    smallest possible epsilon (Balle and Wang 2018, Theorem 8). Assumption: the noise is normal. A sampler of finite
+    precision states the additional loss itself.
     """
 
     sigma: float
@@ -118,14 +118,14 @@ class GaussianRelease:
     def calibrated(
         cls, *, epsilon: float, delta: float, sensitivity: float = 1.0, relation: Relation = Relation.ADD_REMOVE
     ) -> GaussianRelease:
-        """Return the release with the least noise that is (epsilon, delta)-DP; sigma is rounded up by at most 1e-5."""
+        """Return the (epsilon, delta)-DP release with the smallest noise; sigma is rounded up by at most 1e-5."""
         epsilon, delta = check_float("epsilon", epsilon, above=0), check_float("delta", delta, above=0, below=1)
         sensitivity = check_float("sensitivity", sensitivity, above=0)
         sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
         if not 0 < sigma < 2.0**1000:
             raise ParameterError(
                 f"the noise for epsilon {epsilon:g}, delta {delta:g} and sensitivity {sensitivity:g} exceeds the "
-                "range of floats: use larger budgets, or scale the data"
+                "range of floats. Use a larger budget, or scale the data"
             )
         # slightly more noise, so that the rounded epsilon does not exceed the requested one
         return cls(sigma=sigma * (1 + 1e-9), sensitivity=sensitivity, relation=relation)
@@ -136,13 +136,13 @@ class GaussianRelease:
         return self.sensitivity / self.sigma
 
     def epsilon(self, *, delta: float) -> float:
-        """The least epsilon at this delta, rounded up."""
+        """Return the smallest epsilon at this delta, rounded up."""
         return gaussian_epsilon(
             self.sigma, delta=check_float("delta", delta, above=0, below=1), sensitivity=self.sensitivity
         )
 
     def delta(self, *, epsilon: float) -> float:
-        """The least delta at this epsilon, rounded up."""
+        """Return the smallest delta at this epsilon, rounded up."""
         if epsilon != 0:
             epsilon = check_float("epsilon", epsilon, above=0)
         return gaussian_delta(self.sigma, epsilon=float(epsilon), sensitivity=self.sensitivity)
@@ -153,36 +153,36 @@ class GaussianRelease:
 
     @property
     def zcdp(self) -> ZCDP:
-        """rho = sensitivity^2 / (2 sigma^2) (Bun and Steinke 2016, Proposition 6), for sums with other zCDP."""
+        """The zCDP of the release, rho = sensitivity^2 / (2 sigma^2) (Bun and Steinke 2016, Proposition 6)."""
         return ZCDP(product_upwards(self.mu, self.mu, _UP, 0.5))
 
     def split(self, shares: Sequence[float]) -> tuple[GaussianRelease, ...]:
-        """Return releases that together cost what this one does, one per share of mu^2 (public, of sum 1 at most)."""
+        """Split the privacy loss into one release per share of mu^2; the shares are public and sum to at most 1."""
         values = [check_float("a share", share, above=0) for share in shares]
-        if not values or math.fsum(values) > 1 + 1e-12:  # thirds add up to a little more than 1
-            raise ParameterError("shares must be at least one number above 0, and at most 1 together")
+        if not values or math.fsum(values) > 1 + 1e-12:  # rounding: thirds sum to slightly more than 1
+            raise ParameterError("shares must contain at least one number above 0 and sum to at most 1")
         whole = max(1.0, math.fsum(values))
         return tuple(replace(self, sigma=self.sigma / math.sqrt(share / whole) * _UP) for share in values)
 
 
 def compose_gaussians(*releases: GaussianRelease) -> GaussianRelease:
-    """Return adaptive releases about the same units as one (Dong, Roth and Su 2022, Corollary 3.3)."""
+    """Compose adaptive releases about the same units into one (Dong, Roth and Su 2022, Corollary 3.3)."""
     if not releases:
         raise ParameterError("compose_gaussians needs at least one release, got none")
     relations = {release.relation for release in releases}
     if len(relations) > 1:
         raise RefusedError(
-            "composition needs one relation, got add/remove and substitution: state every sensitivity for the same one"
+            "composition needs one relation, got add/remove and substitution. State every sensitivity for the same one"
         )
     mu = math.hypot(*(release.mu for release in releases)) * _UP
     if not _FARTHEST**-1 < mu < _FARTHEST:
-        raise ParameterError("the noise of these releases exceeds the range of floats: scale sigma and sensitivity")
+        raise ParameterError("the noise of these releases exceeds the range of floats. Scale sigma and sensitivity")
     return GaussianRelease(sigma=1 / (mu * _UP), relation=relations.pop())
 
 
-_DIGITS = 4  # of a noise multiplier or a rate that a search returns
+_DIGITS = 4  # significant digits of the noise multiplier or sampling rate that a search returns
 _MOST_LINES = 8  # secant steps before bisection
-_KEPT_BACK = 1e-15  # of delta, a step
+_KEPT_BACK = 1e-15  # reserved from delta per step, for rounding
 _MOST_STEPS = 10**6
 _LEAST_NOISE = 0.1  # smaller noise does not protect
 _LEAST_RATE = 1e-9
@@ -192,7 +192,7 @@ _NEIGHBOURS = {Relation.ADD_REMOVE: "ADD_OR_REMOVE_ONE", Relation.SUBSTITUTION: 
 
 @dataclass(frozen=True, kw_only=True)
 class SampledGaussian:
-    """T noisy sums over Poisson samples, as accounting sees them."""
+    """Accounting of T noisy sums over Poisson samples."""
 
     noise_multiplier: float
     sampling_rate: float
@@ -210,7 +210,7 @@ class SampledGaussian:
             object.__setattr__(self, name, value)
 
     def epsilon(self, *, delta: float) -> float:
-        """The epsilon that is reported; infinite where the loss is in the thousands of nats."""
+        """Return the reported epsilon; infinite if the loss is in the thousands of nats."""
         return _epsilon(self, check_float("delta", delta, above=0, below=1))
 
     def guarantee(self, *, delta: float) -> ApproxDP:
@@ -221,14 +221,14 @@ class SampledGaussian:
 def least_noise_multiplier(
     *, epsilon: float, delta: float, sampling_rate: float, steps: int, relation: Relation = Relation.ADD_REMOVE
 ) -> SampledGaussian:
-    """The least noise whose reported epsilon is at most ``epsilon``: z is rounded up to four digits."""
+    """Return the smallest noise with a reported epsilon of at most ``epsilon``: z is rounded up to four digits."""
     gaussian = SampledGaussian(noise_multiplier=1.0, sampling_rate=sampling_rate, steps=steps, relation=relation)
     epsilon, delta = check_float("epsilon", epsilon, above=0), check_float("delta", delta, above=0, below=1)
 
     def release_for(weakness: float) -> SampledGaussian:
         return replace(gaussian, noise_multiplier=rounded_up(1 / weakness, _DIGITS))
 
-    # log1p(..) is 1 / z^2 in the central limit, mu = q sqrt(T (e^(1/z^2) - 1)) (Bu, Dong, Long and Su 2020): a guess
+    # a guess: in the central limit mu = q sqrt(T (e^(1/z^2) - 1)) (Bu, Dong, Long and Su 2020), so 1 / z^2 = log1p(...)
     guess = math.sqrt(
         math.log1p(_mu(epsilon, delta, gaussian.relation) ** 2 / (gaussian.sampling_rate**2 * gaussian.steps))
     )
@@ -238,7 +238,7 @@ def least_noise_multiplier(
 def greatest_sampling_rate(
     *, epsilon: float, delta: float, noise_multiplier: float, steps: int, relation: Relation = Relation.ADD_REMOVE
 ) -> SampledGaussian:
-    """The greatest rate whose reported epsilon is at most ``epsilon``: q is rounded down to four digits."""
+    """Return the largest rate with a reported epsilon of at most ``epsilon``: q is rounded down to four digits."""
     everybody = SampledGaussian(noise_multiplier=noise_multiplier, sampling_rate=1.0, steps=steps, relation=relation)
     epsilon, delta = check_float("epsilon", epsilon, above=0), check_float("delta", delta, above=0, below=1)
 
@@ -251,7 +251,7 @@ def greatest_sampling_rate(
 
 
 def _mu(epsilon: float, delta: float, relation: Relation) -> float:
-    """The distance of means, in standard deviations, that (epsilon, delta) allows."""
+    """Return the distance between means, in standard deviations, that (epsilon, delta) allows."""
     return 1 / GaussianRelease.calibrated(epsilon=epsilon, delta=delta, sensitivity=l2_sensitivity(1.0, relation)).sigma
 
 
@@ -262,9 +262,9 @@ def _greatest(
     epsilon: float,
     delta: float,
 ) -> SampledGaussian:
-    """The least private of a family that keeps epsilon; ``at`` rounds to the safe side."""
+    """Return the release with the largest parameter that keeps epsilon; ``release_for`` rounds to the safe side."""
     minimum, maximum = between
-    coarse = epsilon >= 0.5  # below, the coarse grid sees nothing but itself
+    coarse = epsilon >= 0.5  # for a smaller epsilon, the error of the coarse grid dominates
 
     def searched(start: float, target: float, factor: float) -> float:
         def excess(value: float) -> float:
@@ -288,8 +288,8 @@ def _greatest(
         while high / low > 1 + width:
             across, turn = math.log(high / low), turn + 1
             share = 0.5
-            if turn <= _MOST_LINES and under < over < math.inf:  # where a straight line between logarithms leads ...
-                aside = (0.4 if turn % 2 == 0 else -0.4) * width  # ... and a little aside: both ends shall come near
+            if turn <= _MOST_LINES and under < over < math.inf:  # a secant step between logarithms ...
+                aside = (0.4 if turn % 2 == 0 else -0.4) * width  # ... shifted, so that both ends approach the root
                 nearest = 0.2 * width / across
                 share = min(max(-under / (over - under) + aside / across, nearest), 1 - nearest)
             middle = low * math.exp(share * across)
@@ -311,12 +311,12 @@ def _greatest(
             return result
         value, retreat = value * (1 - retreat), min(0.5, 1.5 * retreat)
     raise ParameterError(
-        f"no noise multiplier or sampling rate was found that keeps epsilon {epsilon:g} at delta {delta:g}: "
-        "take fewer steps, or a larger budget"
+        f"no noise multiplier or sampling rate was found that keeps epsilon {epsilon:g} at delta {delta:g}. "
+        "Use fewer steps, or a larger budget"
     )
 
 
-@lru_cache(maxsize=256)  # of public numbers; the searches ask the same again
+@lru_cache(maxsize=256)  # public numbers only; the searches repeat their calls
 def _epsilon(account: SampledGaussian, delta: float, coarse: bool = False) -> float:
     steps, noise, rate = account.steps, account.noise_multiplier, account.sampling_rate
     if rate == 1.0:  # every unit takes part: exactly one Gaussian vector (Dong, Roth and Su 2022, Corollary 3.3)
@@ -331,7 +331,7 @@ def _epsilon(account: SampledGaussian, delta: float, coarse: bool = False) -> fl
     if steps * rate / (2 * noise**2) > _MOST_LOSS:
         return math.inf
     library = extra("dp_accounting", "accounting", "accounting of Poisson samples")
-    # a coarser grid would exaggerate the loss of a step that is as small as this, about
+    # a coarser grid would overestimate the loss of steps below about this size
     grid = 1e-4 if rate * math.sqrt(math.expm1(1 / noise**2)) >= 1e-4 else 1e-5
     distribution = library.pld.privacy_loss_distribution.from_gaussian_mechanism(
         standard_deviation=noise,

@@ -1,4 +1,4 @@
-"""Guarantees as frozen numbers, their arithmetic, and what an output tells the best adversary.
+"""Privacy guarantees, their composition and conversion, and the success of the best adversary.
 
 Derivation: docs/understand/epsilon.md#privacy-vulnerability
 """
@@ -38,7 +38,7 @@ class Relation(StrEnum):
     """Neighbouring relation: the difference between two neighbouring datasets."""
 
     SUBSTITUTION = "substitution"
-    """One unit is replaced by another; the number of units is the same (public)."""
+    """One unit is replaced by another; the number of units is equal and public."""
     ADD_REMOVE = "add/remove"
     """One unit is present or absent; the number of units is itself protected."""
 
@@ -47,16 +47,16 @@ class Trust(StrEnum):
     """Where the noise is added."""
 
     LOCAL = "local"
-    """Before the data leaves its owner: no reader of the output has to be trusted."""
+    """By the owner, before sharing the data: no reader of the output has to be trusted."""
     CENTRAL = "central"
-    """By a curator who sees everybody's data and must be trusted with it."""
+    """By a curator, who sees all data and must be trusted with them."""
 
 
 _WHOLE = re.compile(r"(-?[1-9][0-9]*|-?0)\.0+")
 
 
 def canonical_id(value: object) -> str | None:
-    """Return the form of a user id that mechanisms, counters and ledgers compare; None for anything that is no id."""
+    """Return the form of a user id that mechanisms, counters and ledgers compare; None if the value is not an id."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
@@ -67,7 +67,7 @@ def canonical_id(value: object) -> str | None:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         return None
-    return str(Decimal(value))  # str() of an int raises beyond some thousand digits
+    return str(Decimal(value))  # str() of an int raises for more than some thousand digits
 
 
 _UP = 1 + 2.0**-49  # covers the rounding of a few float operations
@@ -81,7 +81,7 @@ def check_amount(guarantee: object, name: str, *, maximum: float | None = None, 
 
 
 def rounded_up(value: float, digits: int) -> float:
-    """Round up to a number of significant digits, before use: what a statement prints is what the mechanism used."""
+    """Round up to significant digits, before use, so that a statement prints the value that the mechanism used."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
@@ -92,13 +92,13 @@ def rounded_down(value: float, digits: int) -> float:
 
 def _rounded(value: float, digits: int, side: str) -> float:
     nearest = float(f"{value:.{digits}g}")
-    if nearest == value:  # 0.1 is a little more than a tenth: exact decimals would round it up to 0.101
+    if nearest == value:  # the float 0.1 is slightly above 1/10: exact decimals would round it up to 0.101
         return nearest
     return float(Context(prec=digits, rounding=side).create_decimal(value))
 
 
 def at_most(value: float, digits: int) -> str:
-    """A number in few digits for a sentence, never rounded down."""
+    """Format a number with few digits for a sentence, never rounded down."""
     return f"{rounded_up(value, digits):.{digits}g}"
 
 
@@ -153,9 +153,9 @@ class MetricDP:
     Attributes:
         epsilon: nats per unit of the metric, not per change: the loss of a pair grows with its distance.
         metric: the name of d.
-        max_distance: no pair counts as farther apart than this (a truncation of the mechanism, or a public
-            diameter). None: unbounded, and there is no pure epsilon.
-        space: a fingerprint of the points between which d is measured: the same two words are near in one space
+        max_distance: upper bound on the distance of a pair (a truncation of the mechanism, or a public
+            diameter). None: unbounded, without a pure epsilon.
+        space: fingerprint of the points between which d is measured. The same two words can be near in one space
             and far in another, so guarantees in different spaces do not add.
     """
 
@@ -175,7 +175,7 @@ class MetricDP:
 
     @property
     def pure_epsilon(self) -> float:
-        """The largest loss of any pair: epsilon * max_distance, or infinity where that is unbounded."""
+        """The largest loss of any pair: epsilon * max_distance, or infinity if the distance is unbounded."""
         return product_upwards(self.epsilon, math.inf if self.max_distance is None else self.max_distance)
 
     def __str__(self) -> str:
@@ -185,7 +185,7 @@ class MetricDP:
 
 @dataclass(frozen=True)
 class NoGuarantee:
-    """Nothing is proved, and why."""
+    """No proved guarantee, and the reason."""
 
     reason: str
     kind: ClassVar[str] = "none"
@@ -205,10 +205,10 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     """Return the guarantee of several mechanisms on the same unit (adaptive, basic composition).
 
     Pure counts as (epsilon, 0) with an approximate guarantee and as epsilon^2 / 2 with zCDP; metric guarantees of
-    different metrics or spaces count with their pure epsilon. If one part has no guarantee, the whole has none.
+    different metrics or spaces count with their pure epsilon. If one has no guarantee, the composition has none.
 
     Raises:
-        RefusedError: the sum needs a choice of the caller: a delta for zCDP, a diameter for an unbounded metric.
+        RefusedError: the caller must choose a value first: a delta for zCDP, a diameter for an unbounded metric.
     """
     if not guarantees:
         raise ParameterError("compose needs at least one guarantee, got none")
@@ -233,8 +233,8 @@ def _compose_two(first: Guarantee, second: Guarantee) -> Guarantee:
             return ZCDP(sum_upwards(b, zcdp_from_pure(first).rho))
         case (ZCDP(), ApproxDP()) | (ApproxDP(), ZCDP()):
             raise RefusedError(
-                "zCDP and (epsilon, delta) do not add before a delta is chosen: "
-                "convert the first with approx_from_zcdp(guarantee, delta=...)"
+                "zCDP and (epsilon, delta) do not add before a delta is chosen. "
+                "Convert the zCDP guarantee with approx_from_zcdp(guarantee, delta=...)"
             )
         case (MetricDP(a, m, g, s), MetricDP(b, n, h, t)) if (m, s) == (n, t):
             return MetricDP(sum_upwards(a, b), m, None if g is None or h is None else max(g, h), s)
@@ -251,19 +251,19 @@ def compose_parallel(*guarantees: Guarantee, relation: Relation) -> Guarantee:
     """Return the guarantee of mechanisms on disjoint, publicly chosen parts of the data (add/remove): the weakest."""
     if relation is not Relation.ADD_REMOVE:
         raise RefusedError(
-            "parallel composition does not hold under substitution: two parts may change; compose the two largest"
+            "parallel composition does not hold under substitution: two parts may change. Compose the two largest"
         )
     kinds = {type(guarantee) for guarantee in guarantees}
     if kinds in ({PureDP}, {ZCDP}):
         return max(guarantees, key=astuple)
     if not kinds or not kinds <= {PureDP, ApproxDP}:
-        raise RefusedError("parallel composition needs guarantees of one kind: convert them first")
+        raise RefusedError("parallel composition needs guarantees of one kind. Convert them first")
     parts = list(map(as_approx, guarantees))
     return ApproxDP(max(part.epsilon for part in parts), max(part.delta for part in parts))
 
 
 def as_approx(guarantee: Guarantee) -> ApproxDP:
-    """Return a guarantee as (epsilon, delta); raise RefusedError if that needs a choice or does not exist."""
+    """Return a guarantee as (epsilon, delta); raise RefusedError if the conversion needs a choice or does not exist."""
     match guarantee:
         case ApproxDP():
             return guarantee
@@ -272,7 +272,7 @@ def as_approx(guarantee: Guarantee) -> ApproxDP:
         case MetricDP():
             return as_approx(pure_from_metric(guarantee))
         case ZCDP():
-            raise RefusedError("zCDP becomes (epsilon, delta) for a delta of your choice: approx_from_zcdp")
+            raise RefusedError("zCDP has an epsilon for every delta. Choose a delta, and call approx_from_zcdp")
         case NoGuarantee(reason):
             raise RefusedError(f"there is no guarantee to convert: {reason}")
 
@@ -280,20 +280,20 @@ def as_approx(guarantee: Guarantee) -> ApproxDP:
 def pure_from_metric(guarantee: MetricDP) -> PureDP:
     """Return the pure epsilon of a metric guarantee over a bounded domain: epsilon times its diameter."""
     if guarantee.max_distance is None:
-        raise RefusedError("a metric guarantee without max_distance has no pure epsilon: give the public diameter")
+        raise RefusedError("a metric guarantee without max_distance has no pure epsilon. Pass the public diameter")
     return PureDP(guarantee.pure_epsilon)
 
 
 def zcdp_from_pure(guarantee: PureDP) -> ZCDP:
-    """epsilon-DP is (epsilon^2 / 2)-zCDP (Bun and Steinke 2016, Proposition 4)."""
+    """Return the zCDP of pure DP: epsilon-DP is (epsilon^2 / 2)-zCDP (Bun and Steinke 2016, Proposition 4)."""
     return ZCDP(product_upwards(guarantee.epsilon, guarantee.epsilon, 0.5))
 
 
 def approx_from_zcdp(guarantee: ZCDP, *, delta: float) -> ApproxDP:
-    """rho-zCDP is (rho + 2 sqrt(rho ln(1/delta)), delta)-DP (Bun and Steinke 2016, Proposition 3)."""
+    """Return (rho + 2 sqrt(rho ln(1/delta)), delta)-DP, which follows from rho-zCDP (Bun and Steinke 2016, Prop. 3)."""
     delta = check_float("delta", delta, minimum=0, maximum=1)
     if delta == 0.0 and guarantee.rho > 0.0:
-        raise RefusedError("zCDP has no finite epsilon at delta = 0: choose a delta above 0")
+        raise RefusedError("zCDP has no finite epsilon at delta = 0. Choose a delta above 0")
     rho = float(guarantee.rho)
     if rho == 0.0 or math.isinf(rho):
         return ApproxDP(rho, delta)
@@ -304,7 +304,7 @@ def for_group(guarantee: Guarantee, size: int) -> Guarantee:
     """Return the guarantee for a group of ``size`` units (for example k documents of one user).
 
     Pure: k epsilon. Approximate: (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)). zCDP: k^2 rho. A metric
-    guarantee without a bound has none: its distance for a group is a matter of the metric.
+    guarantee without a bound has no group guarantee, because the distance of two groups depends on the metric.
     """
     size = check_int("size", size, minimum=1)
     if size == 1 and not isinstance(guarantee, MetricDP):
@@ -320,7 +320,7 @@ def for_group(guarantee: Guarantee, size: int) -> Guarantee:
                 growth: float = size
             elif total < 700:
                 growth = math.expm1(total) / math.expm1(epsilon) * _UP
-            else:  # the ones no longer count where both are large; e^gap may still be small
+            else:  # the terms -1 are negligible if both are large; e^gap may still be small
                 growth = math.exp(gap) * (1 + 1e-12) / -math.expm1(-epsilon) if gap < 700 else math.inf
             return ApproxDP(total, min(1.0, product_upwards(delta, growth)))
         case ZCDP(rho):
@@ -332,9 +332,9 @@ def for_group(guarantee: Guarantee, size: int) -> Guarantee:
 
 
 def substitution_from_add_remove(guarantee: Guarantee) -> Guarantee:
-    """Return a guarantee under add/remove, restated for substitution: removing one unit and adding another.
+    """Convert a guarantee from add/remove to substitution, which removes one unit and adds another.
 
-    There is no way back: a mechanism that protects against substitution may publish the number of units.
+    The reverse does not hold: a mechanism that protects against substitution may publish the number of units.
     """
     if isinstance(guarantee, MetricDP):
         raise RefusedError("a metric guarantee already covers substitution: no conversion is needed")
@@ -342,12 +342,12 @@ def substitution_from_add_remove(guarantee: Guarantee) -> Guarantee:
 
 
 def sum_upwards(*numbers: float) -> float:
-    """Return the least float that is not below the sum of numbers, none of them negative."""
+    """Return the smallest float that is not below the sum of numbers >= 0."""
     return math.inf if math.inf in numbers else _upwards(sum(map(Fraction, numbers)))
 
 
 def product_upwards(*numbers: float) -> float:
-    """Return the least float that is not below the product of numbers >= 0; 0 times infinity is 0."""
+    """Return the smallest float that is not below the product of numbers >= 0; 0 times infinity is 0."""
     if 0 in numbers:
         return 0.0
     return math.inf if math.inf in numbers else _upwards(math.prod(map(Fraction, numbers)))
@@ -362,12 +362,12 @@ def _upwards(exact: Fraction | int) -> float:
 
 
 def guarantee_to_dict(guarantee: Guarantee) -> dict[str, Any]:
-    """Return the guarantee as plain data, its kind first."""
+    """Return the guarantee as a dictionary, with its kind first."""
     return {"kind": guarantee.kind, **asdict(guarantee)}
 
 
 def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
-    """Return the guarantee of `guarantee_to_dict`; raise ParameterError for another kind or other fields."""
+    """Return the guarantee of a dictionary from `guarantee_to_dict`; raise ParameterError for invalid fields."""
     fields = dict(data)
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
@@ -382,7 +382,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class BestGuesses:
-    """The best attacker's answer to every output."""
+    """Answer of the best adversary to every output."""
 
     named: npt.NDArray[np.int64] = field(repr=False)
     joint: Floats = field(repr=False)
@@ -394,7 +394,7 @@ class BestGuesses:
 
 
 def best_guesses(blocks: Iterable[Floats], prior: Floats) -> BestGuesses:
-    """The best attacker against a mechanism whose output distributions are known."""
+    """Return the answers of the best adversary against a mechanism with known output distributions."""
     named: npt.NDArray[np.int64] | None = None
     joint = np.zeros(0)
     start = 0
@@ -416,7 +416,7 @@ def best_guesses(blocks: Iterable[Floats], prior: Floats) -> BestGuesses:
 
 
 def rate_at_most(epsilon: float, inputs: int, delta: float = 0.0) -> float:
-    """Upper bound on G for n equally likely inputs, any two of which are neighbours under (epsilon, delta)-DP."""
+    """Return an upper bound on G for n equally likely inputs, pairwise neighbours under (epsilon, delta)-DP."""
     epsilon = check_float("epsilon", epsilon, minimum=0, infinite=True)
     others = (check_int("inputs", inputs, minimum=1) - 1) * math.exp(-epsilon)
     return (1 + others * check_float("delta", delta, minimum=0, maximum=1)) / (1 + others)

@@ -1,4 +1,4 @@
-"""Neighbouring inputs as structured conditions, which code can tighten and never widen."""
+"""Structured conditions on neighbouring inputs, which can be tightened but never widened."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dptext.privacy.guarantee import Relation, Unit
 from dptext.validation import check_choice, check_int
 
 ONE_GROUP = "one group of the public partition"
-_MOST = 10**12  # words or texts of a person
+_MOST = 10**12  # largest number of words, or of texts per person
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Requirement:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not isinstance(value, str):
-                text = f"{name} of the condition {self.kind!r}, where it is not text,"
+                text = f"{name} of the condition {self.kind!r}, if it is not text,"
                 object.__setattr__(self, name, check_int(text, value, minimum=1, maximum=_MOST))
 
     def implies(self, other: Requirement) -> bool:
@@ -33,7 +33,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class SameLayout(Requirement):
-    """Both texts have the same tokens beside their words, and the words stand at the same places."""
+    """Both texts have the same tokens apart from their words, and words at the same positions."""
 
     kind = "same layout"
 
@@ -47,7 +47,7 @@ class SameSentenceCount(Requirement):
 
 @dataclass(frozen=True)
 class OneGroup(Requirement):
-    """The two words at each place are in one group of a public partition, named in words."""
+    """The two words at each position are in one group of a public partition, which is described in words."""
 
     partition: str
     kind = "one group"
@@ -55,7 +55,7 @@ class OneGroup(Requirement):
 
 @dataclass(frozen=True)
 class WordsChanged(Requirement):
-    """The texts differ in at most this many words, at the same places."""
+    """The texts differ in at most this many words, at the same positions."""
 
     words: int
     kind = "words changed"
@@ -68,7 +68,7 @@ class WordsChanged(Requirement):
 
 @dataclass(frozen=True)
 class TextsOfOne(Requirement):
-    """A person has at most this many texts in the release (under substitution, both people have equally many)."""
+    """A person has at most this many texts in the release (under substitution, both people have equal numbers)."""
 
     maximum: int
     kind = "texts of one person"
@@ -87,17 +87,17 @@ class OfLevel(Requirement):
 
 @dataclass(frozen=True)
 class EncoderStays(Requirement):
-    """The trained encoder is the same for both."""
+    """The trained encoder is the same for both inputs."""
 
     kind = "encoder stays"
 
 
 @dataclass(frozen=True)
 class AfterRedaction(Requirement):
-    """A requirement on both texts after redaction."""
+    """Requirement on both texts after redaction."""
 
     required: str
-    """Kind of the inner requirement; ``"unit"``: the differing unit is one of the redacted text."""
+    """Kind of the inner requirement; ``"unit"`` if the neighbours differ in a unit of the redacted text."""
     of: str = ""
     """Argument of the inner requirement: a partition, a number of words, a text."""
     kind = "after redaction"
@@ -109,7 +109,7 @@ class AfterRedaction(Requirement):
 
     @classmethod
     def after_redaction_of(cls, requirement: Requirement) -> AfterRedaction:
-        """A requirement, of the redacted texts."""
+        """Return a requirement on the redacted texts."""
         if isinstance(requirement, AfterRedaction):
             return requirement
         return cls(requirement.kind, "".join(str(value) for value in vars(requirement).values()))
@@ -143,11 +143,11 @@ class Stated(Requirement):
 _REDACTABLE: dict[str, type[Requirement]] = {
     entry.kind: entry for entry in (SameLayout, SameSentenceCount, OneGroup, WordsChanged, Stated)
 }
-_KINDS = {kind.kind: kind for kind in Requirement.__subclasses__()}  # in this order, statements list them
+_KINDS = {kind.kind: kind for kind in Requirement.__subclasses__()}  # statements list them in this order
 _ORDER = {kind: place for place, kind in enumerate(_KINDS)}
 _Kind = TypeVar("_Kind", bound=Requirement)
 About = Literal["vectors", "collections", "pairs"]
-# every text has a vector and every person a collection of texts, but not the other way round; pairs are the least
+# each text has a vector and each person a collection of texts, but not conversely; pairs are the smallest unit
 _WITHIN: dict[str | None, tuple[str | None, ...]] = {
     "vectors": (None, "pairs"),
     "collections": (None, "pairs"),
@@ -194,7 +194,7 @@ class Condition:
             check_choice("about of a condition", self.about, get_args(About), also=" or none of these")
         if self.note is not None and not isinstance(self.note, str):
             raise ParameterError("the note of a condition must be text, or none")
-        distinct = list(dict.fromkeys(requirements))  # each once, without those that follow from another one
+        distinct = list(dict.fromkeys(requirements))  # without duplicates; implied ones are dropped below
         kept = [entry for entry in distinct if not any(rest is not entry and rest.implies(entry) for rest in distinct)]
         ordered = sorted(kept, key=lambda requirement: (_ORDER[requirement.kind], str(requirement)))
         object.__setattr__(self, "requirements", tuple(ordered))
@@ -222,7 +222,7 @@ class Condition:
         return self if unit is not Unit.WORD or self.has(WordsChanged) else self.and_(WordsChanged(1))
 
     def meet(self, other: Condition, unit: Unit) -> Condition:
-        """Return the condition of the pairs that are neighbours of a unit under both."""
+        """Return the condition for pairs that are neighbours of a unit under both conditions."""
         if self._differs_once_redacted != other._differs_once_redacted:
             raise RefusedError(
                 f"one guarantee is for a {unit} of the original text, the other for a {unit} of the redacted "
@@ -238,7 +238,7 @@ class Condition:
         return Condition(requirements=(*one.requirements, *two.requirements), about=about, note=note)
 
     def and_(self, *requirements: Requirement) -> Condition:
-        """This condition with more requirements: tighter, or the same."""
+        """Return this condition with more requirements, tighter or unchanged."""
         return Condition(requirements=(*self.requirements, *requirements), about=self.about, note=self.note)
 
     def has(self, *kinds: type[Requirement]) -> bool:
@@ -351,7 +351,7 @@ class Condition:
 
     @classmethod
     def from_dict(cls, data: Any) -> Condition:
-        """Return the condition of `to_dict`."""
+        """Return the condition of a dictionary from `to_dict`."""
         if not isinstance(data, Mapping) or data.keys() != {"about", "note", "requirements"}:
             raise ParameterError("condition must be an object with about, note and requirements")
         if not isinstance(data["requirements"], list):
@@ -371,4 +371,4 @@ class Condition:
 
 
 ANY_TWO = Condition()
-"""Nothing is required beside what unit and relation say."""
+"""No requirements beyond those of the unit and the relation."""

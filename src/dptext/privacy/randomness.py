@@ -24,15 +24,15 @@ _ZEROS = memoryview(bytes(_CHUNK_BYTES))
 
 
 def seed_bytes(purpose: bytes, seed: object) -> bytes:
-    """Return the 32 bytes that a seed stands for; another purpose, other bytes."""
+    """Return 32 bytes derived from a seed and a purpose."""
     return hashlib.sha256(purpose + b"\0" + str(check_int("seed", seed)).encode()).digest()
 
 
 class RandomBits:
-    """Stream of random bits, from the operating system or from a seed; threads may share one, or `spawn` their own.
+    """Stream of random bits, from the operating system or a seed; threads may share it or `spawn` their own.
 
-    It cannot be copied, pickled or used in a forked process: two holders of one state would emit the same noise,
-    and equal noise on two inputs gives their difference away.
+    It cannot be copied, pickled or used in a forked process: two copies of one state would emit the same noise,
+    and equal noise on two inputs reveals their difference.
     """
 
     def __init__(self, seed: int | None = None) -> None:
@@ -48,14 +48,14 @@ class RandomBits:
 
     @classmethod
     def keyed(cls, key: bytes) -> RandomBits:
-        """Return the stream of a key of 32 bytes that nothing else uses."""
+        """Return the stream of a 32-byte key, which must not be used for anything else."""
         stream = object.__new__(cls)
         stream._begin(key)
         stream.seeded = False
         return stream
 
     def spawn(self, count: int) -> list[RandomBits]:
-        """Return ``count`` independent streams, keyed by fresh bytes of this one: no stream comes twice."""
+        """Return ``count`` independent streams, keyed by fresh bytes of this one, so that no stream repeats."""
         streams = [RandomBits.keyed(self.take(_KEY_BYTES)) for _ in range(count)]
         for stream in streams:
             stream.seeded = self.seeded
@@ -75,7 +75,7 @@ class RandomBits:
         return b"".join(parts)
 
     def fill(self, out: npt.NDArray[Any]) -> None:
-        """Fill a contiguous array with random bits of the stream (what `take` keeps for its next call stays there)."""
+        """Fill a contiguous array with random bits of the stream, without the bytes that `take` has buffered."""
         self._check_process()
         target = memoryview(out.data).cast("B") if out.size else memoryview(b"")
         with self._lock:
@@ -88,11 +88,11 @@ class RandomBits:
                 piece[whole:] = self._cipher().update(bytes(len(piece) - whole))
 
     def integers(self, count: int) -> npt.NDArray[np.uint64]:
-        """(count,) uint64, uniform over all 64-bit integers."""
+        """Return (count,) uint64, uniform over all 64-bit integers."""
         return np.frombuffer(self.take(8 * count), dtype="<u8").astype(np.uint64)
 
     def below(self, bounds: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """(n,) uint64, entry i uniform over 0 .. bounds[i] - 1, without bias (rejection); bounds are at least 1."""
+        """Return (n,) uint64, entry i uniform over 0 .. bounds[i] - 1, by rejection; bounds are at least 1."""
         bounds = np.asarray(bounds, dtype=np.uint64)
         if bounds.size and not bounds.all():
             raise ParameterError("below needs bounds of at least 1, got a 0")
@@ -102,7 +102,7 @@ class RandomBits:
         while todo.size:
             bound = bounds[todo]
             candidate = self.integers(todo.size)
-            # the largest multiple of bound that fits into 2^64, less one; 2^64 mod n = (2^64 - 1 mod n) + 1 (mod n)
+            # the largest multiple of bound up to 2^64, minus one; 2^64 mod n = (2^64 - 1 mod n) + 1 (mod n)
             last = top - (top % bound + np.uint64(1)) % bound
             accepted = candidate <= last
             draws[todo[accepted]] = candidate[accepted] % bound[accepted]
@@ -110,17 +110,17 @@ class RandomBits:
         return draws
 
     def uniform(self, *shape: int) -> npt.NDArray[np.float64]:
-        """float64 of the given shape, uniform over the 2^53 multiples of 2^-53 in (0, 1]."""
+        """Return float64 of the given shape, uniform over the 2^53 multiples of 2^-53 in (0, 1]."""
         bits = self.integers(int(np.prod(shape)))
         return ((bits >> np.uint64(11)) + np.uint64(1)).astype(np.float64).reshape(shape) * 2.0**-53
 
     def exponential(self, *shape: int) -> npt.NDArray[np.float64]:
-        """float64 of the given shape, exponential with mean 1 (inverse CDF of `uniform`; at most 36.7)."""
+        """Return float64 of the given shape, exponential with mean 1 (inverse CDF of `uniform`; at most 36.7)."""
         draws: npt.NDArray[np.float64] = -np.log(self.uniform(*shape))
         return draws
 
     def normal(self, *shape: int) -> npt.NDArray[np.float64]:
-        """float64 of the given shape, standard normal (Box and Muller 1958 on 53-bit uniforms; at most 8.57)."""
+        """Return float64 of the given shape, standard normal (Box and Muller 1958 on 53-bit uniforms; at most 8.57)."""
         count = int(np.prod(shape))
         half = (count + 1) // 2
         radius = np.sqrt(2.0 * self.exponential(half))
@@ -138,18 +138,18 @@ class RandomBits:
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise RuntimeError(
-                "this stream of random bits was made in another process: a fork would repeat its noise; "
-                "make a new RandomBits in the worker"
+                "this stream of random bits was created in another process, and a fork would repeat its noise. "
+                "Create a new RandomBits in the worker"
             )
 
     def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError("random bits are never copied or pickled: a copy would emit the same noise; use spawn()")
+        raise TypeError("random bits are never copied or pickled: a copy would emit the same noise. Use spawn()")
 
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
 
 
 class NoiseKey:
-    """Secret of 256 bits, from the operating system or a seed; every part of a job takes its own random bits from it.
+    """Secret of 256 bits, from the operating system or a seed; the random bits of each part of a job derive from it.
 
     **Guarantee.** Streams of different parts are indistinguishable from independent ones unless HMAC-SHA256 or AES-256
     is broken. The secret can undo the release: it is stored only while the job runs, in a file that only its owner
@@ -162,7 +162,7 @@ class NoiseKey:
 
     @classmethod
     def restored(cls, secret: bytes, *, seeded: bool) -> NoiseKey:
-        """Return the key again, in a resumed run or a worker process."""
+        """Restore a key in a resumed run or a worker process."""
         if len(secret) != _KEY_BYTES:
             raise ParameterError(f"the secret of a job has {_KEY_BYTES} bytes, got {len(secret)}")
         key = cls(seed=0)
@@ -170,11 +170,11 @@ class NoiseKey:
         return key
 
     def secret(self) -> bytes:
-        """Return the 32 bytes, for the file that keeps a job resumable and for its worker processes."""
+        """Return the 32 secret bytes, for the resume file of a job and for its worker processes."""
         return self._secret
 
     def stream(self, parameters: bytes, place: int, content: bytes) -> RandomBits:
-        """Return the bits of one part, by the digest of all public settings, its index, and a digest of its content."""
+        """Return the random bits of a part, from its index, its content digest and the digest of all public settings."""
         message = b"".join(
             len(part).to_bytes(8, "big") + part for part in (b"dptext noise", parameters, str(place).encode(), content)
         )
@@ -183,6 +183,6 @@ class NoiseKey:
         return bits
 
     def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError("the secret of a job is never copied or pickled: pass it on explicitly with secret()")
+        raise TypeError("the secret of a job is never copied or pickled. Pass it explicitly with secret()")
 
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse

@@ -1,4 +1,4 @@
-"""One statement restated for another unit or relation: only by a proof, and only for neighbours that it spoke of.
+"""Statements restated for another unit or relation, each by a proof and for the neighbours of the original only.
 
 Derivation: docs/understand/statements.md#privacy-restating
 """
@@ -41,13 +41,13 @@ from dptext.privacy.wording import OF_A_CLAIM
 from dptext.validation import check_choice, check_float, check_int
 
 _MOST_TEXTS = 10**6
-_BETWEEN_REDACTED = " (between texts once they are redacted)"  # added to a metric: it is another distance
+_BETWEEN_REDACTED = " (between texts once they are redacted)"  # added to the name of a metric
 
 
 def restated(
     statement: PrivacyStatement, guarantee: Guarantee, *requirements: Requirement, **changes: Any
 ) -> PrivacyStatement:
-    """The statement with another guarantee, for the pairs of its condition that fulfil the requirements as well."""
+    """Return the statement with another guarantee, for neighbours that also fulfil the requirements."""
     values = changes.pop("parameters", statement.parameters)
     parameters = {name: value for name, value in values.items() if name not in OF_THE_GUARANTEE}
     condition = statement.condition.and_(*requirements)
@@ -58,13 +58,13 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
     """Return the statement for a person with up to ``texts`` texts in a release.
 
     Args:
-        statement: of the release, for one text.
+        statement: the statement of the release, for one text.
         texts: k, a public bound on the texts of one person.
 
     **Guarantee** (unit: user; relation, condition and trust of ``statement``). Local, under substitution (all texts of
     a person are replaced), k texts are a composition of k releases: k epsilon and k delta; k rho; distances add up.
     Otherwise they are a group of k documents: k epsilon and delta (e^(k epsilon) - 1) / (e^epsilon - 1), with slack
-    counted into epsilon; k^2 rho.
+    added to epsilon; k^2 rho.
 
     Raises:
         ParameterError: the statement is not for one text, or k is out of range.
@@ -93,7 +93,7 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
             case pure_or_none:
                 guarantee = for_group(pure_or_none, count)
         if isinstance(loss := parameters.get("witness_loss"), float):
-            parameters["witness_loss"] = loss * count  # two people whose texts are all those of the witness
+            parameters["witness_loss"] = loss * count  # two people whose texts are all equal to those of the witness
         if statement.claimed_epsilon is not None:
             claimed = statement.claimed_epsilon * count
     else:
@@ -141,12 +141,12 @@ def substitution_guarantee(statement: PrivacyStatement) -> Guarantee:
     epsilon, delta = (statement.parameters.get(name) for name in OF_SUBSTITUTION)
     if statement.slack == 0 and isinstance(epsilon, float) and isinstance(delta, float):
         return ApproxDP(epsilon, delta)
-    metric = isinstance(statement.guarantee, MetricDP)  # which is refused, with the reason
+    metric = isinstance(statement.guarantee, MetricDP)  # raises below, with the reason
     return substitution_from_add_remove(statement.guarantee if metric else statement.whole_guarantee)
 
 
 def without_claim(parameters: dict[str, Parameter]) -> dict[str, Parameter]:
-    """Return the parameters without those about a printed epsilon, which was printed for another unit."""
+    """Return the parameters without those about a printed epsilon, which is for another unit."""
     return {name: value for name, value in parameters.items() if name not in OF_A_CLAIM}
 
 
@@ -154,7 +154,7 @@ Base = Literal["any two texts", "one word"]
 
 
 def amplified_by_dropout(epsilon: float, mu: float, *, words: int = 1, base: Base = "any two texts") -> float:
-    """Return the epsilon for a change of some words, each masked independently with probability ``mu`` before.
+    """Return the epsilon for a change of some words, each first masked independently with probability ``mu``.
 
     ``epsilon`` is the epsilon of the mechanism for the pairs of ``base``; the mask token counts as a word.
     """
@@ -173,10 +173,10 @@ def amplified_by_dropout(epsilon: float, mu: float, *, words: int = 1, base: Bas
 
 
 def apply_word_dropout(statement: PrivacyStatement, mu: float, *, words: int = 1) -> PrivacyStatement:
-    """Restate the statement of a mechanism for the words of a text that were masked before (`amplified_by_dropout`).
+    """Restate a statement for words that were masked before the mechanism (`amplified_by_dropout`).
 
-    The guarantee must hold between a text with a word masked and the same text with the word shown, so not one for
-    texts of equal layout, or for words of one group. For whole texts nothing changes.
+    The guarantee must cover a text with a word masked and the same text with the word shown; guarantees for texts of
+    equal layout, or for words of one group, do not. The guarantee for whole texts does not change.
     """
     guarantee = statement.guarantee
     if not isinstance(guarantee, PureDP) or statement.relation is not Relation.SUBSTITUTION:
@@ -185,16 +185,16 @@ def apply_word_dropout(statement: PrivacyStatement, mu: float, *, words: int = 1
         raise RefusedError(f"word dropout does not improve a guarantee for a {statement.unit}: it hides single words")
     if statement.condition.has(SameLayout, SameSentenceCount, OneGroup, WordsChanged, Stated, AfterRedaction):
         raise RefusedError(
-            f"under this statement neighbours are {statement.neighbours}: a text with a word masked and the same text "
-            "with the word shown are not, or nothing says so, and the output may show which words were masked; use a "
-            "mechanism that covers any two texts, such as a private vector"
+            f"under this statement neighbours are {statement.neighbours}. It does not cover a text with a word masked "
+            "and the same text with the word shown, so the output may reveal which words were masked. Use a mechanism "
+            "that covers any two texts, such as a private vector"
         )
     base: Base = "any two texts" if statement.unit is Unit.DOCUMENT else "one word"
     claimed = statement.claimed_epsilon
     if claimed is not None:
         claimed = amplified_by_dropout(claimed, mu, words=words, base=base)
     parameters = dict(statement.parameters)
-    if "claim_is" in parameters:  # which pair of texts would show it depends on what encodes them
+    if "claim_is" in parameters:  # the witness, a pair of texts, depends on the encoder
         parameters |= {"claim_is": "open", "witness": None, "witness_loss": None}
         parameters["holds_for"] = "words of a text of which each may be masked"
     lowered = amplified_by_dropout(guarantee.epsilon + statement.slack, mu, words=words, base=base)
@@ -224,20 +224,20 @@ def check_prior(prior: Prior, unit: Unit) -> None:
         if (before.unit, before.relation) != (unit, Relation.ADD_REMOVE):
             raise RefusedError(
                 f"the {name} were released under a statement about a {before.unit} ({before.relation}), this release "
-                f"is about a {unit} ({Relation.ADD_REMOVE}): the two have no proved sum; use public {name}, or ones "
+                f"is about a {unit} ({Relation.ADD_REMOVE}): the two have no proved sum. Use public {name}, or ones "
                 "released for the same unit and relation"
             )
-        # zCDP and metric guarantees have reasons of their own to be refused
+        # zCDP and metric guarantees are refused below, with their own reasons
         if math.isinf(before.epsilon) and not isinstance(before.guarantee, ZCDP | MetricDP):
             raise RefusedError(
-                f"the {name} have a statement without a guarantee, so the release would have none: use public {name}, "
+                f"the {name} have a statement without a guarantee, so the release would have none. Use public {name}, "
                 "or ones released with a finite epsilon"
             )
     substituted(ApproxDP(0.0, 0.0), prior)
 
 
 def counted_in(statement: PrivacyStatement, prior: Prior) -> PrivacyStatement:
-    """The statement of a release and of all before it, with the parameters and the name of the release."""
+    """Compose the statement of a release with all earlier ones; keep its parameters and its release id."""
     parameters, release_id = statement.parameters, statement.release_id
     for before in prior.values():
         statement = statement.compose(before).replace(parameters=parameters, release_id=release_id)

@@ -1,4 +1,4 @@
-"""Privacy statements: their JSON, the comparison of two, and claims that papers print."""
+"""Privacy statements, their JSON and comparison, and findings about epsilons printed in papers."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ TAKEN_FOR_GRANTED = (
 OF_SUBSTITUTION = ("epsilon_under_substitution", "delta_under_substitution")
 """Parameters with the exact guarantee under substitution."""
 OF_THE_GUARANTEE = (*OF_SUBSTITUTION, RELINKING)
-"""Parameters that follow from the guarantee: with another one, or for another unit, they would not be true."""
+"""Parameters that follow from the guarantee: for another guarantee or unit they would be false."""
 
 
 def new_release_id() -> str:
-    """Return a random name for a release: 128 bits that say nothing about the machine, the time or a seed."""
+    """Return a random id of 128 bits, which reveals nothing about the machine, the time or a seed."""
     return RandomBits().take(16).hex()
 
 
@@ -62,19 +62,19 @@ class PrivacyStatement(ReprMixin):
         guarantee: the *proved* guarantee.
         unit: the privacy unit, in which neighbours differ.
         relation: how neighbours differ.
-        condition: further conditions on neighbours; a text states one in words.
-        trust: local (no trusted party) or central (a curator is).
-        mechanism: its name.
-        parameters: public parameters, and counts that the output shows anyway (listed in ``exposed``).
+        condition: further conditions on neighbours; a string is a condition in free text.
+        trust: local (no trusted party) or central (a trusted curator).
+        mechanism: the name of the mechanism.
+        parameters: public parameters, and counts that the output reveals (listed in ``exposed``).
         assumptions: assumptions of the proof.
-        exposed: parts of the input that the output shows; the guarantee does not cover them.
-        slack: nats by which finite arithmetic may exceed the guarantee's epsilon, proved.
-        claimed_epsilon: the number that a paper prints, where it is another one.
+        exposed: parts of the input that the output reveals; the guarantee does not cover them.
+        slack: proved bound in nats by which finite arithmetic may exceed the guarantee's epsilon.
+        claimed_epsilon: the epsilon that the paper prints, if it differs.
         seeded: True if a seed made the noise repeatable: anyone who knows it can undo the release.
         data_sha256: digest of the data file.
         release_id: random name of this release.
         supersedes: release_id of the statement that this one corrects, if any.
-        software: name and version of what made the release.
+        software: name and version of the software that made the release.
     """
 
     guarantee: Guarantee
@@ -122,7 +122,7 @@ class PrivacyStatement(ReprMixin):
 
     @property
     def epsilon(self) -> float:
-        """The epsilon of the worst pair of neighbours, slack included; infinite without a bound. It ignores a delta."""
+        """The epsilon of the worst pair of neighbours, slack included; infinite without a bound. Delta is ignored."""
         match self.guarantee:
             case PureDP(epsilon) | ApproxDP(epsilon, _):
                 return sum_upwards(epsilon, self.slack)
@@ -133,7 +133,7 @@ class PrivacyStatement(ReprMixin):
 
     @property
     def whole_guarantee(self) -> Guarantee:
-        """The guarantee with its slack counted into epsilon; RefusedError for zCDP with slack, which has no proof."""
+        """The guarantee with slack added to epsilon; raises RefusedError for zCDP with slack, which has no proof."""
         match self.guarantee:
             case PureDP(epsilon):
                 return PureDP(sum_upwards(epsilon, self.slack))
@@ -147,9 +147,9 @@ class PrivacyStatement(ReprMixin):
                 return self.guarantee
 
     def replace(self, **changes: Any) -> PrivacyStatement:
-        """Return a copy with some fields changed. Its condition may become tighter, unit and relation stay.
+        """Return a copy with some fields changed. The condition may only become tighter.
 
-        With another guarantee, parameters that followed from the old one are left out unless they are given too.
+        If the guarantee changes, parameters that follow from the old one are removed, unless ``changes`` has them.
 
         Raises:
             RefusedError: a wider condition; another unit or relation, which needs a proof (`dptext.privacy.restating`);
@@ -162,9 +162,9 @@ class PrivacyStatement(ReprMixin):
                     "statement_with_training, or build another statement"
                 )
         if self.trust is Trust.CENTRAL and changes.get("trust", self.trust) != self.trust:
-            raise RefusedError("a curator saw these data in the clear: a statement cannot turn from central to local")
+            raise RefusedError("a curator saw these data in the clear: a statement cannot change from central to local")
         if self.seeded and not changes.get("seeded", True):
-            raise RefusedError("a seed was used for this release, and a statement cannot take that back")
+            raise RefusedError("a seed was used for this release: a statement cannot change seeded from True to False")
         if not Condition.read(changes.get("condition", self.condition)).narrows(self.condition, self.unit):
             raise RefusedError(
                 "the condition of a statement can only become stricter: this one admits neighbours without a proof. "
@@ -191,7 +191,7 @@ class PrivacyStatement(ReprMixin):
                 )
         claimed = None
         if not (self.claimed_epsilon is None and other.claimed_epsilon is None):
-            parts = (self, other)  # one without a claim counts with its proved epsilon
+            parts = (self, other)  # without a claim, the proved epsilon counts
             claimed = sum(part.epsilon if part.claimed_epsilon is None else part.claimed_epsilon for part in parts)
         return PrivacyStatement(
             guarantee=compose(self.guarantee, other.guarantee),
@@ -217,7 +217,7 @@ class PrivacyStatement(ReprMixin):
         return explanation_html(self)
 
     def to_json(self) -> str:
-        """Return JSON after ``statement.schema.json``; infinities are written as the string "infinity"."""
+        """Return JSON that conforms to ``statement.schema.json``; infinities become the string "infinity"."""
         data: dict[str, Any] = {"schema": SCHEMA_VERSION}
         data |= {field.name: getattr(self, field.name) for field in fields(self)}
         data["guarantee"] = {key: _to_json(value) for key, value in guarantee_to_dict(self.guarantee).items()}
@@ -227,9 +227,9 @@ class PrivacyStatement(ReprMixin):
         return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
 
     def settings_digest(self, settings: Mapping[str, Any] | None = None) -> bytes:
-        """Return SHA-256 of ``settings`` and of the fields that decide the distribution of an output.
+        """Return the SHA-256 digest of ``settings`` and of the fields that determine the distribution of an output.
 
-        It names the noise of a release (`dptext.privacy.randomness.NoiseKey`): wording and release id do not count.
+        It selects the noise of a release (`dptext.privacy.randomness.NoiseKey`), so it omits wording and release id.
         """
         names = ("unit", "relation", "trust", "mechanism")
         deciding: dict[str, Any] = {name: getattr(self, name) for name in names}
@@ -240,10 +240,10 @@ class PrivacyStatement(ReprMixin):
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyStatement:
-        """Return the statement of `to_json`.
+        """Return the statement that `to_json` wrote.
 
         Raises:
-            DataError: not JSON, another schema version, a missing, unknown or wrong field; the field is named.
+            DataError: not JSON, another schema version, a missing, unknown or invalid field; the message names it.
         """
         try:
             data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=each_once)
@@ -256,8 +256,8 @@ class PrivacyStatement(ReprMixin):
         schema = data.pop("schema", None)
         if type(schema) is not int or schema != SCHEMA_VERSION:
             raise DataError(
-                f"expected a privacy statement of schema version {SCHEMA_VERSION}; this file has another: "
-                "read it with the dptext version that its field 'software' names"
+                f"expected a privacy statement of schema version {SCHEMA_VERSION}; this file has another. "
+                "Read it with the dptext version in its field 'software'"
             )
         names = {field.name for field in fields(cls)}
         if wrong := sorted(map(repr, names ^ data.keys())):
@@ -294,21 +294,21 @@ class PrivacyStatement(ReprMixin):
 
 
 def software() -> str:
-    """Return name and version of what makes releases here."""
+    """Return the name and version of this software."""
     return f"dptext {version('dptext')}"
 
 
 def release_statement(
     *, condition: Condition = ANY_TWO, assumptions: tuple[str, ...] = (), **fields: Any
 ) -> PrivacyStatement:
-    """Return the statement of a release made here (all other fields as in `PrivacyStatement`)."""
+    """Return the statement of a new release; all other fields are those of `PrivacyStatement`."""
     assumptions = _merge(tuple(assumptions), TAKEN_FOR_GRANTED)
     return PrivacyStatement(condition=condition, assumptions=assumptions, software=software(), **fields)
 
 
 _MAY_BE_INFINITE = {"epsilon", "rho", "max_distance"}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_LARGEST = 2**1000  # of a parameter: what reads it may need a float
+_LARGEST = 2**1000  # largest integer parameter: readers may need a float
 
 
 def _are_parameters(value: Any) -> bool:
@@ -348,7 +348,7 @@ def _no_constant(name: str) -> None:
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object without repeated names, of which readers and this program might see different values."""
+    """Return an object; raise if a name repeats, because other readers might see another of its values."""
     result = dict(pairs)
     if len(result) < len(pairs):
         raise ValueError("a key occurs twice")
@@ -368,7 +368,7 @@ def _merge(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
 
 
 NEAR = 1e-6
-"""Relative difference between calibrations on two machines: they search for a flat optimum."""
+"""Relative difference between calibrations on two machines, which search for a flat optimum."""
 
 _OF_A_RELEASE = ("seeded", "data_sha256", "release_id", "supersedes")
 
@@ -411,16 +411,16 @@ def _same(first: Any, second: Any, near: float) -> bool:
     if isinstance(first, float) and isinstance(second, float):
         return math.isclose(first, second, rel_tol=near, abs_tol=1e-12 if near else 0.0)
     if isinstance(first, str) and isinstance(second, str):
-        return first == second  # one of an enumeration is the string that it is written as
+        return first == second  # an enumeration member equals its string
     return type(first) is type(second) and bool(first == second)
 
 
-_SAME = 1e-9  # relatively: chances are rounded by less
+_SAME = 1e-9  # relative; probabilities are rounded by less
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Assessment of a printed epsilon."""
+    """Assessment of an epsilon that a paper prints."""
 
     claimed: float
     bound: float
@@ -437,7 +437,7 @@ class Finding:
         return "true" if self.bound <= self.claimed * (1 + _SAME) else "open"
 
     def parameters(self) -> dict[str, Parameter]:
-        """For the statement, which `PrivacyStatement.explain` shows."""
+        """Return the parameters for the statement, which `PrivacyStatement.explain` shows."""
         verdict = self.verdict
         return {
             "claim_is": verdict,

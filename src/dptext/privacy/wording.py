@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 _WIDTH = 79
 OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss")
-"""Parameters of a mechanism about the claim with which it was published."""
+"""Parameters about the claim with which a mechanism was published."""
 GUESSED_AMONG = 300
 """Number of candidates in the sentence about a guess."""
 UNBOUNDED = "The privacy loss is unbounded. Treat the output like the original."
 """Sentence for an output without a guarantee."""
 UNCOMPARED = "the stated noise is sufficient for the guarantee. The file cannot show that this noise was really drawn."
-"""The result of an exact audit that compared no draws with the stated noise."""
+"""Result of an exact audit that compared no draws with the stated noise."""
 RELINKING = f"relinking_among_{GUESSED_AMONG}"
 """Parameter with the success rate of the best attack among these candidates, an upper bound."""
 
@@ -44,7 +44,7 @@ _MOST_DELTA = 1e-3
 
 
 class Strength(Enum):
-    """Protection by the size of a bound, with the sentence for it."""
+    """Strength of protection by the size of a bound, with a sentence of caution."""
 
     PROTECTS = ""
     """Up to 3 nats: a guess between two equally likely neighbours is right with probability at most 95.3%."""
@@ -82,7 +82,7 @@ def _few_digits(factor: float) -> str:
 
 
 def percent_right(epsilon: float, delta: float = 0.0) -> float:
-    """Upper bound, in percent, on the probability of a right guess between two equally likely neighbours."""
+    """Return an upper bound, in percent, on the probability of a right guess between two equally likely neighbours."""
     chance = rate_at_most(epsilon, 2, delta)
     for power in (100, 1000, 10_000):
         result = (math.floor(100 * power * chance) + 1) / power
@@ -92,7 +92,7 @@ def percent_right(epsilon: float, delta: float = 0.0) -> float:
 
 
 def percent_at_most(share: float) -> str:
-    """Return a probability in per cent, rounded up."""
+    """Return a probability in percent, rounded up."""
     return f"{math.ceil(100 * share * (1 - 1e-12))}%" if share > 0.1 else f"{at_most(100 * share, 2)}%"
 
 
@@ -161,7 +161,7 @@ def _relinking(statement: PrivacyStatement) -> float | None:
 
 def _number(name: str, value: object) -> str:
     if isinstance(value, str) and _DIGEST.fullmatch(value):
-        return f"{value[:12]}…"  # the statement has the whole digest
+        return f"{value[:12]}…"  # the statement contains the full digest
     if not isinstance(value, float):
         return str(value)
     return at_most(value, 6) if _OF_A_LOSS.search(name) else f"{value:.6g}"
@@ -214,12 +214,12 @@ def facts_of(statement: PrivacyStatement) -> list[tuple[str, str]]:
 
 
 Test = Literal["refuted", "exact", "compared", "stated", "evidence", "untestable", "untested"]
-"""Result of an audit: refuted; computed, with draws of the mechanism, with the noise of this release, or without any
-draw; not refuted by samples; too few samples to refute; no audit."""
+"""Result of an audit: refuted; computed, and compared with draws of the mechanism, with the noise of this release, or
+with no draws; not refuted by samples; too few samples to refute; no audit."""
 
 
 def held_in_brief(statement: PrivacyStatement, test: Test, *, looked_at: str = "") -> tuple[str, bool | None]:
-    """Say whether a guarantee holds *and* whether it protects: either alone could be read as the other."""
+    """Return whether a guarantee holds *and* protects: either alone could be mistaken for the other."""
     bounded, strength = is_bounded(statement), Strength.for_statement(statement)
     words = render("held", statement=statement, how=test, looked_at=looked_at)
     words = " ".join(words.split()).replace(" ,", ",")
@@ -231,7 +231,7 @@ def held_in_brief(statement: PrivacyStatement, test: Test, *, looked_at: str = "
 def table_cells(
     statement: PrivacyStatement, *, person: PrivacyStatement | None = None, texts: int = 1
 ) -> tuple[str, str]:
-    """Return the guarantee and the attack success in two short texts, for a table of methods."""
+    """Return the guarantee and the attack success as two short texts for a table of methods."""
     among = _relinking(statement)
     text_rate, person_rate = (
         rate_at_most(entry.epsilon, GUESSED_AMONG, _delta(entry.guarantee))
@@ -271,7 +271,7 @@ def strength_sentence(statement: PrivacyStatement) -> str:
 
 
 def strength_of_documents(mechanism: Any, parts: str) -> str:
-    """Return the caution for the longest possible documents of a mechanism, before one is read."""
+    """Return the caution for the longest possible documents of a mechanism, before any is read."""
     first = unprotected_from(mechanism)
     if first is None:
         return strength_sentence(mechanism.document_statement(mechanism.longest_document or _LONG))
@@ -283,7 +283,7 @@ def unprotected_from(mechanism: Any) -> int | None:
     """Return the smallest number of parts at which a document is not protected, or None."""
     longest = mechanism.longest_document or _LONG
     low, high = 0, 1
-    while not is_unprotected(mechanism.document_statement(high)):  # doubled, because statements for many parts are slow
+    while not is_unprotected(mechanism.document_statement(high)):  # doubles, because statements for many parts are slow
         if high == longest:
             return None
         low, high = high, min(2 * high, longest)
@@ -293,7 +293,7 @@ def unprotected_from(mechanism: Any) -> int | None:
     return high
 
 
-_LONG = 10_000  # parts
+_LONG = 10_000  # parts of a document, if the mechanism has no limit
 
 
 def cautioned(*, first: int | None, most_stay: bool, source: str, parts: str) -> str:
@@ -327,11 +327,11 @@ def _for_a_terminal(text: str) -> str:
     return "\n".join(textwrap.wrap(" ".join(text.split()), _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
 
 
-_MANY = 0.01  # share of unchanged texts that calls for a warning
+_MANY = 0.01  # fraction of unchanged texts above which to warn
 
 
 def render(template: str, **values: Any) -> str:
-    """Render a template of this package, such as ``before_ledger``: lines to print before a release."""
+    """Render a text template of this package, such as ``before_ledger``."""
     return filled(f"privacy/templates/{template}.txt", **values).rstrip("\n")
 
 
@@ -352,7 +352,7 @@ def _templates(kind: str) -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    def in_markdown(text: str) -> str:  # a text must not end a cell or a line, or become markup
+    def in_markdown(text: str) -> str:  # a text must not end a cell or line, or become markup
         escaped = (f"\\{letter}" if letter in "\\|`*_<>[]" else letter for letter in text)
         return "".join(letter if letter.isprintable() else " " for letter in escaped)
 
