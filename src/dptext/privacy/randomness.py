@@ -174,7 +174,7 @@ class NoiseKey:
         return self._secret
 
     def stream(self, parameters: bytes, place: int, content: bytes) -> RandomBits:
-        """Return the random bits of a part, from its index, its content digest and the digest of all public settings."""
+        """Return the random bits of a part, from its index, its content digest and a digest of all public settings."""
         message = b"".join(
             len(part).to_bytes(8, "big") + part for part in (b"dptext noise", parameters, str(place).encode(), content)
         )
