@@ -160,7 +160,7 @@ def test_an_interrupted_draw_is_resumed_without_further_budget(synthesize, monke
     assert (code, "--resume" in err, Path("made.jsonl").exists()) == (130, True, False)
     first = Path("made.jsonl.distribution/privacy.json").read_text()
     code, _, err = synthesize(*MADE, "--ledger", "book")
-    assert (code, "is there already" in err) == (2, True)
+    assert (code, "already exists" in err) == (2, True)
     code, _, err = synthesize(*MADE, "--ledger", "book", "--resume")
     assert code == 0
     assert "Resumes from the distribution in made.jsonl.distribution: IN is not read again" in err

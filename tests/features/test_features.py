@@ -193,7 +193,7 @@ def test_the_parts_of_a_folder_are_the_same_features(features, kind):
         return
     with pytest.raises(DataError, match="a custom function, which the folder does not contain"):
         PublicFeatures.from_parts(config, tensors, "x")
-    with pytest.raises(ParameterError, match="not the one that these features were fitted with"):
+    with pytest.raises(ParameterError, match="these features were fitted with another encoder"):
         PublicFeatures.from_parts(config, tensors, "x", encoder=caller("another"))
 
 
@@ -204,9 +204,9 @@ def test_changed_and_missing_parts_are_refused(features):
         changed = tensors[name].copy()
         changed.reshape(-1)[0] = ord("q") if name.endswith("words") else changed.reshape(-1)[0] * 1.5 + 1
         for broken in (tensors | {name: changed}, {entry: array for entry, array in tensors.items() if entry != name}):
-            with pytest.raises(DataError, match="the parts of the features are not of one whole; get the folder again"):
+            with pytest.raises(DataError, match="the files of the features do not belong together"):
                 PublicFeatures.from_parts(config, broken, "x")
-    with pytest.raises(DataError, match="not of one whole"):
+    with pytest.raises(DataError, match="do not belong together"):
         PublicFeatures.from_parts({**config, "public_texts": 3}, tensors, "x")
 
 
@@ -291,12 +291,12 @@ def test_static_features_need_no_extra_and_name_the_vectors(monkeypatch):
 
 def test_invalid_pools_and_specifications_are_refused(small_words, monkeypatch):
     for spec, pool, error, part in [
-        ("words", [], DataError, r"the pool of public texts is empty \(0 texts"),
-        ("words", ["", None, " "], DataError, r"empty \(3 texts, none with anything in it\)"),
-        ("words", ["same"] * 4, DataError, "holds one text, 4 times"),
-        ("words", ["1 2", "3"], DataError, "the public texts hold no words"),
+        ("words", [], DataError, r"the pool of public texts is empty \(blank texts: 0\)"),
+        ("words", ["", None, " "], DataError, r"empty \(blank texts: 3\)"),
+        ("words", ["same"] * 4, DataError, "all 4 texts of the public pool are equal"),
+        ("words", ["1 2", "3"], DataError, "the public texts contain no words"),
         ("words", [7], DataError, "entry 1 is int"),
-        (small_words, ["кот", "дом и река"], DataError, "all texts of the pool are the same: are they in a language"),
+        (small_words, ["кот", "дом и река"], DataError, "maps all texts of the pool to one vector, perhaps because"),
         *((spec, POOL, ParameterError, "features must be") for spec in ("neither", [], 7, [None], object())),
     ]:
         with pytest.raises(error, match=part):

@@ -62,7 +62,7 @@ def test_the_statement_has_source_assumptions_and_exposed_texts():
     assert pool.parameters() == expected
     assert "pool_licence" not in Pool(TEXTS).parameters()
     assert any("chosen without regard to the private texts" in line for line in pool.assumptions())
-    assert any("no candidate was left out because it stands in them" in line for line in pool.assumptions())
+    assert any("no candidate was removed because it occurs in them" in line for line in pool.assumptions())
     assert any("real sentences" in line for line in pool.exposed())
 
 

@@ -92,9 +92,9 @@ def test_invalid_banks_are_refused():
     )
     released = dptext.WordVectors(public.words, public.matrix, statement=statement)
     for build, error, part in [
-        (lambda: bank_of(Pool(TEXTS), name="other"), ParameterError, "leave name and licence out"),
+        (lambda: bank_of(Pool(TEXTS), name="other"), ParameterError, "omit name and licence"),
         (lambda: bank_of(["one text", "one  text"]), ParameterError, "at least 3 distinct texts"),
-        (lambda: bank_of(["", None]), ParameterError, "holds no text"),
+        (lambda: bank_of(["", None]), ParameterError, "contains no text"),
         (lambda: bank_of(["a", 3, "b"]), DataError, "entry 2 is int"),
         (lambda: bank_of(KEPT, encoder="nothing of it"), ParameterError, "features must be"),
         (lambda: bank_of(KEPT, MeanOfWords(released)), RefusedError, "use public vectors"),  # a private release

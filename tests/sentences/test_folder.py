@@ -147,7 +147,7 @@ def test_an_encoder_of_the_caller_is_needed_again(tmp_path):
     loaded = dptext.TextBank.load(tmp_path / "bank", encoder=CallableEncoder(lengths, name="lengths"))
     assert loaded.fingerprint == bank.fingerprint
     assert (loaded.features.vectors(TEXTS) == bank.vectors).all()
-    with pytest.raises(ParameterError, match="give that one"):
+    with pytest.raises(ParameterError, match="Pass that encoder"):
         dptext.TextBank.load(tmp_path / "bank", encoder=CallableEncoder(lengths, name="others"))
 
 

@@ -119,5 +119,5 @@ def test_measured_relinking_matches_the_exact_value():
 
 def test_too_many_pairs_are_refused(monkeypatch):
     monkeypatch.setattr(origins, "_MOST_PAIRS", 3)
-    with pytest.raises(ParameterError, match="attack a part of the rows"):
+    with pytest.raises(ParameterError, match="attack fewer rows"):
         Likelihoods(dptext.BankRewriter(bank(), epsilon=1.0), ["a", "b"], ["a", "b"])

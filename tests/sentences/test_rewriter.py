@@ -107,7 +107,7 @@ def test_statements_bound_the_relinking_of_a_document(bank, options, parts):
         np.sort(rewriter.probabilities("tea"))[-rewriter.size :].sum()
     )
     assert "relinking_among_300" not in dptext.statement_for_user(statement, 2).parameters
-    with pytest.raises(ParameterError, match="exact chance of one part"):
+    with pytest.raises(ParameterError, match="exact probability for one part"):
         rewriter.relinking(2, INPUTS, parts=2)
 
 

@@ -33,7 +33,7 @@ def test_a_bank_its_folder_and_its_texts_are_equal(tmp_path):
 def test_invalid_banks_and_arguments_are_refused(tmp_path):
     bank = dptext.TextBank(PUBLIC, encoder="words", cache=False)
     for values, options, error, part in [
-        (bank, {"encoder": "words"}, ParameterError, "a TextBank has its encoder: leave encoder out"),
+        (bank, {"encoder": "words"}, ParameterError, "a TextBank has an encoder: omit encoder"),
         (tmp_path / "nowhere.jsonl", {}, StorageError, "cannot open"),
         ("a\0b", {}, ParameterError, "bank must be a (valid )?path"),
         (bank, {"unit": "user", "epsilon": 8.0}, ParameterError, "unit must be one of"),

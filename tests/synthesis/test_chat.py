@@ -141,15 +141,15 @@ def test_too_many_failures_raise_one_error_without_the_answer(server):
     answers = ["[]", '{"choices": 3}', '{"choices": [null]}', '{"choices": [{"message": "SECRET-OF-THE-ANSWER"}]}']
     no_text = ['{"choices": [{"message": {"content": ["SECRET-OF-THE-ANSWER"]}}]}']
     for behaviour, expected in [
-        *((never, "no whole answer in time") for never in ("hang", "trickle", "slowhead")),
+        *((never, "the answer was not complete in time") for never in ("hang", "trickle", "slowhead")),
         ("later:0", "status 429"),
         ("400", "status 400 Bad Request"),
         *((broken, "the connection failed (RemoteProtocolError)") for broken in ("drop", "cut")),
-        *((large, "an answer of more than 1,000,000 bytes") for large in ("huge", "endless")),
-        *((f"raw:{quote(answer)}", "no chat completion") for answer in ("", "not JSON", "[" * 10_000, *answers)),
-        ("gzip", "no chat completion"),
-        *((f"raw:{quote(answer)}", "without a text") for answer in no_text),
-        *((f"content:{quote(text)}", "without a text") for text in ("", " \n \n", "[]", "[1, null, {}]")),
+        *((large, "the answer exceeds 1,000,000 bytes") for large in ("huge", "endless")),
+        *((f"raw:{quote(answer)}", "not a chat completion") for answer in ("", "not JSON", "[" * 10_000, *answers)),
+        ("gzip", "not a chat completion"),
+        *((f"raw:{quote(answer)}", "the answer has no text") for answer in no_text),
+        *((f"content:{quote(text)}", "the answer has no text") for text in ("", " \n \n", "[]", "[1, null, {}]")),
     ]:
         never_ends = behaviour in ("hang", "trickle", "slowhead")
         limits = Limits(timeout=0.3 if never_ends else 60, retries=0, failures=1)
@@ -185,7 +185,7 @@ def test_max_calls_includes_retries(server):
     url = server.url("500,ok,500,ok,500,ok")
     source = endpoint(url, connections=1, max_calls=5)
     assert len(source.propose(Request({}, (), 40))) == 20
-    assert source.trouble == "all 5 calls are made (max_calls)"
+    assert source.trouble == "the maximum of 5 calls was reached (max_calls)"
     assert source.propose(REQUEST) == []
     assert len(server.requests(url)) == source.calls == 5
 
@@ -221,7 +221,7 @@ def test_an_interrupted_run_continues_from_stored_answers(server, tmp_path):
         "key_variable": "THE_KEY",
         "about": "short news",
     }
-    with pytest.raises(SourceError, match=r"2 calls were answered before; their answers are stored"):
+    with pytest.raises(SourceError, match=r"2 calls were answered before; the answers are stored"):
         endpoint(server.url("ok,ok,500"), **options).propose(REQUEST)
     before = stored.read_bytes()
     url = server.url("ok,content:,ok")
@@ -284,7 +284,7 @@ def test_foreign_files_and_locked_files_are_not_written(server, tmp_path):
     stored = tmp_path / "notes.txt"
     for content in (b"my own notes\n", b"{}\n", b"notes without an end"):
         stored.write_bytes(content)
-        with pytest.raises(DataError, match=r"notes\.txt is no file of stored answers"):
+        with pytest.raises(DataError, match=r"notes\.txt is not a file of stored answers"):
             endpoint(NO_SERVER, answers=stored)
         assert stored.read_bytes() == content
     for place in (tmp_path / "nowhere" / "answers.jsonl", tmp_path):
@@ -315,7 +315,7 @@ def test_the_key_is_sent_in_the_header_and_shown_nowhere(server, caplog, capfd):
 
 def test_a_key_needs_https_or_this_machine():
     for url in ["http://api.example.org/v1", "http://10.0.0.7:8080/v1", "http://localhost.example.org"]:
-        with pytest.raises(ParameterError, match="in the clear: use https"):
+        with pytest.raises(ParameterError, match="unencrypted: use https"):
             endpoint(url, key_variable="THE_KEY")
         assert endpoint(url)
         assert endpoint(url.replace("http:", "https:"), key_variable="THE_KEY")
@@ -338,11 +338,11 @@ def test_invalid_arguments_are_refused(monkeypatch):
     addresses = ["localhost:8080", "ftp://x/v1", "http://", "http://x:99999/v1", "http://x y/v1", "http://[x/v1"]
     for options, expected in [
         *(({"url": url}, "must be an address") for url in addresses),
-        ({"url": f"http://user:{KEY}@x/v1"}, "without a user and a password"),
+        ({"url": f"http://user:{KEY}@x/v1"}, "must not contain a user or password"),
         ({"url": 3}, "url must be text"),
         ({"model": ""}, "model must be text"),
-        ({"key_variable": "NOBODY_SET_THIS"}, "must hold a key of printable"),
-        ({"key_variable": "SPACED_KEY"}, "must hold a key of printable"),
+        ({"key_variable": "NOBODY_SET_THIS"}, "must contain a key of printable"),
+        ({"key_variable": "SPACED_KEY"}, "must contain a key of printable"),
         ({"about": 3}, "about must be text"),
         ({"texts_per_call": 0}, "texts_per_call"),
         ({"temperature": -1}, "temperature"),

@@ -98,8 +98,8 @@ def test_invalid_labels_are_refused():
         ({"": ["a"]}, "list of names|strings only"),
         *(([label], "must be texts") for label in ("", None, ["a"], b"a", float("nan"), "b\udc80")),
         ({"a\udc80": ["b"]}, "UTF-8"),
-        (["a", "b", " a"], "at place 3 before"),
-        ([1, "1.0"], "at place 2 before"),
+        (["a", "b", " a"], "entry 3 occurs before"),
+        ([1, "1.0"], "entry 2 occurs before"),
         ({"one": range(101), "other": range(100)}, "at most 10,000 classes, got 10,100"),
     ]:
         with pytest.raises(ParameterError, match=part):
@@ -108,7 +108,7 @@ def test_invalid_labels_are_refused():
         (lambda: Labels.of(["a"], column=""), "column must be text"),
         (
             lambda: Labels(("topic",), (("news", "sports"),), descriptions=(("politics",),)),
-            "one non-empty UTF-8 text for each label",
+            "one non-empty UTF-8 text per label",
         ),
     ]:
         with pytest.raises(ParameterError, match=part):

@@ -160,7 +160,7 @@ def test_code_in_a_folder_is_not_run(tiny_model_folder, tmp_path):
     config = config.replace("{", '{"auto_map": {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"},', 1)
     (folder / "config.json").write_text(config)
     (folder / "own.py").write_text(f"open({str(tmp_path / 'was-run')!r}, 'w')\n")
-    with pytest.raises(ParameterError, match="that needs no code of its own"):
+    with pytest.raises(ParameterError, match="that needs no custom code"):
         local(folder).propose(REQUEST)
     assert not (tmp_path / "was-run").exists()
 

@@ -347,10 +347,10 @@ def test_no_output_replaces_an_input():
         ("made.jsonl", "in.jsonl", "holds something besides"),
         ("made.jsonl", "pool.txt", "holds something besides"),
         ("made.jsonl", "book.jsonl", "holds something besides"),
-        ("made.jsonl", "made.jsonl", "cannot be OUT"),
-        ("made.jsonl", "made.jsonl.privacy.json", "cannot be OUT"),
-        ("made.jsonl", ".", "lie around it"),
-        ("made.jsonl", "..", "lie around it"),
+        ("made.jsonl", "made.jsonl", "must not be or contain OUT"),
+        ("made.jsonl", "made.jsonl.privacy.json", "must not be or contain OUT"),
+        ("made.jsonl", ".", "must not be or contain OUT"),
+        ("made.jsonl", "..", "must not be or contain OUT"),
     ]:
         for options in OPTIONS:
             changes = {"labels": None} if out == "pool.txt" else {}
@@ -401,8 +401,8 @@ def test_more_texts_of_a_distribution():
     before = contents()
     for out, part in [
         ("pool.txt", "the public texts"),
-        ("made.jsonl.distribution/more.jsonl", "lies in the folder"),
-        ("made.jsonl.distribution", "lies in the folder"),
+        ("made.jsonl.distribution/more.jsonl", "is inside the folder"),
+        ("made.jsonl.distribution", "is inside the folder"),
     ]:
         assert_error(ParameterError, lambda out=out: draw_file(FOLDER, out, draw, force=True), part)
     assert contents() == before

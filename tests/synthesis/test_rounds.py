@@ -111,13 +111,15 @@ def test_duplicates_are_replaced_after_the_last_round():
 
 
 def test_a_source_with_too_few_texts_is_an_error():
-    with pytest.raises(DataError, match=r"gave 2 different texts, and 8 are wanted: ask for fewer texts"):
+    with pytest.raises(DataError, match=r"returned 2 different texts, and 8 are needed: request fewer texts"):
         generate(Pool(["1", "2"]))
     source = Pool(["1", "2"])
-    source.trouble = "all 5 calls are made (max_calls)"
-    with pytest.raises(DataError, match=r"2 different texts \(all 5 calls are made \(max_calls\)\), and 8 are wanted"):
+    source.trouble = "the maximum of 5 calls was reached (max_calls)"
+    with pytest.raises(
+        DataError, match=r"2 different texts \(the maximum of 5 calls was reached \(max_calls\)\), and 8 are needed"
+    ):
         generate(source)
     source = Numbers()
     source.propose = lambda request: ["", "  "]
-    with pytest.raises(DataError, match="gave 0 different texts"):
+    with pytest.raises(DataError, match="returned 0 different texts"):
         generate(source)

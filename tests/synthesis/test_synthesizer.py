@@ -253,9 +253,9 @@ def test_the_release_is_a_fitted_scikit_learn_classifier():
     both.fit(texts, truth)
     expected = (probabilities + both.named_estimators_["trained"].predict_proba(texts)) / 2
     np.testing.assert_allclose(both.predict_proba(texts), expected)
-    with pytest.raises(ParameterError, match="fitted already"):
+    with pytest.raises(ParameterError, match="already fitted"):
         release.fit(texts, truth)
-    with pytest.raises(ParameterError, match="one for each of 12 texts, got 11"):
+    with pytest.raises(ParameterError, match="one entry for each of 12 texts, got 11"):
         release.score(texts, truth[1:])
 
 
@@ -416,7 +416,7 @@ def test_a_changed_or_incomplete_folder_is_refused(tmp_path):
         lambda texts: [[len(text), text.count("a"), 1.0] for text in texts], dimension=3, name="lengths"
     )
     fitted(features=encoder).save(folder, replace=True)
-    with pytest.raises(DataError, match="the same one as encoder="):
+    with pytest.raises(DataError, match="Pass it as encoder="):
         dptext.TextDistribution.load(folder)
     assert dptext.TextDistribution.load(folder, encoder=encoder).features.dimension == 3
 
@@ -455,8 +455,8 @@ def test_invalid_arguments_and_inputs_are_refused():
         (lambda: fitted([dptext.Document("a", user="b"), dptext.Document(MARKER)]), DataError, "row 2 has no user"),
         (lambda: fitted([]), DataError, "there are no documents"),
         (lambda: fitted().sample(POOL, 100_000), ParameterError, "100,000"),
-        (lambda: fitted().sample([""], 1), ParameterError, "the pool holds no text"),
-        (lambda: synthesizer().fit(values, public=values), ParameterError, "documents are also given as the public"),
+        (lambda: fitted().sample([""], 1), ParameterError, "the pool contains no text"),
+        (lambda: synthesizer().fit(values, public=values), ParameterError, "documents were also passed as public"),
         (lambda: fitted(table), ParameterError, "got a table"),
         (lambda: fitted(table, unit="document"), ParameterError, "got a table"),
     ]:

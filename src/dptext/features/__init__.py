@@ -1,1 +1,1 @@
-"""Public features of texts: one text, one vector of bounded length, from that text and public numbers alone."""
+"""Bounded text features: the vector of a text depends on this text and public parameters only."""

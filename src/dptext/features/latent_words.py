@@ -31,15 +31,15 @@ from dptext.validation import check_int
 DIMENSION = 300
 MOST_WORDS = 20_000
 _LEAST_TEXTS, _FEW_TEXTS = 2, 1000
-"""Minimum number of texts per word, which applies from this number of public texts."""
+"""Minimum number of texts per word, and the number of public texts from which it applies."""
 _MOST_DECOMPOSED = 50_000
 """Maximum number of evenly spaced public texts for the decomposition; more would cost memory and change little."""
 _OVERSAMPLES, _ITERATIONS, _SEED = 20, 4, 7
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _COUNTS = 1 << 12
 """Maximum count of a word in one text."""
-_SUBLINEAR = np.concatenate([[0.0], 1.0 + np.log(np.arange(1.0, _COUNTS))])  # a table, so that equal counts weigh equal
-_FLAT = 1e-5  # of the largest singular value: below is the rounding of float32
+_SUBLINEAR = np.concatenate([[0.0], 1.0 + np.log(np.arange(1.0, _COUNTS))])  # a table gives equal counts equal weights
+_FLAT = 1e-5  # relative to the largest singular value; smaller ones are float32 rounding
 
 _ENGLISH = """
 a about above after again against all also am an and any are as at be because been before being below between both but
@@ -51,19 +51,19 @@ though through thus to too toward towards under until up upon us ve very was we 
 while who whom whose why will with within without would yet you your yours yourself yourselves
 """
 FUNCTION_WORDS = frozenset(_ENGLISH.split())
-"""English function words. In other languages, hints leave out words that are in many texts."""
+"""English function words. In other languages, hints exclude words that occur in many texts."""
 
 Integers = npt.NDArray[np.int64]
 
 
 class PublicWords:
-    """Words of the public texts, with the texts that contain them."""
+    """Words of the public texts, and the number of texts that contain each."""
 
     def __init__(self, texts: Sequence[str], *, progress: Progress | None = None) -> None:
         ids: dict[str, int] = {}
 
         def number(token: str) -> int:
-            is_word = kind_of(token) is Kind.WORD and _SURROGATE.search(token) is None  # which no file holds
+            is_word = kind_of(token) is Kind.WORD and _SURROGATE.search(token) is None
             return ids.setdefault(fold(token), len(ids)) if is_word else NO_WORD
 
         rows = TokenRows(number)
@@ -87,7 +87,7 @@ class PublicWords:
         self._flat = place[flat] if flat.size else flat
 
     def informative_words(self, *, limit: int, min_texts: int, max_share: float) -> tuple[str, ...]:
-        """Return frequent words without function words and single letters."""
+        """Return frequent words, excluding function words and single letters."""
         words: list[str] = []
         for word, holding in zip(self.words, self.holding.tolist(), strict=True):
             if holding < min_texts or len(words) == limit:
@@ -98,7 +98,7 @@ class PublicWords:
         return tuple(words)
 
     def rows(self, chosen: Integers) -> tuple[npt.NDArray[np.int32], Integers]:
-        """Return the words of the chosen texts, concatenated, and their number per text."""
+        """Return the concatenated words of the chosen texts and the number of words per text."""
         ends = np.cumsum(self._lengths)
         parts = [self._flat[ends[entry] - self._lengths[entry] : ends[entry]] for entry in chosen.tolist()]
         return np.concatenate(parts), self._lengths[chosen]
@@ -110,7 +110,9 @@ def fit_latent_words(public: PublicWords, *, dimension: int = DIMENSION, most_wo
     sparse = extra("scipy.sparse", "sklearn", "features='words'")
     check_int("dimension", dimension, minimum=1)
     if not public.words:
-        raise DataError("the public texts hold no words (numbers, addresses and punctuation are none): give others")
+        raise DataError(
+            "the public texts contain no words (numbers, addresses and punctuation do not count): provide other texts"
+        )
     minimum = 1 if public.texts < _FEW_TEXTS else min(_LEAST_TEXTS, int(public.holding[0]))
     size = min(
         int(np.searchsorted(-public.holding, -minimum, side="right")), check_int("most_words", most_words, minimum=1)
@@ -129,7 +131,7 @@ def fit_latent_words(public: PublicWords, *, dimension: int = DIMENSION, most_wo
         )
     kept = int((values > _FLAT * values[0]).sum())
     if kept == 0:
-        raise DataError("the public texts hold no words that tell them apart: give others")
+        raise DataError("all public texts contain the same words: provide other texts")
     return LatentWords(public.words[:size], idf, np.ascontiguousarray(components[:kept].T), public_texts=public.texts)
 
 
@@ -151,7 +153,7 @@ class LatentWords(FrozenEncoder):
         self.dimension = int(self.components.shape[1])
 
     def _vectors(self, texts: list[str]) -> Vectors:
-        token_rows = TokenRows(self._row)  # its cache holds words of the texts, so it ends with this call
+        token_rows = TokenRows(self._row)  # not stored, because its cache contains words of the texts
         owner, rows, counts = _distinct(*token_rows(texts), len(self.words))
         weights = _weights(owner, rows, counts, self.idf, len(texts)).astype(np.float32)
         return weighted_sums(self.components, rows, weights, np.bincount(owner, minlength=len(texts)), np.float32)
@@ -163,7 +165,7 @@ class LatentWords(FrozenEncoder):
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of words, weights and components: equal encoders, equal digest."""
+        """Digest of words, weights and components; equal encoders have equal digests."""
         digest = hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogatepass"))
         digest.update(np.ascontiguousarray(self.idf, dtype="<f8").tobytes())
         digest.update(np.ascontiguousarray(self.components, dtype="<f4").tobytes())
@@ -173,7 +175,7 @@ class LatentWords(FrozenEncoder):
         return (partial(LatentWords, public_texts=self.public_texts), (self.words, self.idf, self.components))
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return sizes and a digest, for statements."""
+        """Return sizes and a digest, for privacy statements."""
         return {
             "encoder": self.name,
             "encoder_dimension": self.dimension,

@@ -1,4 +1,4 @@
-"""Public texts, and the cache of their vectors."""
+"""Public texts and a cache for their vectors."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ from dptext.validation import check_path, encodable
 class Pool(ReprMixin):
     """Public texts: candidates for a synthetic corpus, and the texts that public features are fitted on.
 
-    The pool holds the distinct texts that are not empty, in their order, without surrounding white space. Texts that
-    differ only in white space are duplicates.
+    The pool contains the distinct non-empty texts in input order, without surrounding white space. Texts that differ
+    only in white space are duplicates.
 
-    **Requirement.** The pool is public and was chosen without regard to the private texts. No candidate may be removed
-    because it is in the private file: its absence would reveal this.
+    **Requirement.** The pool must be public and chosen without regard to the private texts. Do not remove a candidate
+    because it occurs in the private file: its absence would reveal this.
 
     Args:
-        texts: a path, or a list of `pathlib.Path` objects (files that `dptext.read_documents` takes, folders,
+        texts: a path, or a list of `pathlib.Path` objects (files that `dptext.read_documents` reads, folders,
             patterns); any iterable of strings or `dptext.Document` objects; or a table with a column of texts (pandas,
             polars, pyarrow, ``datasets.Dataset``).
         text: name of the text column, in tables and in files with columns.
-        name: name of the pool in statements and cards.
-        licence: licence of the texts, for statement and card.
-        on_error: ``"fail"`` at the first row of a file that cannot be read, or ``"skip"`` it.
+        name: name of the pool in privacy statements and cards.
+        licence: licence of the texts, for the privacy statement and the card.
+        on_error: ``"fail"`` at the first row that cannot be read, or ``"skip"`` such rows.
 
     Attributes:
         texts: the texts.
-        sha256: digest of the texts in their order.
-        files: the files that were read; no output may replace one.
-        given, empty, repeated, skipped: number of entries, and of those left out because they are empty or missing,
-            duplicates, or unreadable rows.
+        sha256: SHA-256 digest of the texts in order.
+        files: input files; outputs must not overwrite them.
+        given, empty, repeated, skipped: number of entries, of empty or missing entries, of duplicates, and of
+            unreadable rows. Only ``given - empty - repeated`` texts remain.
 
     Raises:
-        ParameterError: no texts, or only empty ones; not texts; an unknown column.
-        DataError: an entry that is not text, or a broken row; the message names its position.
+        ParameterError: there are no texts, all are empty, the input has another type, or the column is unknown.
+        DataError: an entry is not text, or a row is broken; the message names its position.
         StorageError: a file cannot be read.
 
     >>> pool = Pool(["Tea, please.", "Tea,  please. ", "", "No tax today."], name="two sentences", licence="CC0-1.0")
@@ -63,7 +63,7 @@ class Pool(ReprMixin):
     >>> Pool([" "])
     Traceback (most recent call last):
     ...
-    dptext.errors.ParameterError: the pool holds no text (empty entries: 1): give public texts
+    dptext.errors.ParameterError: the pool contains no text (empty entries: 1): provide public texts
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Pool(ReprMixin):
                 content = stripped.encode()
                 digest.update(len(content).to_bytes(8, "big") + content)
         if not kept:
-            raise ParameterError(f"the pool holds no text (empty entries: {self.empty:,}): give public texts")
+            raise ParameterError(f"the pool contains no text (empty entries: {self.empty:,}): provide public texts")
         self.texts = tuple(kept)
         self.sha256 = digest.hexdigest()
 
@@ -108,7 +108,7 @@ class Pool(ReprMixin):
             kind.check_column(column)
             return _strings(kind.read(column))
         if not hasattr(texts, "__iter__") or isinstance(texts, bytes):
-            raise ParameterError(f"a pool takes paths, texts or a table, got {validation.display_value(texts)}")
+            raise ParameterError(f"a pool requires paths, texts or a table, got {validation.display_value(texts)}")
         entries: Iterator[Any] = iter(check_one_column(texts))
         first = list(islice(entries, 1))
         if first and isinstance(first[0], os.PathLike):
@@ -123,7 +123,7 @@ class Pool(ReprMixin):
         self.skipped = documents.skipped
 
     def sentences(self) -> Pool:
-        """Return a pool of the same name with the sentences of the texts (`dptext.text.tokens`).
+        """Return a pool of the sentences of the texts (`dptext.text.tokens`), with the same name.
 
         >>> Pool(["Tea, please. No sugar! Thanks.", "Thanks."]).sentences().texts
         ('Tea, please.', 'No sugar!', 'Thanks.')
@@ -136,7 +136,7 @@ class Pool(ReprMixin):
 
     @classmethod
     def of(cls, pool: Any) -> Pool:
-        """Return a pool as it is, or make one of texts."""
+        """Return a pool unchanged, or create one from texts."""
         return pool if isinstance(pool, Pool) else cls(pool)
 
     def propose(self, request: object) -> tuple[str, ...]:  # noqa: ARG002  part of the protocol
@@ -148,15 +148,15 @@ class Pool(ReprMixin):
         return ()
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return name and digest of the pool, for statements."""
+        """Return the name and digest of the pool, for privacy statements."""
         named: dict[str, Parameter] = {"pool": self.name, "pool_texts": len(self), "pool_sha256": self.sha256}
         return named if self.licence is None else named | {"pool_licence": self.licence}
 
     def assumptions(self) -> tuple[str, ...]:
         """Return the assumptions that the data owner must ensure."""
         return (
-            "the pool is public, chosen without regard to the private texts; no candidate was left out because it "
-            "stands in them",
+            "the pool is public, chosen without regard to the private texts; no candidate was removed because it "
+            "occurs in them",
         )
 
     def exposed(self) -> tuple[str, ...]:
@@ -183,19 +183,19 @@ def _strings(entries: Iterable[Any]) -> Iterator[str]:
         elif is_missing(text):
             yield ""
         elif isinstance(text, os.PathLike):
-            raise ParameterError("a pool takes paths or texts, got both")
+            raise ParameterError("a pool requires paths or texts, got both: pass only one kind")
         else:
             raise DataError(f"the texts of a pool must be strings, entry {place} is {type(text).__name__}")
 
 
 Cache = str | os.PathLike[str] | Literal[False] | None
-"""A folder, False for none, None for the user's cache folder."""
+"""Cache folder: a path, False for no cache, None for the user's cache folder."""
 Vectors = npt.NDArray[np.float32]
 _OFF = ("", "0", "off", "no", "false")
 
 
 def digest_of_texts(texts: Iterable[str]) -> str:
-    """SHA-256 over texts in their order; no two lists share it."""
+    """Return an unambiguous SHA-256 digest of a list of texts."""
     digest = hashlib.sha256()
     for text in texts:
         content = text.encode("utf-8", "surrogatepass")
@@ -204,7 +204,7 @@ def digest_of_texts(texts: Iterable[str]) -> str:
 
 
 def pool_cache(cache: Cache) -> PoolCache:
-    """The cache in a folder, or one that keeps nothing."""
+    """Return the cache in a folder, or one that stores nothing."""
     if cache is False:
         return PoolCache(None)
     if cache is not None:
@@ -213,19 +213,19 @@ def pool_cache(cache: Cache) -> PoolCache:
     if named is not None:
         return PoolCache(None if named.strip().lower() in _OFF or "\0" in named else Path(named))
     base = os.environ.get("XDG_CACHE_HOME", "")
-    with suppress(RuntimeError):  # a user without a home
+    with suppress(RuntimeError):
         return PoolCache((Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "dptext")
     return PoolCache(None)
 
 
 class PoolCache:
-    """Folder of float32 arrays by key, as .npy files; without a folder nothing is cached."""
+    """Cache of float32 arrays in a folder of .npy files; without a folder, nothing is cached."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
     def get(self, key: str, shape: tuple[int, int]) -> Vectors | None:
-        """Return the array of a key as a read-only memory map; None if it is missing or damaged."""
+        """Return a cached array as a read-only memory map, or None if it is missing or damaged."""
         if self._folder is None or 0 in shape:
             return None
         with suppress(OSError, ValueError):
@@ -235,7 +235,7 @@ class PoolCache:
         return None
 
     def put(self, key: str, shape: tuple[int, int], vectors: Vectors) -> Vectors | None:
-        """Store an array, and return it as a memory map; None if it cannot be stored."""
+        """Store an array and return it as a memory map, or None if it cannot be stored."""
         if self._folder is None or 0 in shape:
             return None
         with suppress(StorageError, OSError):

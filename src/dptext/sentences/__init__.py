@@ -1,1 +1,1 @@
-"""Sentence replacement: replace sentences or documents by texts of a public bank, with pure local DP."""
+"""Sentence replacement: replace sentences or documents with texts of a public bank, under pure local DP."""

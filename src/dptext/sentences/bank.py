@@ -1,4 +1,4 @@
-"""Text banks: the public texts that can replace a private text, and the selection of the most representative ones.
+"""Text banks: public texts that replace private texts, and the selection of the most representative ones.
 
 Derivation: docs/mechanisms/sentences.md#sentences-thinning
 """
@@ -37,10 +37,10 @@ Floats = npt.NDArray[np.float64]
 _STEPS, _QUERIES = 40, 256
 _RATE, _DECAY_STEPS = 4.0, 20.0  # step size and its decay
 _MAX_STEP = 0.5  # maximum change of a log weight per step
-_BINS = 8192  # histogram bins of similarities; they affect only the choice of texts
+_BINS = 8192  # histogram bins of similarities; they affect the selection of texts only
 _SCORES = 1 << 23
 _SEED = 2026  # public, so that equal banks give equal selections
-_VARIETY = 2  # multiple of the effective number of texts; costs hardly any similarity
+_VARIETY = 2  # multiple of the effective number of texts; reduces the similarity very little
 
 
 def optimal_weights(vectors: npt.NDArray[np.float32], epsilon: float) -> Floats:
@@ -96,7 +96,7 @@ def _set_boundary(similarity: npt.NDArray[np.float32], floor: Floats, mass: floa
 
 
 _LEAST = 3
-_FITTED_ON = 20_000  # texts for fitting; more change hardly anything
+_FITTED_ON = 20_000  # texts for fitting; more have almost no effect
 _PROFILED = 256  # sampled texts for the similarity profile
 _MOST_EPSILON = 20.0  # above this, a smaller bank gains nothing
 _ROWS = 4096
@@ -116,32 +116,32 @@ _FOLDER = SavedFolder(
 class TextBank(ReprMixin):
     """Immutable public texts with their vectors, used by `dptext.BankRewriter` to replace private texts.
 
-    The bank holds the distinct texts that are not empty, in their order, with white space normalised to single spaces.
+    The bank contains the distinct non-empty texts in input order, with white space normalised to single spaces.
 
-    **Requirement.** The bank is public; its authors are not protected. It was chosen without regard to the private
-    texts, and no text was removed because it is among them. The output consists of unchanged bank texts: their names,
+    **Requirement.** The bank must be public and chosen without regard to the private texts; do not remove a text
+    because it is among them. Its authors are not protected. The output consists of unchanged bank texts: their names,
     numbers and claims come from the bank's authors and may be false for the writer of a private text.
 
     Args:
-        texts: a `Pool`, or its argument: a path, texts or a table.
-        encoder: encoder that defines similarity: as ``features`` of `dptext.Synthesizer`, with the same default,
-            or `PublicFeatures`.
+        texts: a `Pool`, or an argument for one: a path, texts or a table.
+        encoder: encoder that defines similarity: `PublicFeatures`, or a value for ``features`` of `dptext.Synthesizer`,
+            with the same default.
         text: name of the text column, in tables and in files with columns.
-        name, licence: name and licence of the source, for statement and card. A `Pool` brings its own.
+        name, licence: name and licence of the source, for the privacy statement and the card. Omit them for a `Pool`.
         cache: folder for cached vectors of the bank (`dptext.features.pool`); False disables the cache, None uses the
             user's cache folder. Private texts are never cached.
         progress: progress bar (`dptext.display`), or a function called with the number of encoded texts.
 
     Attributes:
-        texts: (N,) the texts.
-        vectors: (N, d) float32, read-only: whole units of 2^-15, with a norm of at most 1.
-        features: the encoder. The vector of a private text depends on this text only, to the last bit.
+        texts: (N,) bank texts.
+        vectors: (N, d) float32, read-only: multiples of 2^-15, with a norm of at most 1.
+        features: the encoder. The vector of a private text depends on this text only, exact to the last bit.
         name, licence: name and licence of the source.
         files: SHA-256 digests of the files that the texts were read from.
 
     Raises:
-        ParameterError: fewer than three distinct texts; as `Pool`.
-        RefusedError: the features use word vectors that are a private release and not public.
+        ParameterError: there are fewer than three distinct texts, or as for `Pool`.
+        RefusedError: the features use word vectors that are a private release.
         DataError, StorageError, MissingExtraError: see `Pool` and the features.
 
     >>> bank = TextBank(["I like tea.", "I like  tea.", "He pays his tax.", "Dogs bark."], encoder="words", cache=False)
@@ -171,7 +171,7 @@ class TextBank(ReprMixin):
     ) -> None:
         if isinstance(texts, Pool):
             if name is not None or licence is not None:
-                raise ParameterError("a Pool has its own name and licence: leave name and licence out")
+                raise ParameterError("a Pool has a name and a licence: omit name and licence")
             pool = texts
         else:
             pool = Pool(texts, text=text, name=name, licence=licence)
@@ -179,7 +179,7 @@ class TextBank(ReprMixin):
         files = tuple(file_digest(file) for file in pool.files if file.is_file())
         lines = tuple(" ".join(entry.split()) for entry in pool.texts)
         if len(lines) < _LEAST:
-            raise ParameterError(f"a bank needs at least {_LEAST} distinct texts to choose from, got {len(lines)}")
+            raise ParameterError(f"a bank needs at least {_LEAST} distinct texts, got {len(lines)}: provide more texts")
         with progress_bar(progress, "public texts", len(lines)) as done:
             fields: dict[str, Any] = {"together": True, "cache": cache, "progress": done}
             if isinstance(encoder, PublicFeatures):
@@ -207,13 +207,13 @@ class TextBank(ReprMixin):
                 "the bank's word vectors are a private release, and a local release does not count their guarantee: "
                 "use public vectors"
             )
-        vectors = np.asarray(vectors)  # a memory map, which pickle would copy, as the array that it is
+        vectors = np.asarray(vectors)  # pickle would copy a memory map
         vectors.flags.writeable = False
         vars(self).update(texts=texts, vectors=vectors, features=features, **known)
         vars(self).update(name=name, licence=licence, files=files)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a bank is frozen, {name!r} cannot be set: make another one")
+        raise AttributeError(f"a bank is immutable, {name!r} cannot be set: create a new one")
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -230,7 +230,7 @@ class TextBank(ReprMixin):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 digest of texts, vectors and features; equal banks have equal fingerprints."""
+        """SHA-256 digest of the texts, vectors and features; equal banks have equal fingerprints."""
         digests = {}
         with Path(os.devnull).open("wb") as nowhere:
             for name, write in self._large().items():
@@ -241,7 +241,7 @@ class TextBank(ReprMixin):
 
     @cached_property
     def profile(self) -> Profile:
-        """Similarity per rank between a bank text and the others. It is public and determines the best k."""
+        """Similarity of a bank text to the other texts, by rank. It is public and determines the best k."""
         count = min(_PROFILED, len(self))
         rows = np.arange(count, dtype=np.int64) * len(self) // count
         return self._sets.profile(self.vectors[rows], leave_out=rows)
@@ -251,9 +251,10 @@ class TextBank(ReprMixin):
         return NearestSets(self.vectors)
 
     def nearest(self, vectors: npt.ArrayLike, count: int) -> Rows:
-        """Return (n, count) rows of the texts most similar to each of (n, d) vectors of `features`, in ascending order.
+        """Return the (n, count) sorted rows of the bank texts most similar to each of (n, d) vectors of `features`.
 
-        Ties go to the lower row. The result depends only on the vector and the bank, to the last bit."""
+        Ties go to the lower row. The result depends only on the vector and the bank, exact to the last bit.
+        """
         return self._sets.find(vectors, count)
 
     def similarities(self, vectors: npt.ArrayLike, rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -263,15 +264,16 @@ class TextBank(ReprMixin):
     def thinned(self, epsilon: float, *, texts: int | None = None) -> TextBank:
         """Return a smaller bank with the most representative texts for an epsilon.
 
-        Outputs become more similar and less varied. The guarantee is unchanged, since the bank and the selection are
-        public. It helps below an epsilon of about 12 per draw, if the bank resembles the private texts.
+        Outputs become more similar to their inputs and less varied. The guarantee is unchanged, because the bank and
+        the selection are public. Thinning helps below an epsilon of about 12 per draw, if the bank resembles the
+        private texts.
 
         Args:
             epsilon: privacy budget of one draw.
             texts: number of texts to keep; None keeps twice the effective number.
 
         Raises:
-            ParameterError: a number out of range.
+            ParameterError: a number is out of range.
 
         >>> bank = TextBank(["tea", "tea and milk", "milk", "tax", "tax law", "law"], encoder="words", cache=False)
         >>> len(bank.thinned(1.0, texts=4))
@@ -286,7 +288,7 @@ class TextBank(ReprMixin):
         return bank
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return name, size and digest of the bank, for statements."""
+        """Return the name, size and digest of the bank, for privacy statements."""
         licence: dict[str, Parameter] = {} if self.licence is None else {"bank_licence": self.licence}
         return {
             "bank": self.name,
@@ -297,14 +299,14 @@ class TextBank(ReprMixin):
         }
 
     def save(self, folder: str | os.PathLike[str], *, replace: bool = False) -> None:
-        """Write texts, vectors, features and a card into a folder, completely or not at all.
+        """Save the texts, vectors, features and card in a folder, completely or not at all.
 
         Args:
             folder: the folder.
-            replace: overwrite a folder that this method wrote, but no other one.
+            replace: overwrite the folder if this method wrote it.
 
         Raises:
-            ParameterError: the path exists already.
+            ParameterError: the path already exists.
             StorageError: the folder cannot be written.
         """
         target = check_place(folder, replace=replace)
@@ -339,16 +341,16 @@ class TextBank(ReprMixin):
     def load(
         cls, folder: str | os.PathLike[str], *, encoder: TextEncoder | Sequence[TextEncoder] | None = None
     ) -> TextBank:
-        """Load a bank from a folder that `save` wrote.
+        """Load a bank from a folder of `save`.
 
         Vectors are memory-mapped: their file must not change while the bank is used.
 
         Args:
             folder: the folder.
-            encoder: encoders that the folder cannot store (a caller's function, a model elsewhere).
+            encoder: encoders that the folder does not contain (your own function, a model in another folder).
 
         Raises:
-            DataError: the folder was changed or holds no bank, or an encoder is missing.
+            DataError: the folder was changed or is not a bank, or an encoder is missing.
             ParameterError: the encoder differs from the saved one.
             MissingExtraError: a package that the features need is not installed.
             StorageError: the folder cannot be read.
@@ -372,7 +374,7 @@ class TextBank(ReprMixin):
         except OSError as error:
             raise StorageError.of("read", place, error) from None
         except (ParameterError, TypeError, KeyError, IndexError, ValueError):
-            raise DataError(f"{source}: its files are not of one bank; get the folder again") from None
+            raise DataError(f"{source}: its files do not belong together. Get the folder again") from None
         return bank
 
     def _repr_fields(self) -> Fields:
@@ -384,12 +386,12 @@ class TextBank(ReprMixin):
 
 
 def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
-    """Return the target of `TextBank.save`, or raise if it cannot be written."""
+    """Return the resolved target of `TextBank.save`; raise if it cannot be written."""
     return _FOLDER.place(folder, replace=replace)
 
 
 def announces_bank(folder: Path) -> bool:
-    """Return True if the configuration of a folder names `TextBank.save`; nothing else is read."""
+    """Return True if the configuration of a folder names `TextBank.save`; read nothing else."""
     return _FOLDER.announces(folder)
 
 

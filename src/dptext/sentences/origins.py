@@ -1,5 +1,4 @@
-"""Likelihood of candidate originals: the bank texts in an output (`Parting`), the likelihood of each candidate
-(`Likelihoods`), and the similarity of originals and outputs (`alike`)."""
+"""Likelihood of candidate originals, from the segmentation of an output into bank texts."""
 
 from __future__ import annotations
 
@@ -17,12 +16,12 @@ Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _WAYS = 64  # maximum number of segmentations per text
-_MEMBERS = 1 << 22  # of sets in memory at a time
-_MOST_PAIRS = 1 << 30  # one byte each
+_MEMBERS = 1 << 22  # set members in memory at a time
+_MOST_PAIRS = 1 << 30  # pairs use one byte each
 
 
 class Parting:
-    """Segmentation of an output into texts of a bank."""
+    """Segmentation of outputs into bank texts."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._rows = {text: row for row, text in enumerate(texts)}
@@ -33,7 +32,7 @@ class Parting:
         self._lengths = {word: sorted(result) for word, result in lengths.items()}
 
     def counts(self, text: str, limit: int | None = None) -> set[int]:
-        """Return the possible numbers of bank texts in a text; empty if it contains anything else."""
+        """Return the possible numbers of bank texts in a text; the set is empty if it contains anything else."""
         reached, _ = self._walk(text, limit)
         return {count for count in range(reached[-1].bit_length()) if reached[-1] >> count & 1}
 
@@ -50,7 +49,7 @@ class Parting:
 
     def _walk(self, text: str, limit: int | None) -> tuple[list[int], list[list[tuple[int, int]]]]:
         words = text.split(" ") if text else []
-        # the last place is reached by nothing where white space differs from what a bank has
+        # texts whose white space differs from a bank's never reach the last position
         starts = [0, *accumulate(len(word) + 1 for word in words)]
         reached = [1] + [0] * len(words)
         steps: list[list[tuple[int, int]]] = [[] for _ in reached]
@@ -72,7 +71,7 @@ class Parting:
 def _backwards(
     steps: list[list[tuple[int, int]]], reached: list[int], place: int, count: int
 ) -> Iterator[tuple[int, ...]]:
-    """Yield the segmentations into ``count`` texts that end at a place."""
+    """Yield the segmentations into ``count`` texts that end at a position."""
     todo: list[tuple[int, int, tuple[int, ...]]] = [(place, count, ())]
     while todo:
         position, left, way = todo.pop()
@@ -85,14 +84,14 @@ def _backwards(
 
 
 class Likelihoods:
-    """ln P(private text | text), for all pairs of private texts and texts that they may have been made from."""
+    """Log likelihoods ln P(private text | original), for all pairs of private texts and candidate originals."""
 
     def __init__(self, rewriter: BankRewriter, originals: Sequence[str | None], private: Sequence[str | None]) -> None:
         self.shape = (len(private), len(originals))
         if len(originals) * len(private) > _MOST_PAIRS:
             raise ParameterError(
                 f"{len(private):,} private texts and {len(originals):,} candidates are more than {_MOST_PAIRS:,} "
-                "pairs: attack a part of the rows"
+                "pairs: attack fewer rows"
             )
         self._rewriter = rewriter
         parts = [None if text is None else rewriter.parts(text) for text in originals]
@@ -112,7 +111,7 @@ class Likelihoods:
             self._hits.append((count, rows, owners, hits))
 
     def _count(self, hits: npt.NDArray[np.uint16], parts: list[str], draws: Rows) -> None:
-        """Add 1 to the (segmentations, originals) counts where a draw lies in the set of a part."""
+        """Add 1 to the (segmentations, originals) counts where the set of a part contains the draw."""
         bank, size = self._rewriter.bank, self._rewriter.size
         target = np.zeros(len(bank), dtype=bool)
         target[draws] = True
@@ -137,7 +136,7 @@ class Likelihoods:
             inside[owner_ids[one:other]] = 0
 
     def __call__(self, start: int, stop: int) -> Floats:
-        """Return (stop - start, n) log likelihoods of some outputs; minus infinity if impossible."""
+        """Return the (stop - start, n) log likelihoods of a range of outputs; impossible pairs are minus infinity."""
         selection = self._rewriter.selection
         gap, low = math.log(selection.high / selection.low), math.log(selection.low / selection.total)
         result = np.full((stop - start, self.shape[1]), -np.inf)

@@ -29,48 +29,48 @@ UnitOfEpsilon: TypeAlias = Literal["sentence", "document"]
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_AT_ONCE = 2048  # parts that are encoded and searched together
-_MEMBERS = 1 << 22  # of all their sets
+_AT_ONCE = 2048  # parts per batch of encoding and search
+_MEMBERS = 1 << 22  # set members per batch
 _MOST_SENTENCES = 10**6
 
 
 class BankRewriter(TextMechanism):
-    """Replace documents, or each of their sentences, by texts of a public bank, preferring similar ones.
+    """Replace documents, or each of their sentences, with texts of a public bank, preferring similar ones.
 
-    Each *part* x (a sentence, or the whole document) has a set S(x) of exactly k bank texts, the ones most similar to
-    it. A bank text is drawn with weight a if it is in S(x), and with weight b otherwise, for whole numbers with
+    Each *part* x (a sentence, or the whole document) has a set S(x) of the k bank texts that are most similar to it.
+    A bank text is drawn with weight a if it is in S(x), and with weight b otherwise. The weights are integers with
     a / b <= e^epsilon (`dptext.noise.subset_selection`).
 
     **Guarantee** (local; substitution).
 
-    * ``unit="sentence"``: epsilon, pure, for any two sentences. A document of n sentences has n epsilon, against
-      documents with the same number of sentences, which is shown.
-    * ``unit="document"``: epsilon, pure, for **any** two documents. With ``max_sentences`` = n, always n sentences come
-      out, with epsilon / n each: sentences after the n-th are cut, and missing ones are the empty text, which goes
-      through the mechanism like any other. Without it, one text stands for the whole document.
+    * ``unit="sentence"``: pure epsilon-DP for any two sentences. A document of n sentences has n epsilon, compared with
+      documents of the same number of sentences; this number is exposed.
+    * ``unit="document"``: pure epsilon-DP for **any** two documents. With ``max_sentences`` = n, the output always has
+      n sentences, each with epsilon / n: sentences after the n-th are removed, and missing ones are replaced as the
+      empty text, which the mechanism treats like any other. Without it, one text replaces the whole document.
 
-    *Proof.* S(x) has k members for every x and depends on x and the public bank only, so a part has at most epsilon
-    (`SubsetSelection`). The parts of a document are drawn independently, so their losses add up; neighbours have the
-    same number of parts. There is no slack. Assumptions: the bank and its encoder are public and were fixed without
-    regard to the private texts.
+    *Proof.* S(x) has k members for every x and depends on x and the public bank only, so the privacy loss of a part
+    is at most epsilon (`SubsetSelection`). The parts of a document are drawn independently, so their losses add up;
+    neighbours have the same number of parts. The weights are integers, so no rounding errors arise. Assumptions:
+    the bank and its encoder are public and were fixed without regard to the private texts.
 
-    A private text that is also in the bank loses no more than others: it may come out unchanged, but also for every
-    other input, at most e^epsilon times less often. A bank that was made or pruned by the private texts breaks this.
+    A private text that is also in the bank has the same guarantee as others: it can be its own output, but every other
+    input also has this output, at most e^epsilon times less often. A bank that was built or pruned with the private
+    texts voids the guarantee.
 
     **Not covered.** An epsilon of 8 multiplies the odds of a guess by up to 2,981: an adversary who knows the
-    candidates often finds the right one (`relinking`). The words are those of the bank's authors: see
-    `dptext.TextBank`.
+    candidates often finds the right one (`relinking`). The bank's authors wrote the output: see `dptext.TextBank`.
 
     Args:
         bank: public texts.
         epsilon: privacy budget (nats) of a unit.
-        unit: privacy unit of epsilon: a sentence or a document.
-        max_sentences: number of sentences of a document that are replaced; for a document also the number released.
-        size: k, the same for all texts; None: the one with the largest average similarity, from public numbers
+        unit: privacy unit of epsilon, a sentence or a document.
+        max_sentences: maximum number of sentences replaced per document; with ``unit="document"``, the exact number.
+        size: k, the same for all texts; None: the k with the largest average similarity, computed from public data
             (`dptext.noise.subset_selection.best_size`).
 
     Raises:
-        ParameterError: a number out of range; another unit.
+        ParameterError: a number is out of range, or the unit is unknown.
 
     >>> texts = ["I like tea.", "She drinks tea.", "He pays his tax.", "Taxes are due."]
     >>> bank = TextBank(texts, encoder="words", cache=False)
@@ -111,7 +111,7 @@ class BankRewriter(TextMechanism):
 
     @property
     def size(self) -> int:
-        """K, the number of bank texts in the set of a part."""
+        """Number k of bank texts in the set of a part."""
         return self.selection.size
 
     @property
@@ -161,7 +161,7 @@ class BankRewriter(TextMechanism):
         )
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return the public parameters, for the statement."""
+        """Return the public parameters, for the privacy statement."""
         return {
             "epsilon": self.epsilon,
             "unit_of_epsilon": self.unit,
@@ -183,7 +183,7 @@ class BankRewriter(TextMechanism):
 
     @property
     def part_statement(self) -> PrivacyStatement:
-        """Privacy statement for one draw. Under a document budget, a sentence gets an equal share."""
+        """Privacy statement for one draw. The sentences of a document share a document budget equally."""
         if self._is_whole or self.unit == "sentence":
             return self.statement
         statement = self._statement(PureDP(self.selection.epsilon), Unit.SENTENCE, ANY_TWO)
@@ -192,17 +192,18 @@ class BankRewriter(TextMechanism):
     def relinking(self, people: int, texts: Iterable[str | None] | None = None, *, parts: int | None = None) -> float:
         """Return the probability that an adversary who knows n equally likely people's texts identifies the author.
 
-        It is an upper bound, or the exact value for people with the given public texts
+        It is an upper bound, or the exact value for people with these public texts
         (`dptext.noise.subset_selection.SubsetSelection.relinking`).
 
         Args:
-            people: n, from 1.
-            texts: one text (one part) of each person; None: any texts.
-            parts: number of parts of one person in the output; None: all of a document if epsilon is for a document,
+            people: number n of people, at least 1.
+            texts: one text (one part) per person; None: any texts.
+            parts: number of output parts of one person; None: all parts of a document if epsilon is for a document,
                 else one sentence.
 
         Raises:
-            ParameterError: people or parts below 1; not one text each; texts and several parts.
+            ParameterError: people or parts is below 1, texts is not one per person, or texts is combined with several
+                parts.
         """
         if parts is None:
             parts = 1 if self.unit == "sentence" or self.max_sentences is None else self.max_sentences
@@ -210,18 +211,18 @@ class BankRewriter(TextMechanism):
             return self.selection.relinking(people, parts=parts)
         if parts != 1:
             raise ParameterError(
-                f"texts give the exact chance of one part, got parts={parts}: say parts=1, or leave texts out"
+                f"texts give the exact probability for one part, got parts={parts}: use parts=1, or omit texts"
             )
         originals = check_texts(texts)
         if len(originals) != check_int("people", people, minimum=1):
-            raise ParameterError(f"expected a text of each of {people:,} people, got {len(originals):,}: give one each")
+            raise ParameterError(f"expected one text for each of {people:,} people, got {len(originals):,}")
         is_in_one = np.zeros(len(self.bank), dtype=np.bool_)
         for _, _, sets in self._sets(originals):
             is_in_one[sets] = True
         return self.selection.relinking(people, int(np.count_nonzero(is_in_one)))
 
     def parts(self, text: str) -> list[str]:
-        """Return the parts that are replaced: sentences, truncated or padded for the unit, or the whole text."""
+        """Return the parts to replace: sentences, truncated or padded for the unit, or the whole text."""
         if self._is_whole:
             return [text]
         sentence = sentences(text)[: self.max_sentences]
@@ -243,10 +244,10 @@ class BankRewriter(TextMechanism):
         return private, Tally(longest=max(counts, default=0), words=len(draws), kept=kept, unchanged=unchanged)
 
     def sample(self, texts: Iterable[str | None], *, seed: int | None = None) -> list[str]:
-        """One text of the bank for each text, which is taken as one part, drawn independently.
+        """Draw one bank text for each text independently; each text is one part.
 
         Args:
-            texts: strings; a missing one counts as the empty text.
+            texts: strings; a missing text counts as empty.
             seed: None for cryptographic randomness; an integer for tests and papers only.
         """
         return self._drawn(check_texts(texts), RandomBits(seed))
@@ -264,7 +265,7 @@ class BankRewriter(TextMechanism):
         return result
 
     def _sets(self, parts: Sequence[str]) -> Iterator[tuple[int, Rows, Rows]]:
-        """Yield per block of parts: its start, the set index of each part, and the distinct sets."""
+        """Yield, for each block of parts, its start, the set index of each part, and the distinct sets."""
         at_once = max(1, min(_AT_ONCE, _MEMBERS // self.size))
         for start in range(0, len(parts), at_once):
             part_block = parts[start : start + at_once]
@@ -275,7 +276,7 @@ class BankRewriter(TextMechanism):
     def _drawn(self, parts: Sequence[str], bits: RandomBits) -> list[str]:
         rows, places = self.selection.choose(bits, len(parts))
         for start, which, sets in self._sets(parts):
-            # for all parts, also where the draw needs no set: the time that it takes does not tell which these are
+            # computed for all parts, even if a draw needs no set, so that the running time does not reveal which do
             inside = np.flatnonzero(places[start : start + len(which)] >= 0)
             rows[start + inside] = sets[which[inside], places[start + inside]]
         return [self.bank.texts[row] for row in rows.tolist()]

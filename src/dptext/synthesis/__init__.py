@@ -1,1 +1,1 @@
-"""Texts that people can read, made from public ones after one noisy release about all people."""
+"""Synthetic corpora: one noisy release about all users, and public or generated texts selected by it."""

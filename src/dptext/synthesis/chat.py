@@ -29,7 +29,7 @@ _PATH = "/chat/completions"
 _CONNECT_SECONDS = 10.0
 _LONGEST_PAUSE = 60.0
 _ANSWER_BYTES = 1_000_000
-_RETRIED_STATUSES = {408, 425, 429}  # besides all from 500
+_RETRIED_STATUSES = {408, 425, 429}  # besides 500 and above
 _FINAL_STATUSES = {401, 402, 403, 404, 405}  # besides redirects
 
 
@@ -59,7 +59,7 @@ class ChatEndpoint(LanguageModel):
         about: public description of the texts, such as ``"questions to a bank's assistant, one sentence each"``.
         texts_per_call: number of texts requested per call.
         temperature: sampling temperature.
-        max_tokens: maximum length of a response in tokens; None leaves it to the server (some accept no such setting).
+        max_tokens: maximum length of a response in tokens; None omits the setting, which some servers reject.
         seed: sampling seed, for servers that support one; every call gets a different one.
         connections: maximum number of simultaneous calls.
         max_calls: maximum number of calls of this object, retries included. Stored answers do not count.
@@ -71,7 +71,7 @@ class ChatEndpoint(LanguageModel):
         calls: number of calls so far.
 
     Raises:
-        ParameterError: an invalid address, key or number; a key over http to another machine.
+        ParameterError: an address, key or number is invalid, or a key would be sent to another machine over http.
         MissingExtraError: httpx is not installed.
 
     >>> source = ChatEndpoint("http://localhost:8080/v1", model="tiny", about="short news")
@@ -102,7 +102,8 @@ class ChatEndpoint(LanguageModel):
         self._key_variable = None if key_variable is None else validation.check_text("key_variable", key_variable)
         if self._authorization() and not self._is_local and not self._address.startswith("https:"):
             raise ParameterError(
-                f"a key would go to {self.host} in the clear: use https://, or a tunnel to an address on this machine"
+                f"the key would be sent to {self.host} unencrypted: use https://, or a tunnel to an address on this "
+                "machine"
             )
         self.model = validation.check_text("model", model)
         self.about = validation.check_text("about", about) if about != "" else ""
@@ -138,7 +139,7 @@ class ChatEndpoint(LanguageModel):
     def trouble(self) -> str:
         """Reason why texts are missing; empty if no call failed."""
         if self.calls >= self.max_calls:
-            return f"all {self.max_calls:,} calls are made (max_calls)"
+            return f"the maximum of {self.max_calls:,} calls was reached (max_calls)"
         if not self._failed:
             return ""
         ended = self._failed + self._answered
@@ -152,14 +153,14 @@ class ChatEndpoint(LanguageModel):
         return f"ChatEndpoint({self._address.partition('://')[0] + '://' + self.host!r}, model={self.model!r})"
 
     def _authorization(self) -> dict[str, str]:
-        """Return the header with the key, which is read for each call."""
+        """Return the header with the API key, which is read again for each call."""
         if self._key_variable is None:
             return {}
         key = os.environ.get(self._key_variable, "")
         if not re.fullmatch("[!-~]+", key):
             raise ParameterError(
-                f"the environment variable {validation.display_value(self._key_variable)} (key_variable) must hold a "
-                "key of printable ASCII characters without spaces"
+                f"the environment variable {validation.display_value(self._key_variable)} (key_variable) must contain "
+                "a key of printable ASCII characters without spaces"
             )
         return {"Authorization": f"Bearer {key}"}
 
@@ -186,7 +187,7 @@ class ChatEndpoint(LanguageModel):
         return [text for call in calls for text in call.texts[: call.count]]
 
     async def _run(self, calls: Iterable[_Call], store: Callable[[_Call], None]) -> None:
-        """Make the calls, several at a time, and store their answers."""
+        """Make the calls concurrently, and store their answers."""
         todo = iter(calls)
         httpx = _httpx()
         async with httpx.AsyncClient(
@@ -211,7 +212,7 @@ class ChatEndpoint(LanguageModel):
                 await asyncio.gather(*workers, return_exceptions=True)
 
     async def _call(self, client: Any, call: _Call) -> list[str]:
-        """Return the texts of one call; none if it failed or no call is left."""
+        """Return the texts of one call; an empty list if it failed or the limit of calls is reached."""
         for index in range(self.limits.retries + 1):
             if self.calls >= self.max_calls:
                 break
@@ -238,7 +239,7 @@ class ChatEndpoint(LanguageModel):
         answer = bytearray()
         try:
             async with (
-                asyncio.timeout(self.limits.timeout),  # limits servers that send byte by byte, too
+                asyncio.timeout(self.limits.timeout),  # also limits servers that send single bytes slowly
                 client.stream("POST", self._address, content=json.dumps(body).encode(), headers=headers) as response,
             ):
                 if not response.is_success:
@@ -246,9 +247,9 @@ class ChatEndpoint(LanguageModel):
                 async for part in response.aiter_raw():
                     answer += part
                     if len(answer) > _ANSWER_BYTES:
-                        raise _CallError(f"an answer of more than {_ANSWER_BYTES:,} bytes")
+                        raise _CallError(f"the answer exceeds {_ANSWER_BYTES:,} bytes")
         except (TimeoutError, httpx.TimeoutException):
-            raise _CallError("no whole answer in time", can_pass=True) from None
+            raise _CallError("the answer was not complete in time", can_pass=True) from None
         except httpx.HTTPError as error:  # its message may contain parts of the answer
             raise _CallError(f"the connection failed ({type(error).__name__})", can_pass=True) from None
         return bytes(answer)
@@ -260,7 +261,7 @@ class ChatEndpoint(LanguageModel):
         if self._failed_in_a_row < self.limits.failures:
             return
         count, self._failed_in_a_row = self._failed_in_a_row, 0
-        stored = "" if self._answers is None else "; their answers are stored, and the same run continues from there"
+        stored = "" if self._answers is None else "; the answers are stored, and the same command continues from there"
         raise SourceError(
             f"{count} consecutive calls to the server at {self.host} failed, the last one with: {failure.kind} "
             f"({self._answered:,} calls were answered before{stored})"
@@ -291,7 +292,7 @@ class _CallError(Exception):
 
 def _status_error(httpx: Any, response: Any) -> _CallError:
     status, wait = int(response.status_code), None
-    with suppress(ValueError):  # a date, which is not read
+    with suppress(ValueError):  # dates are ignored
         seconds = float(response.headers.get("retry-after", ""))
         wait = seconds if math.isfinite(seconds) and seconds >= 0 else None
     return _CallError(
@@ -308,10 +309,10 @@ def _read_answer(answer: bytes, limit: int) -> list[str]:
         content = choice["message"]["content"]
         is_cut = choice.get("finish_reason") == "length"
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-        raise _CallError("an answer that is no chat completion") from None
+        raise _CallError("the answer is not a chat completion") from None
     texts = texts_of(content, limit, is_cut=is_cut) if isinstance(content, str) else []
     if not texts:
-        raise _CallError("an answer without a text")
+        raise _CallError("the answer has no text")
     return texts
 
 
@@ -320,7 +321,7 @@ def _digest(value: Any) -> str:
 
 
 def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine in a new thread, since a notebook already runs an event loop; an interrupt cancels it."""
+    """Run a coroutine in a new thread, because notebooks already run an event loop; an interrupt cancels it."""
     with closing(asyncio.new_event_loop()) as loop, ThreadPoolExecutor(1) as pool:
         task = loop.create_task(work)
         try:
@@ -331,17 +332,17 @@ def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _parse_address(url: object) -> tuple[str, str, bool]:
-    """Return the address of the completions, the host with its port, and whether it is this machine."""
+    """Return the completions address, the host with its port, and whether the host is this machine."""
     text = validation.check_text("url", url)
     host: str | None = None
-    with suppress(ValueError):  # brackets and ports that are none
+    with suppress(ValueError):  # invalid brackets or ports
         parts = urlsplit(text)
         is_valid = parts.scheme in ("http", "https") and parts.port != 0 and text.isascii()
         host = parts.hostname if is_valid else None
     if host is None or not re.fullmatch(r"[\w.:-]+", host):
-        raise ParameterError("url must be an address as in http://localhost:8080/v1 or https://api.example.org/v1")
+        raise ParameterError("url must be an address such as http://localhost:8080/v1 or https://api.example.org/v1")
     if "@" in parts.netloc:
-        raise ParameterError("url must be without a user and a password: give the key as key_variable=")
+        raise ParameterError("url must not contain a user or password: pass the key with key_variable=")
     path = parts.path.rstrip("/").removesuffix(_PATH) + _PATH
     is_local = host == "localhost" or host.endswith(".localhost")
     with suppress(ValueError):
@@ -354,9 +355,9 @@ _HEAD = b'{"dptext": "kept answers", "version": 1}\n'
 
 @contextmanager
 def _stored_answers(path: Path | None) -> Iterator[tuple[dict[str, list[str]], Callable[[_Call], None]]]:
-    """Yield the stored texts by the digest of their request, and a function that stores the texts of a call.
+    """Yield a mapping from request digests to stored texts, and a function that stores the texts of a call.
 
-    The JSON Lines file is locked meanwhile; without a file, nothing is stored.
+    The JSON Lines file stays locked in the context; without a file, nothing is stored.
     """
     if path is None:
         yield {}, lambda _: None
@@ -374,7 +375,7 @@ def _stored_answers(path: Path | None) -> Iterator[tuple[dict[str, list[str]], C
 
                 content = stream.read()
                 if content and not content.startswith(_HEAD):
-                    raise DataError(f"{path.name} is no file of stored answers: choose another name for answers")
+                    raise DataError(f"{path.name} is not a file of stored answers: choose another name for answers")
                 if not content.endswith(b"\n"):
                     write(b"\n" if content else _HEAD)
                 stored = {}

@@ -1,4 +1,4 @@
-"""Density ratios estimated from a noisy release, and the choice of candidate texts by them.
+"""Density ratios estimated from a noisy release, and the selection of candidate texts by these ratios.
 
 Derivation: docs/mechanisms/synthesis.md#synthesis-ratio
 Derivation: docs/mechanisms/synthesis.md#synthesis-sampling
@@ -22,19 +22,19 @@ Floats = npt.NDArray[np.float64]
 _EXPONENTS = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
 _STRENGTHS = np.geomspace(1e-6, 1e4, 21)
 _FINER = np.geomspace(10**-0.4, 10**0.4, 9)
-_LEAST_GAIN = 8.0  # nats of likelihood below which a gap counts as noise
+_LEAST_GAIN = 8.0  # minimum gain in log likelihood (nats) for a gap that is not noise
 _TRUST, _TRUST_DEVIATION = 0.15, 0.07  # prior of c in (trust)
 _FLOOR = 2.0  # tau in (expected)
 _RIDGE = 5.0  # rho in (weights)
 _COUNT_DEVIATION = 0.25  # prior deviation of a class's count, relative to the average count
-_LEAST_SHARE = 1e-3  # of the average count
+_LEAST_SHARE = 1e-3  # relative to the average count
 _ROWS_AT_ONCE = 4096
 _TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Likelihood of texts: (n, K) scores per class, and (n,) nearness over all classes."""
+    """Likelihood of n texts: (n, K) scores per class, and (n,) nearness over all classes."""
 
     scores: Floats
     nearness: Floats
@@ -42,7 +42,7 @@ class Weights:
 
 @dataclass(frozen=True, eq=False)
 class LogRatio:
-    """Log-ratios of densities that are linear in a text's vector."""
+    """Log density ratios, linear in the vector of a text."""
 
     weights: Floats
     offsets: Floats
@@ -63,7 +63,7 @@ class LogRatio:
         blocks: Sequence[int] = (),
         leading: int = 0,
     ) -> LogRatio:
-        """Estimate the log-ratios from a released matrix and the moments of the pool."""
+        """Estimate the log density ratios from a released matrix and the moments of the pool."""
         released, mean = np.asarray(matrix, dtype=np.float64), np.asarray(features_mean, dtype=np.float64)
         covariance = np.asarray(features_covariance, dtype=np.float64)
         classes, size = len(released), len(mean)
@@ -107,7 +107,7 @@ class LogRatio:
         )
 
     def weigh(self, vectors: npt.ArrayLike, unit: float = 1.0) -> Weights:
-        """Return equations (scores) and (nearness) of (n, k) vectors, given in multiples of ``unit``."""
+        """Evaluate equations (scores) and (nearness) for (n, k) vectors, given in multiples of ``unit``."""
         values = np.asarray(vectors)
         both = np.vstack([self.domain[None], self.weights]).T
         result = np.empty((len(values), both.shape[1]))
@@ -119,13 +119,13 @@ class LogRatio:
 
 
 def _moments(released: Floats, sigma: float, b: float) -> tuple[Floats, Floats, Floats]:
-    """Return the counts (counts), the means (moments) and the variance of the noise in each number of a mean."""
+    """Return the counts (counts), the means (moments) and the noise variance of each entry of a mean."""
     noisy, error = released[:, 0] / b, (sigma / b) ** 2
-    # Where the total is within its noise, two deviations of that noise stand in for it.
+    # A total within its noise is replaced by two standard deviations of that noise.
     average = max(float(noisy.sum()), 2 * np.sqrt(len(noisy) * error), 1e-9) / len(noisy)
     prior = (_COUNT_DEVIATION * average) ** 2
     counts = average + prior / (prior + error) * (noisy - average)
-    # The mean of a class that may be empty must have a large error, so its count is at least twice its noise.
+    # A class that may be empty needs a mean with a large error: its count is at least twice its noise.
     counts = np.maximum(counts, max(_LEAST_SHARE * average, min(2 * np.sqrt(error), average / 4)))
     means = released[:, 1:] / (np.sqrt(1 - b * b) * counts[:, None])
     return counts, means, sigma**2 / ((1 - b * b) * counts**2)
@@ -140,7 +140,7 @@ def _trust(directions: Floats, gaps: Floats, spread: Floats) -> float:
 
 
 def _agreement(directions: Floats, covariance: Floats, blocks: Sequence[int], leading: int) -> Floats:
-    """Return (k,) the factor of (agreement) of each feature, which is 1 in the leading block."""
+    """Return the (k,) factors of (agreement), one per feature; they are 1 in the leading block."""
     factors = np.ones(len(covariance))
     if len(blocks) < 2:
         return factors
@@ -170,8 +170,8 @@ def _discriminants(gaps: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 
 def _eigen(covariance: Floats) -> tuple[Floats, Floats]:
-    """Eigenvalues, at least a rounding above 0, and the eigenbasis."""
-    with one_blas_thread():  # at a few hundred features BLAS's own threads wait for each other, many times as long
+    """Return the eigenvalues, bounded below by a rounding error, and the eigenbasis."""
+    with one_blas_thread():  # with a few hundred features, BLAS threads mostly wait for each other
         values, basis = np.linalg.eigh((covariance + covariance.T) / 2)
     return np.maximum(values, 1e-9 * max(float(values.max(initial=0.0)), 0.0)), basis
 
@@ -214,10 +214,10 @@ Indices = npt.NDArray[np.intp]
 VARIETY = 0.5
 """Default variety (papers/synthesis/README.md has the measurements)."""
 
-_ROOM = 1.5  # times n texts are near at least
-_SPARE = 1.2  # times as many candidates as it needs are enough for a class
+_ROOM = 1.5  # minimum number of near texts, relative to n
+_SPARE = 1.2  # sufficient number of candidates per class, relative to its quota
 _STEPS = 8
-_MOST_FITTED = 20_000  # texts that the offsets are fitted on
+_MOST_FITTED = 20_000  # maximum number of texts for fitting the offsets
 _TURNS = 200
 
 
@@ -230,13 +230,13 @@ def choose(
     bits: RandomBits,
     variety: float = VARIETY,
 ) -> tuple[Indices, Indices]:
-    """Rows of n different candidates and their classes, in random order."""
+    """Select n different candidates; return their rows and classes in random order."""
     table, close, requested = (np.asarray(score, dtype=np.float64) for score in (scores, nearness, shares))
     n, variety = check_int("n", n, minimum=0), check_float("variety", variety, minimum=0, maximum=1)
     if n > len(table):
         raise ParameterError(
-            f"n must be at most the number of candidates, {len(table):,}, got {n:,}: ask for fewer texts, or give a "
-            "larger pool"
+            f"n must be at most the number of candidates, {len(table):,}, got {n:,}: request fewer texts, or use "
+            "a larger pool"
         )
     target = quotas(requested, n)
     if n == 0:
@@ -263,7 +263,7 @@ def choose(
 
 
 def quotas(shares: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
-    """(K,) whole numbers with sum n in proportion to shares: the largest remainders get one more."""
+    """Return (K,) integers with sum n, proportional to the shares, by the largest remainder method."""
     values = np.asarray(shares, dtype=np.float64)
     exact = values / values.sum() * n
     result: npt.NDArray[np.int64] = np.floor(exact).astype(np.int64)
@@ -274,12 +274,12 @@ def quotas(shares: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:
 def near(nearness: Floats, *, minimum: float = 1.0) -> Indices:
     order = np.argsort(-nearness, kind="stable")
     means = np.cumsum(nearness[order]) / np.arange(1, len(order) + 1)
-    enough = int((means >= -1e-12).sum())  # means of ever less near texts only fall
+    enough = int((means >= -1e-12).sum())  # means over less near texts decrease
     return order[: max(enough, int(np.ceil(minimum)))]
 
 
 def _offsets(table: Floats, shares: Floats, targets: npt.NDArray[np.int64]) -> Floats:
-    """(K,) to be added to scores so that each class has candidates enough, as small as that allows."""
+    """Return the smallest (K,) offsets of the scores that give each class enough candidates."""
     if table.shape[1] == 1:
         return np.zeros(1)
     enough = np.minimum(_SPARE * targets, shares * len(table))
@@ -295,7 +295,7 @@ def _offsets(table: Floats, shares: Floats, targets: npt.NDArray[np.int64]) -> F
 
 
 def _balancing(table: Floats, shares: Floats) -> Floats:
-    """(K,) at which the mean probabilities are the shares."""
+    """Return the (K,) offsets that make the mean class probabilities equal to the shares."""
     rows = table[:: -(-len(table) // _MOST_FITTED)]
     rows = rows - rows.max(axis=1, keepdims=True)
     goal = np.maximum(shares, _LEAST_SHARE)
@@ -320,7 +320,7 @@ def _margins(table: Floats) -> Floats:
 
 
 def _ranks(values: Floats) -> Floats:
-    """Each value's rank from above 0 (the least) to 1 (the greatest); equal values share theirs."""
+    """Return the rank of each value in (0, 1], where 1 is the greatest; equal values have equal ranks."""
     _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray(np.cumsum(counts)[which] / max(len(values), 1))
 
@@ -330,7 +330,7 @@ def _shuffled(count: int, bits: RandomBits) -> Indices:
 
 
 def _make_up(picked: list[Indices], targets: npt.NDArray[np.int64], table: Floats) -> None:
-    """Fill classes that lack texts with unassigned candidates."""
+    """Assign unselected candidates to classes with too few texts."""
     taken = np.zeros(len(table), dtype=bool)
     taken[np.concatenate(picked)] = True
     others = table - table.max(axis=1, keepdims=True)

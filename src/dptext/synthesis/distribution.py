@@ -37,7 +37,7 @@ Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
 HINTS = 12
 SURE = 3.0
-"""Number of noise standard deviations from which a value counts as signal."""
+"""Minimum number of noise standard deviations of a value that counts as signal."""
 
 _TENSORS, _PRIVACY, _CARD = "distribution.safetensors", "privacy.json", "README.md"
 FOLDER = SavedFolder(
@@ -58,8 +58,8 @@ class TextDistribution(ReprMixin):
     with public texts.
 
     Attributes:
-        matrix: (K, 1 + k) float64, the noisy sum (`dptext.synthesis.moments`): the guarantee covers it, and it
-            may be shared.
+        matrix: (K, 1 + k) float64, the noisy sum (`dptext.synthesis.moments`). The guarantee covers it, so it may
+            be shared.
         sigma: standard deviation of the noise on each entry.
         labels: the classes.
         features: the public feature space.
@@ -78,13 +78,13 @@ class TextDistribution(ReprMixin):
         matrix = np.array(self.matrix, dtype=np.float64)
         expected = (len(self.labels), 1 + self.features.dimension)
         if matrix.shape != expected or not np.isfinite(matrix).all():
-            raise ParameterError(f"expected a matrix of the shape {expected} of finite numbers, got {matrix.shape}")
+            raise ParameterError(f"expected finite numbers of shape {expected}, got {matrix.shape}")
         matrix.flags.writeable = False
         object.__setattr__(self, "matrix", matrix)
 
     @cached_property
     def ratio(self) -> LogRatio:
-        """The density ratio between the described texts and the public ones."""
+        """Density ratio between the private and the public texts."""
         described, blocks = self.labels.described, self.features.blocks
         pretrained = [place for place, block in enumerate(blocks) if not isinstance(block.encoder, LatentWords)]
         return LogRatio.fit(
@@ -99,7 +99,7 @@ class TextDistribution(ReprMixin):
         )
 
     def shares(self) -> dict[str, float]:
-        """Return the noisy share of each label; every user has the same total weight."""
+        """Return the noisy fraction of each label; all users have the same total weight."""
         return dict(zip(self.labels.names, self.ratio.shares.tolist(), strict=True))
 
     def doubts(self) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class TextDistribution(ReprMixin):
             )
         if not self.labels.columns:
             return ()
-        # what the noise on the counts adds
+        # contribution of the noise on the counts
         further = SURE**2 * len(counts) * float(whole @ whole) / total**2
         if not _is_seen(features - np.outer(counts / total, whole), further=further):
             return (
@@ -131,25 +131,25 @@ class TextDistribution(ReprMixin):
         )
 
     def weigh(self, texts: Sequence[str]) -> Weights:
-        """Return the likelihood scores of texts, which must be public or post-processing of a release."""
+        """Return the likelihood scores of texts. The texts must be public or post-processing of a release."""
         return self.ratio.weigh(self.features.units(texts), UNIT)
 
     @cached_property
     def classes_(self) -> npt.NDArray[np.str_]:
-        """(K,) sorted class names, as in scikit-learn."""
+        """(K,) sorted names of the classes, as in scikit-learn."""
         return np.sort(np.array(self.labels.names))
 
     def predict_proba(self, texts: Sequence[str]) -> Floats:
-        """Return the probability of each class for public texts, or for texts that their owner keeps.
+        """Return the class probabilities of texts that are public or stay with their owner.
 
-        The release is a classifier: this uses the released matrix alone, so it spends no budget. Whether it predicts
-        better than a model trained on the texts of `sample` depends on the data: `dptext.report` compares the two.
+        The release is a classifier: predictions use the released matrix only, so they spend no budget. Whether it
+        predicts better than a model trained on `sample` depends on the data: `dptext.report` compares the two.
 
         Args:
             texts: n strings. Probabilities of private texts are *not private*.
 
         Returns:
-            (n, K) float64, the classes in the order of `classes_`; each row has sum 1.
+            (n, K) float64, classes in the order of `classes_`; each row sums to 1.
 
         Raises:
             ParameterError: the release has no labels.
@@ -161,19 +161,19 @@ class TextDistribution(ReprMixin):
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
     def predict(self, texts: Sequence[str]) -> npt.NDArray[np.str_]:
-        """Return (n,) the name of the likeliest class of each text; raises the same errors as `predict_proba`."""
+        """Return the (n,) names of the likeliest classes; raise the same errors as `predict_proba`."""
         return np.asarray(self.classes_[self.predict_proba(texts).argmax(axis=1)])
 
     def score(self, texts: Sequence[str], labels: Sequence[Any]) -> float:
         """Return the accuracy of `predict`, given one label per text. For private texts it is *not private*."""
         if not len(labels) or len(labels) != len(texts):
-            raise ParameterError(f"labels must be one for each of {len(texts)} texts, got {len(labels)}")
+            raise ParameterError(f"labels must have one entry for each of {len(texts)} texts, got {len(labels)}")
         return float(np.mean(self.predict(texts) == [canonical_label(label) for label in labels]))
 
     def fit(self, *_: Any, **__: Any) -> Never:
-        """Raise a ParameterError: a release is fitted already. Scikit-learn requires this method."""
+        """Raise a ParameterError: a release is already fitted. Scikit-learn requires this method."""
         raise ParameterError(
-            "a release is fitted already: use it through sklearn.frozen.FrozenEstimator, or fit a new Synthesizer"
+            "a release is already fitted: wrap it in sklearn.frozen.FrozenEstimator, or fit a new Synthesizer"
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -211,20 +211,20 @@ class TextDistribution(ReprMixin):
         """Select likely texts from a public pool, each at most once, with a label.
 
         Args:
-            public: a `Pool`, or files, a table or texts for one. It must have been chosen without regard to the private
-                texts; no text may be removed because it is among them.
-            n: number of texts. It is public.
+            public: a `Pool`, or files, a table or texts for one. It must be chosen without regard to the private texts;
+                do not remove a text because it is among them.
+            n: number of texts (public).
             variety: from 0 (the most typical texts of each label) to 1 (a draw from all likely texts).
-            shares: shares of the labels: "released" (the noisy counts) or "uniform".
+            shares: fractions of the labels: "released" (by the noisy counts) or "uniform".
             cache: as in `dptext.Synthesizer`.
             progress: progress bar (`dptext.display`), or a function called with the number of encoded public texts.
             seed: seed of the selection, which does not affect the guarantee; None draws one.
 
         Returns:
-            A `dptext.Release` with ``texts``, ``labels`` and the statement.
+            A `dptext.Release` with ``texts``, ``labels`` and the privacy statement.
 
         Raises:
-            ParameterError: an argument out of range; more texts than the pool has.
+            ParameterError: an argument is out of range, or n exceeds the size of the pool.
         """
         n = check_int("n", n, minimum=1)
         check_choice("shares", shares, get_args(Shares))
@@ -258,10 +258,10 @@ class TextDistribution(ReprMixin):
         progress: ProgressOption = None,
         seed: int | None = None,
     ) -> Release:
-        """Let a source write texts in rounds, keep the likely ones, and let it vary them.
+        """Let a source write texts in rounds: keep the likely ones, and let the source vary them.
 
-        The source receives label names, hints and its own earlier texts, and nothing of the private texts. Rounds spend
-        no privacy budget.
+        The source receives label names, hints and its own earlier texts, but no private text. Rounds spend no privacy
+        budget.
 
         Args:
             source: `dptext.ChatEndpoint`, `dptext.LocalModel`, or any `Source`.
@@ -270,8 +270,8 @@ class TextDistribution(ReprMixin):
             progress: progress bar (`dptext.display`), or a function called with the number of written texts.
 
         Raises:
-            ParameterError: an argument out of range.
-            DataError: the source gave too few texts.
+            ParameterError: an argument is out of range.
+            DataError: the source returned too few texts.
         """
         n, rounds = check_int("n", n, minimum=1), check_int("rounds", rounds, minimum=1)
         check_choice("shares", shares, get_args(Shares))
@@ -300,7 +300,7 @@ class TextDistribution(ReprMixin):
         values, text = [self.labels.values_of(code) for code in classes.tolist()], self.statement.parameters
         columns = {column: [row[column] for row in values] for column in self.labels.columns}
         statement = self.statement.replace(
-            parameters={**text, **source.parameters(), **text, "texts": len(texts)},  # no source overrides the release
+            parameters={**text, **source.parameters(), **text, "texts": len(texts)},  # the release takes precedence
             assumptions=(*self.statement.assumptions, *source.assumptions()),
             exposed=(*self.statement.exposed, *source.exposed()),
             data_sha256=None,
@@ -313,14 +313,14 @@ class TextDistribution(ReprMixin):
         )
 
     def save(self, folder: str | os.PathLike[str], *, replace: bool = False) -> None:
-        """Write what may be shared into a folder, completely or not at all: arrays, configuration, statement and card.
+        """Save the shareable files (arrays, configuration, statement, card) in a folder, completely or not at all.
 
         Args:
             folder: path of the new folder.
-            replace: overwrite a folder that was written by this method; never another one.
+            replace: overwrite the folder if this method wrote it.
 
         Raises:
-            ParameterError: the path exists already.
+            ParameterError: the path already exists.
             StorageError: the folder cannot be written.
         """
         target = FOLDER.place(folder, replace=replace)
@@ -352,15 +352,15 @@ class TextDistribution(ReprMixin):
         encoder: TextEncoder | Sequence[TextEncoder] | None = None,
         features: PublicFeatures | None = None,
     ) -> TextDistribution:
-        """Load a distribution from a folder that `save` wrote.
+        """Load a distribution from a folder of `save`.
 
         Args:
             folder: path of the folder.
-            encoder: encoders that the folder cannot store (a caller's function, a model elsewhere).
+            encoder: encoders that the folder does not contain (your own function, a model in another folder).
             features: the public features, if they are already in memory.
 
         Raises:
-            DataError: the folder was changed, or holds no distribution.
+            DataError: the folder was changed, or is not a distribution.
             RefusedError: the encoder was trained on texts that are not public.
             MissingExtraError: a package that the features need is not installed.
             StorageError: the folder cannot be read.
@@ -376,7 +376,7 @@ class TextDistribution(ReprMixin):
         if wrong := loaded._disagreements():
             raise DataError(
                 f"{source}: its files and {_PRIVACY} do not agree ({', '.join(wrong)} differ): the folder was "
-                "changed, or another version of dptext wrote it; get it again"
+                "changed, or another version of dptext wrote it. Get it again"
             )
         return loaded
 
@@ -430,19 +430,19 @@ def is_described(statement: PrivacyStatement) -> bool:
 
 
 def announces_description(folder: Path) -> bool:
-    """Return True if the configuration of a folder names `TextDistribution.save`; nothing else is read."""
+    """Return True if the configuration of a folder names `TextDistribution.save`; read nothing else."""
     return FOLDER.announces(folder)
 
 
 def read_description(folder: Path) -> Described:
-    """The description in a folder, without its features."""
+    """Read the distribution in a folder, without its features."""
     source = folder.name or str(folder)
     config, contents = FOLDER.read(folder, source)
     statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
     tensors, _ = read_tensors(folder / _TENSORS, source=f"{source}: {_TENSORS}")
     try:
         labels = config["labels"]
-        # with their statements: the next release with these labels composes them as well
+        # keeps the statements, which later releases with these labels compose
         learned = tuple((name, PrivacyStatement.from_json(entry)) for name, entry in labels["learned"].items())
         return Described(
             matrix=np.asarray(tensors["matrix"], dtype=np.float64),
@@ -453,7 +453,7 @@ def read_description(folder: Path) -> Described:
             tensors=tensors,
         )
     except (ParameterError, TypeError, KeyError, ValueError, AttributeError):
-        raise DataError(f"{source}: its files are not of one description; get the folder again") from None
+        raise DataError(f"{source}: its files do not belong together. Get the folder again") from None
 
 
 def _is_seen(features: Floats, *, further: float = 0.0) -> bool:
@@ -463,7 +463,7 @@ def _is_seen(features: Floats, *, further: float = 0.0) -> bool:
 
 
 def noise_is_enough(statement: PrivacyStatement, prior: Mapping[str, PrivacyStatement]) -> bool:
-    """Return True if the noise suffices for this release, and the guarantee covers it and earlier ones."""
+    """Return True if the noise suffices for this release and the guarantee covers it and earlier releases."""
     try:
         epsilon, delta, sigma = (float(statement.parameters[name]) for name in ("epsilon", "delta", "sigma"))  # type: ignore[arg-type]
         total: Guarantee = ApproxDP(epsilon, delta)
@@ -471,7 +471,7 @@ def noise_is_enough(statement: PrivacyStatement, prior: Mapping[str, PrivacyStat
             total = compose(total, before.whole_guarantee)
         spent, minimum = as_approx(statement.guarantee), as_approx(total)
         needed = gaussian_delta(sigma, epsilon=epsilon, sensitivity=1.0)
-    except (KeyError, TypeError, ValueError, ArithmeticError):  # no such noise, or guarantees that cannot be composed
+    except (KeyError, TypeError, ValueError, ArithmeticError):  # missing parameters, or guarantees that do not compose
         return False
     covered = spent.epsilon >= minimum.epsilon * (1 - 1e-12) and spent.delta >= minimum.delta * (1 - 1e-12)
     return covered and statement.parameters.get("sensitivity") == 1.0 and needed <= delta * (1 + 1e-9)

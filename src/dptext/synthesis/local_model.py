@@ -1,4 +1,4 @@
-"""A language model in a folder, as a source of texts: it runs in this process, and nothing leaves the machine."""
+"""Text source for a language model in a folder, which runs in this process; no data leaves the machine."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.synthesis.prompts import LanguageModel, texts_of
 
-_LIKELIEST = 1024  # tokens; to sort a whole vocabulary takes longer than a small model
+_LIKELIEST = 1024  # tokens; sorting the vocabulary is slower than a small model
 
 
 class LocalModel(LanguageModel):
     """Local language model in a transformers folder (extra ``local-models``).
 
-    The model has a chat template, as instruction-tuned models do. Nothing is downloaded, no code of the folder is run,
-    and weights are read from safetensors only, never from pickles.
+    The model needs a chat template, as instruction-tuned models have. Nothing is downloaded, code in the folder is not
+    run, and weights are read from safetensors only, never from pickles.
 
     **Guarantee.** The texts are post-processing: the model receives public text, parts of the release and its own
     texts. Assumption: it was not trained on the private texts.
@@ -35,12 +35,12 @@ class LocalModel(LanguageModel):
         temperature: sampling temperature; 0 takes the most likely token.
         top_p: tokens are drawn from the most likely ones (at most 1,024) that together have this probability.
         max_tokens: maximum length of a text in tokens.
-        batch_size: number of texts that are written at a time.
-        device: device of torch, such as ``"cuda"``.
+        batch_size: number of texts generated at a time.
+        device: torch device, such as ``"cuda"``.
         seed: sampling seed, which does not affect any guarantee; None draws one.
 
     Raises:
-        ParameterError: no such folder, or none of a model that may be loaded; a number out of range.
+        ParameterError: the folder is missing or has no loadable model, or a number is out of range.
         MissingExtraError: torch or transformers is not installed.
     """
 
@@ -84,7 +84,7 @@ class LocalModel(LanguageModel):
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the folder's files."""
+        """SHA-256 digest of the folder's files."""
         return folder_digest(self.folder)
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class LocalModel(LanguageModel):
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
-        """The tokenizer and the model."""
+        """Tokenizer and model."""
         transformers = extra("transformers", "local-models", "LocalModel")
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity(transformers.utils.logging.CRITICAL)
@@ -107,10 +107,10 @@ class LocalModel(LanguageModel):
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
             model = transformers.AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, **options)
-        except Exception as error:  # noqa: BLE001  of any kind: a folder may hold anything
+        except Exception as error:  # noqa: BLE001  a folder may contain anything
             raise ParameterError(
-                f"transformers cannot load the model {self.folder.name!r} ({type(error).__name__}): give the whole "
-                "folder of a causal language model that needs no code of its own"
+                f"transformers cannot load the model {self.folder.name!r} ({type(error).__name__}): provide the "
+                "complete folder of a causal language model that needs no custom code"
             ) from None
         if not tokenizer.chat_template:
             raise ParameterError(
@@ -120,7 +120,7 @@ class LocalModel(LanguageModel):
 
     def _write(self, prompts: Sequence[tuple[tuple[str, str], int]]) -> list[str]:
         inputs = [self._tokens(*messages) for messages, _ in prompts]
-        order = sorted(range(len(inputs)), key=lambda place: len(inputs[place]))  # so that little is padded
+        order = sorted(range(len(inputs)), key=lambda place: len(inputs[place]))  # reduces padding
         answers = [""] * len(inputs)
         for start in range(0, len(order), self.batch_size):
             batch = order[start : start + self.batch_size]
@@ -133,13 +133,13 @@ class LocalModel(LanguageModel):
         turns = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         try:
             filled = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        except Exception:  # noqa: BLE001  a template without a system role raises an error of its own
+        except Exception:  # noqa: BLE001  templates without a system role raise any error
             turns = [{"role": "user", "content": f"{system}\n\n{user}"}]
             filled = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
         return list(tokenizer(filled, add_special_tokens=False)["input_ids"])
 
     def _answers(self, prompts: Sequence[list[int]]) -> list[str]:
-        """Return the answers to a batch of prompts."""
+        """Return the answers for a batch of prompts."""
         torch, transformers = (extra(package, "local-models", "LocalModel") for package in ("torch", "transformers"))
         tokenizer, model = self._loaded
         positions = getattr(model.config, "max_position_embeddings", None)
@@ -159,7 +159,7 @@ class LocalModel(LanguageModel):
             padding = ends[0] if ends else 0
         tokens = np.full((len(prompts), width), padding, dtype=np.int64)
         present = np.zeros((len(prompts), width), dtype=np.int64)
-        for row, prompt in enumerate(prompts):  # on the left, so that all continue at the same place
+        for row, prompt in enumerate(prompts):  # pad on the left, so that all continue at the same position
             tokens[row, width - len(prompt) :], present[row, width - len(prompt) :] = prompt, 1
         config = transformers.GenerationConfig(
             max_new_tokens=self.max_tokens, do_sample=False, eos_token_id=ends or None, pad_token_id=padding
@@ -172,15 +172,15 @@ class LocalModel(LanguageModel):
                     generation_config=config,
                     logits_processor=transformers.LogitsProcessorList([self._draw]),
                 )
-        except (RuntimeError, ValueError, IndexError, TypeError) as error:  # out of memory, mostly
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:  # usually out of memory
             raise SourceError(
-                f"the model {self.folder.name!r} failed on {len(prompts)} prompts at one time "
+                f"the model {self.folder.name!r} failed on {len(prompts)} prompts at once "
                 f"({type(error).__name__}): try a smaller batch_size or max_tokens"
             ) from None
         return list(tokenizer.batch_decode(generated[:, width:].tolist(), skip_special_tokens=True))
 
     def _draw(self, _: Any, scores: Any) -> Any:
-        """Scores that leave one token of each row, drawn by our own random bits: torch's generator is shared by all."""
+        """Return scores that allow one token per row, drawn with separate random bits (torch's generator is global)."""
         torch = extra("torch", "local-models", "LocalModel")
         if self.temperature == 0:
             token = scores.argmax(dim=-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Public labels, and the sum of clipped user moments (counts and feature means per class): the only private statistic.
+"""Public labels, and the only private statistic: the sum of clipped user moments (counts and feature means per class).
 
 Derivation: docs/mechanisms/synthesis.md#synthesis-moments
 """
@@ -29,14 +29,14 @@ from dptext.validation import check_int, check_names, display_value, is_encodabl
 from dptext.validation import check_text as as_text
 
 MOST_CLASSES = 10_000
-"""A class costs no noise, but memory and candidates."""
+"""Maximum number of classes; each class needs memory and candidates, but adds no noise."""
 OUTSIDE = -1
-"""The class of a document whose label is none of these, or missing."""
+"""Class of a document whose label is missing or unknown."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """A public set of classes: every combination of one value a column."""
+    """Public set of classes: all combinations of one value per column."""
 
     columns: tuple[str, ...] = ()
     values: tuple[tuple[str, ...], ...] = ()
@@ -52,17 +52,17 @@ class Labels:
             is_text = all(isinstance(text, str) and text.strip() and is_encodable(text) for text in texts)
             if not is_text or len(texts) not in (0, len(labels)):
                 raise ParameterError(
-                    f"the descriptions of the labels of {column!r} must be one non-empty UTF-8 text for each label"
+                    f"the descriptions of the labels of {column!r} must contain one non-empty UTF-8 text per label"
                 )
         if len(self) > MOST_CLASSES:
             raise ParameterError(
-                f"labels make at most {MOST_CLASSES:,} classes, got {len(self):,} combinations: name fewer labels, or "
-                "fewer columns"
+                f"labels must have at most {MOST_CLASSES:,} classes, got {len(self):,} combinations: use fewer labels "
+                "or columns"
             )
 
     @classmethod
     def of(cls, labels: object, *, column: str = "label") -> Labels:
-        """The classes that a caller means."""
+        """Convert an argument ``labels`` to `Labels`."""
         if labels is None:
             return cls()
         if isinstance(labels, Labels):
@@ -70,10 +70,10 @@ class Labels:
         if isinstance(labels, PrivateLabels):
             return cls((labels.column,), (_names_of(labels),), (("labels", labels.statement),))
         if not isinstance(labels, Mapping):
-            return cls((as_text("column", column),), (labels,))  # type: ignore[arg-type]  # made a tuple at birth
+            return cls((as_text("column", column),), (labels,))  # type: ignore[arg-type]  # becomes a tuple
         if not labels:
-            raise ParameterError("labels must name at least one column, got none: leave labels out for no labels")
-        if all(isinstance(text, str) for text in labels.values()):  # one column, each label with its description
+            raise ParameterError("labels must name at least one column: omit labels if there are none")
+        if all(isinstance(text, str) for text in labels.values()):  # one column with label descriptions
             return cls.of({as_text("column", column): labels})
         learned = tuple(
             (f"labels of {name}", entry.statement) for name, entry in labels.items() if isinstance(entry, PrivateLabels)
@@ -86,14 +86,14 @@ class Labels:
 
     @cached_property
     def sha256(self) -> str | None:
-        """Digest of columns and values in their order; None where there are no labels."""
+        """SHA-256 digest of the columns and values in order; None without labels."""
         if not self.columns:
             return None
         return hashlib.sha256(json.dumps([self.columns, self.values]).encode()).hexdigest()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """For each class, its values one after the other; an empty name where there are no labels."""
+        """Name of each class: its values joined by slashes, or an empty name without labels."""
         result = tuple(" / ".join(values) for values in product(*self.values))
         if len(set(result)) == len(result):
             return result
@@ -101,16 +101,16 @@ class Labels:
 
     @cached_property
     def described(self) -> tuple[str, ...] | None:
-        """Public description of each class, joined from its values; None without descriptions."""
+        """Public description of each class, joined over its values; None without descriptions."""
         columns = [texts or ("",) * len(labels) for texts, labels in zip(self.descriptions, self.values, strict=True)]
         return tuple(" ".join(filter(None, texts)) for texts in product(*columns)) if any(self.descriptions) else None
 
     def code(self, values: Sequence[object]) -> int:
-        """The class of one value a column, in any spelling; `OUTSIDE` for every other combination. Raises nothing."""
+        """Return the class of one value per column, in any spelling; `OUTSIDE` for unknown ones. It never raises."""
         return self._codes.get(tuple(map(canonical_label, values)), OUTSIDE)
 
     def values_of(self, code: int) -> dict[str, str]:
-        """The value of each column in a class."""
+        """Return the value of each column for a class."""
         code = check_int("the class", code, minimum=0, maximum=len(self) - 1)
         result = []
         for values in reversed(self.values):
@@ -128,8 +128,8 @@ def _names_of(labels: object) -> Any:
         return labels
     if not labels.names:
         raise ParameterError(
-            "dptext.private_labels found no label that enough people have: describe the texts without labels, or name "
-            "labels that are public"
+            "dptext.private_labels found no label that enough people have: describe the texts without labels, or use "
+            "public labels"
         )
     return labels.names
 
@@ -142,19 +142,18 @@ def _check_labels(column: str, values: Any) -> tuple[str, ...]:
     known = [label for label in labels if label is not None and is_encodable(label)]
     if not known or len(known) < len(labels):
         raise ParameterError(
-            f"the labels of {column!r} must be texts that UTF-8 can hold, numbers or truth values, and at least one"
+            f"the labels of {column!r} must be texts that UTF-8 can encode, numbers or truth values, at least one"
         )
     if len(set(known)) < len(known):
         place = next(place for place, label in enumerate(known, 1) if label in known[: place - 1])
         raise ParameterError(
-            f"the labels of {column!r} must differ, got the one at place {place} before: 1, 1.0 and '1' are one label"
+            f"the labels of {column!r} must differ, entry {place} occurs before (1, 1.0 and '1' are one label)"
         )
     return tuple(sorted(known) if isinstance(values, AbstractSet) else known)
 
 
 COUNT_WEIGHT = 0.2
-"""beta of (document): the noise on a count of documents is sigma / beta, and 98% of a document's length are left to its
-features."""
+"""beta of (document): the noise on a document count is sigma / beta; features keep 98% of a document's norm."""
 TEXTS_AT_ONCE = 1024
 
 Integers = npt.NDArray[np.int64]
@@ -162,7 +161,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(eq=False)
 class MomentSum:
-    """Sum of all users' matrices."""
+    """Sum of the matrices of all users."""
 
     space: PublicFeatures
     classes: int
@@ -172,7 +171,7 @@ class MomentSum:
         self.cells = np.zeros((self.classes, 1 + self.space.dimension), dtype=np.int64)
 
     def add(self, people: Iterable[UserTexts]) -> int:
-        """Add the matrices of users, each given with all their documents, and return the number of users."""
+        """Add the matrices of users, each with all their documents; return the number of users."""
         texts: list[str] = []
         keys: list[Integers] = []
         count = waiting = 0
@@ -191,14 +190,14 @@ class MomentSum:
         return count
 
     def _summed(self, texts: Sequence[str], keys: Integers) -> tuple[Integers, Integers, Integers]:
-        """Distinct keys (person * K + class), ascending; how many documents each has; the sum of their features."""
+        """Return the sorted distinct keys (person * K + class), their document counts and their feature sums."""
         order = np.argsort(keys, kind="stable")
         units = self.space.units(texts)[order].astype(np.int64)
         result, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
         return result, counts, np.add.reduceat(units, first, axis=0)
 
     def _add_matrices(self, keys: Integers, counts: Integers, sums: Integers) -> None:
-        """Rows of whole people, by ascending person: clip, add."""
+        """Clip and add the rows of complete users, sorted by user."""
         person, label = np.divmod(keys, self.classes)
         features = sums * (UNIT * math.sqrt(1 - COUNT_WEIGHT**2))
         rows = np.concatenate([COUNT_WEIGHT * counts[:, None], features], axis=1)  # (document)

@@ -1,4 +1,4 @@
-"""Predicted quality of a release, from a public number of people and public texts alone."""
+"""Predict the quality of a release, from a public number of people and public texts only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dptext.synthesis.moments import COUNT_WEIGHT, OUTSIDE, Labels
 from dptext.validation import check_float, check_int, encodable
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-_MOST_TEXTS = 20_000  # of the pool
+_MOST_TEXTS = 20_000  # pool texts
 _DRAWS = 5
 _TINY = 1e-15
 _RELEASES = 19
@@ -57,7 +57,7 @@ def expected_quality(
     cache: Any = None,
     seed: int | None = None,
 ) -> list[Expected]:
-    """Predict the quality of a release, for one epsilon or for several, from public numbers."""
+    """Predict the quality of a release for one or several values of epsilon, from public data only."""
     people = check_int("people", people, minimum=1, maximum=MOST_USERS)
     delta = check_float("delta", delta, above=0, below=1)
     known = Labels.of(labels)
@@ -67,7 +67,7 @@ def expected_quality(
     texts = pool.texts[:: max(1, len(pool) // _MOST_TEXTS)]
     if len(texts) < 2 * classes:
         raise ParameterError(
-            f"a prediction for {classes:,} classes takes {2 * classes:,} public texts at least, got {len(texts):,}"
+            f"a prediction for {classes:,} classes requires at least {2 * classes:,} public texts, got {len(texts):,}"
         )
     space = fit_features(features, texts, cache=cache)
     vectors = encoded_pool(space, texts, cache=cache).astype(np.float64) * UNIT
@@ -76,7 +76,7 @@ def expected_quality(
     bits = RandomBits(seed)
 
     def choices(matrix: Floats, sigma: float, rows: Floats = vectors) -> npt.NDArray[Any]:
-        """The label of each text; without labels, whether it is in the nearer half."""
+        """Return the label of each text; without labels, whether the text is in the nearer half."""
         ratio = LogRatio.fit(matrix, sigma, COUNT_WEIGHT, space.mean, space.covariance, descriptions)
         weights = ratio.weigh(rows)
         if classes > 1:
@@ -90,7 +90,7 @@ def expected_quality(
         return float(np.mean([np.mean(choices(release(matrix, sigma), sigma) == clean) for _ in range(_DRAWS)]))
 
     def accuracy(sigma: float) -> float:
-        """Of one simulated release: people from one half of the labelled texts, tested on the other half."""
+        """Simulate one release: people from one half of the labelled texts, tested on the other half."""
         order = np.argsort(bits.uniform(len(right)))
         rows, tested = order[: len(order) // 2][:people], order[len(order) // 2 :]
         start = _described(labelled[rows], right[rows], classes, people)
@@ -103,9 +103,7 @@ def expected_quality(
     right = np.array([codes.get(" ".join(text.split()), OUTSIDE) for text in texts], dtype=np.intp)
     labelled, right = vectors[right != OUTSIDE], right[right != OUTSIDE]
     if codes and len(np.unique(right)) < 2:
-        raise ParameterError(
-            "public labels must name at least two of the labels, got fewer: check how they are spelled"
-        )
+        raise ParameterError("public labels must contain at least two of the labels: check their spelling")
     shares = np.bincount(right, minlength=classes) / max(len(right), 1)
     alone = float(np.mean(choices(nobody, 1.0, labelled) == right)) if codes and descriptions is not None else None
     predictions = []
@@ -127,13 +125,13 @@ def expected_quality(
 
 
 def _public_codes(public: Any, labels: Labels, values: Sequence[Any] | None) -> dict[str, int]:
-    """The class of each labelled public text, by the text as a pool keeps it."""
+    """Map each labelled public text, normalised, to its class."""
     if values is None:
         return {}
     if not labels.columns:
-        raise ParameterError("public_labels need labels=: the public set of labels")
+        raise ParameterError("public_labels require labels=, the public set of labels")
     if not isinstance(public, Sequence) or isinstance(public, str) or len(public) != len(values):
-        raise ParameterError("public_labels must be one label for each text of public, which is then a list of texts")
+        raise ParameterError("public_labels must have one label for each text of public, a list of texts")
     single = len(labels.columns) == 1
     return {
         " ".join(encodable(text or "").split()): labels.code([value] if single else value)
@@ -147,9 +145,9 @@ def _too_few(expected: Expected, people: int, largest: float) -> Iterator[str]:
         baseline = max(expected.descriptions or 0.0, largest)
         if expected.accuracy[0] <= baseline:
             rival = "the label descriptions alone" if baseline == expected.descriptions else "the most frequent label"
-            yield f"{how_many}: a release may be no better than {rival}, with an accuracy of {baseline:.0%} at no cost"
+            yield f"{how_many}: a release may be no better than {rival}, which cost nothing (accuracy {baseline:.0%})"
     elif expected.seen is None or people < expected.seen:
-        enough = "no number would be enough" if expected.seen is None else f"about {expected.seen:,} are needed"
+        enough = "no number is enough" if expected.seen is None else f"about {expected.seen:,} are needed"
         yield f"{how_many}: the signal would be within the noise, and {enough}"
 
 
@@ -172,7 +170,7 @@ def _rounded(people: float) -> int | None:
 
 
 def _made_up_classes(vectors: Floats, space: PublicFeatures, classes: int) -> npt.NDArray[np.intp]:
-    """Along the first principal directions, each of unit variance: the one in which a text stands out most."""
+    """Assign each text to the principal direction, scaled to unit variance, with its largest coordinate."""
     values, directions = np.linalg.eigh(space.covariance)
     count = min(classes, len(values))
     first = directions[:, -count:] / np.sqrt(np.maximum(values[-count:], 1e-12))
@@ -180,7 +178,7 @@ def _made_up_classes(vectors: Floats, space: PublicFeatures, classes: int) -> np
 
 
 def _described(vectors: Floats, label: npt.NDArray[np.intp], classes: int, people: int) -> Floats:
-    """Return the expected sum for a number of users, with the class shares of the pool."""
+    """Return the expected sum for a number of users, with the class fractions of the pool."""
     matrix = np.zeros((classes, 1 + vectors.shape[1]))
     for index in range(classes):
         class_vectors = vectors[label == index]

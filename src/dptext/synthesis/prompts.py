@@ -1,6 +1,6 @@
-"""Sources of candidate texts: the protocol, prompts for language models, parsing of answers, and rounds of generation.
+"""Sources of candidate texts: protocol, prompts for language models, parsing of answers, and rounds of generation.
 
-A prompt contains only a `Request`, texts that the model wrote itself, and public words of the caller.
+A prompt contains only a `Request`, texts that the model wrote, and the caller's public description.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from dptext.synthesis.moments import Labels
 from dptext.users.grouping import Chunk, UserTexts
 from dptext.validation import encodable
 
-_SAMPLED = 4096  # distinct texts: a share is estimated with a standard error of at most .008
+_SAMPLED = 4096  # distinct texts: the standard error of an estimated fraction is at most .008
 _WARNED, _REFUSED = 0.1, 0.5
-"""Share of the distinct private texts that are in the pool. Random halves of one source share few: 4.1% of Yelp
-sentences, 3.6% of blog sentences, 3.2% of blog posts, 1.4% of SNIPS utterances. More than half: the private file."""
-_FEWEST = 10  # distinct texts in both: a few stock phrases are no overlap
+"""Fraction of the distinct private texts that are in the pool. Random halves of one source have few texts in common:
+4.1% of Yelp sentences, 3.6% of blog sentences, 3.2% of blog posts, 1.4% of SNIPS utterances."""
+_FEWEST = 10  # distinct texts in both; a few stock phrases are not an overlap
 
 
 @dataclass(frozen=True)
@@ -54,27 +54,27 @@ class Source(Protocol):
         """Return variations of texts that this source wrote."""
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return identifying parameters, for the statement."""
+        """Return parameters that identify the source, for the privacy statement."""
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return assumptions, for the statement."""
+        """Return assumptions, for the privacy statement."""
 
     def exposed(self) -> tuple[str, ...]:
-        """Return the recipients of data, for the statement."""
+        """Return the recipients of data, for the privacy statement."""
 
 
 class OverlapWarning(UserWarning):
-    """Many private texts are also in the public pool. Shown to the owner alone; not part of any release."""
+    """Many private texts are also in the public pool. Only the owner sees this; it is not released."""
 
 
 class TextSample:
-    """A uniform sample of the distinct private texts, to compare with a pool."""
+    """Uniform sample of the distinct private texts, for comparison with a pool."""
 
     def __init__(self) -> None:
         self._digests: set[int] = set()
 
     def watch(self, people: Iterable[UserTexts]) -> Iterator[UserTexts]:
-        """Yield the same people, and add their texts to the sample while these are read."""
+        """Yield the people unchanged, and add their texts to the sample while they are read."""
         for person in people:
             yield UserTexts(self._added(person.chunks()))
 
@@ -84,7 +84,7 @@ class TextSample:
             yield chunk
 
     def add_block(self, block: Batch) -> None:
-        """Add the texts of a block of rows; a missing one counts as empty."""
+        """Add the texts of a block of rows; a missing text counts as empty."""
         self._add(text or "" for text in block.texts)
 
     def _add(self, texts: Iterable[str]) -> None:
@@ -97,7 +97,7 @@ class TextSample:
         return set(sorted(self._digests)[:_SAMPLED])
 
     def check_pool(self, pool: Iterable[str]) -> None:
-        """Compare with the texts of a pool, before anything is released."""
+        """Warn or raise before a release if the pool contains too many of the private texts."""
         sample = self._smallest()
         shared = len({digest for digest in map(_digest, pool) if digest in sample})
         share = shared / max(1, len(sample))
@@ -106,12 +106,12 @@ class TextSample:
         overlap = f"{share:.0%} of the distinct private texts are also in the public pool"
         if share > _REFUSED:
             raise ParameterError(
-                f"{overlap}, and would be released unchanged: give public texts that were chosen without regard to the "
-                "private ones. Nothing was released"
+                f"{overlap}, and would be released unchanged: provide public texts that were chosen without regard to "
+                "the private ones. Nothing was released"
             )
         warn(
-            f"{overlap}, more than two samples of one source have in common: check where the pool comes from. This "
-            "number is private: it is for the owner of the texts only",
+            f"{overlap}, more than two samples of one source have in common: check the origin of the pool. This "
+            "number is private: do not publish it",
             OverlapWarning,
         )
 
@@ -122,9 +122,9 @@ def _digest(text: str) -> int:
 
 
 HINTS = 10
-"""Number of hints per prompt; the next prompt has the next ones."""
+"""Number of hints per prompt; the next prompt continues with the following hints."""
 EXAMPLES = 5
-"""Number of examples per prompt; the next prompt has the next ones."""
+"""Number of examples per prompt; the next prompt continues with the following examples."""
 
 _SYSTEM = """\
 You write texts for a data set. Each one stands for itself and reads as if a person had written it on an ordinary day.
@@ -155,11 +155,11 @@ class LanguageModel:
     texts_per_call: int
 
     def propose(self, request: Request) -> list[str]:
-        """Return up to ``request.count`` new texts of a label; fewer if calls fail.
+        """Return up to ``request.count`` new texts of a label, fewer if calls fail.
 
         Raises:
             SourceError: the model or its server failed, or refused to answer.
-            ParameterError, StorageError: the model cannot be loaded; stored answers cannot be used.
+            ParameterError, StorageError: the model cannot be loaded, or stored answers cannot be used.
         """
         size = self.texts_per_call
         counts = [min(size, request.count - start) for start in range(0, request.count, size)]
@@ -168,7 +168,7 @@ class LanguageModel:
         )
 
     def vary(self, texts: Iterable[str], request: Request) -> list[str]:
-        """Return ``request.count`` variations, of the first texts again if there are fewer; raises as `propose`."""
+        """Return ``request.count`` variations, and repeat texts if there are fewer; raise the errors of `propose`."""
         values, size = list(texts), self.texts_per_call
         chosen = [values[place % len(values)] for place in range(request.count)] if values else []
         parts = [chosen[start : start + size] for start in range(0, len(chosen), size)]
@@ -177,7 +177,7 @@ class LanguageModel:
         )
 
     def _write(self, prompts: Sequence[tuple[tuple[str, str], int]]) -> list[str]:
-        """Return the texts for prompts: a system and a user message, and the number of texts that they ask for."""
+        """Return the texts for prompts: pairs of (system message, user message) and the number of requested texts."""
         raise NotImplementedError
 
     def parameters(self) -> dict[str, Parameter]:
@@ -198,7 +198,7 @@ class LanguageModel:
 
 
 def proposal(request: Request, count: int, *, about: str = "", turn: int = 0) -> tuple[str, str]:
-    """Return the system and user message for ``count`` new texts; another turn has other hints and examples."""
+    """Return the system and user message for ``count`` new texts; each turn uses other hints and examples."""
     examples = _as_list(_rotated(request.examples, turn, EXAMPLES))
     return _SYSTEM, _filled(_PROPOSE, request, turn, count=str(count), about=about, examples=examples)
 
@@ -218,7 +218,7 @@ def _as_list(texts: Sequence[str]) -> str:
 
 
 def _filled(template: str, request: Request, turn: int, **values: str) -> str:
-    """The template without the lines whose field is empty."""
+    """Fill a template, dropping the lines whose field is empty."""
     values["label"] = "; ".join(f"{column}: {value}" for column, value in request.label.items())
     values["hints"] = ", ".join(_rotated(request.hints, turn, HINTS))
     empty = [f"{{{name}}}" for name, value in values.items() if not value]
@@ -232,7 +232,7 @@ _STRING_START = re.compile(r"\s*,?\s*(?=\")")
 _ITEM = re.compile(r"(?:[(\[]?\d{1,4}[.):\]]|[-*•])\s+(?=\S)")
 _CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127])
 _QUOTES = {'"': '"', "“": "”", "«": "»", "'": "'"}
-_DECODER = json.JSONDecoder(strict=False)  # which accepts a line feed within a string
+_DECODER = json.JSONDecoder(strict=False)  # accepts line feeds within a string
 
 
 def texts_of(answer: str, limit: int, *, is_cut: bool = False) -> list[str]:
@@ -245,13 +245,13 @@ def texts_of(answer: str, limit: int, *, is_cut: bool = False) -> list[str]:
         texts = _parse_lines(body)
         if is_cut and len(texts) > 1:
             texts.pop()
-    # without control characters and halves of surrogate pairs
+    # remove control characters and lone surrogates
     texts = [text.encode("utf-8", "ignore").decode().translate(_CONTROLS).strip() for text in texts]
     return list(filter(None, texts))[:limit]
 
 
 def _parse_json_list(body: str) -> list[str]:
-    """Return the strings of the first JSON list of strings; of a list that is cut, the complete ones."""
+    """Return the strings of the first JSON list of strings; a truncated list gives its complete strings."""
     texts: list[str] = []
     start = _LIST_START.search(body)
     place = len(body) if start is None else start.end()
@@ -263,7 +263,7 @@ def _parse_json_list(body: str) -> list[str]:
 
 
 def _parse_lines(body: str) -> list[str]:
-    """Return the items of a numbered or bulleted list, else the lines; a heading before them is dropped."""
+    """Return the items of a numbered or bulleted list, or else the lines, without a heading."""
     lines = [line.strip() for line in body.split("\n") if line.strip()]
     items: list[str] = []
     for line in lines:
@@ -279,8 +279,8 @@ def _parse_lines(body: str) -> list[str]:
 
 Floats = npt.NDArray[np.float64]
 
-_SHOWN = 20  # earlier texts per class that a source is shown
-_PARENTS = 4  # one in four texts of a class is varied
+_SHOWN = 20  # maximum number of earlier texts per class in a request
+_PARENTS = 4  # the best quarter of the texts is varied
 
 
 def generated(
@@ -296,13 +296,13 @@ def generated(
     bits: RandomBits,
     progress: Progress | None = None,
 ) -> tuple[list[str], npt.NDArray[np.intp]]:
-    """Let a source write texts in rounds, and select n distinct texts with classes."""
+    """Let a source write texts in rounds; select n distinct texts and their classes."""
     counts = np.ceil(n * np.asarray(shares) / np.sum(shares) - 1e-9).astype(int).tolist()
     written = _Written(weigh, len(labels), progress)
     nothing: list[list[str]] = [[]] * len(labels)
 
     def ask(counts: Sequence[int], best: Sequence[Sequence[str]]) -> bool:
-        """Let the source write texts of each class; return False if none of them is new."""
+        """Let the source write texts of each class; return False if no text is new."""
         new: list[str] = []
         for code, name in enumerate(labels.names):
             if counts[code] > 0:
@@ -315,22 +315,22 @@ def generated(
     for turn in range(rounds):
         if not ask(counts, written.best(shares, -(-n // _PARENTS), bits) if turn else nothing):
             break
-    while 0 < len(written.texts) < n:  # duplicates left fewer than n: ask for the missing ones
+    while 0 < len(written.texts) < n:  # request more texts if duplicates left fewer than n
         if not ask(quotas(shares, n - len(written.texts)).tolist(), nothing):
             break
     if len(written.texts) < n:
-        trouble = getattr(source, "trouble", "")  # of sources that can fail
+        trouble = getattr(source, "trouble", "")  # for sources that can fail
         why = f" ({trouble})" if trouble else ""
         raise DataError(
-            f"the source gave {len(written.texts):,} different texts{why}, and {n:,} are wanted: ask for fewer texts, "
-            "for more in each round or for more rounds, or raise the limits of the source"
+            f"the source returned {len(written.texts):,} different texts{why}, and {n:,} are needed: request "
+            "fewer texts, more per round or more rounds, or raise the limits of the source"
         )
     chosen, classes = choose(written.scores, written.nearness, n, shares=shares, variety=variety, bits=bits)
     return [written.texts[place] for place in chosen.tolist()], classes
 
 
 def _ask_for_class(source: Source, request: Request, best: Sequence[str]) -> list[str]:
-    """Let a source vary the best texts for one half, and propose the others."""
+    """Request half of the texts as variations of the best texts, and the remaining ones as new texts."""
     if not best:
         return list(source.propose(request))
     half, examples = -(-request.count // 2), tuple(best[:_SHOWN])
@@ -343,7 +343,7 @@ def _ask_for_class(source: Source, request: Request, best: Sequence[str]) -> lis
 
 @dataclass
 class _Written:
-    """Distinct texts of a source, with their weights."""
+    """Distinct texts of a source and their weights."""
 
     weigh: Callable[[Sequence[str]], Weights]
     classes: int
@@ -355,7 +355,7 @@ class _Written:
         self.scores, self.nearness = np.empty((0, self.classes)), np.empty(0)
 
     def unseen(self, texts: Iterable[str]) -> list[str]:
-        """Return the new, non-empty texts; white space is ignored in the comparison."""
+        """Return the new, non-empty texts; the comparison ignores differences in white space."""
         new = []
         for text in map(encodable, map(str.strip, texts)):
             words = " ".join(text.split())

@@ -1,5 +1,5 @@
-"""Synthetic files from private ones. The release is a distribution, in a folder next to the output and charged to the
-ledger; the texts are post-processing of the distribution and public texts."""
+"""Synthetic files from private files. The release is a distribution, saved in a folder next to the output and charged
+to the ledger; the texts are post-processing of the distribution and public texts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PrivateRows(Protocol):
     def describe(
         self, folder: Path, synthesizer: Synthesizer, plan: SynthesisPlan, *, ledger: PathLike | None, force: bool
     ) -> tuple[TextDistribution, DocumentReader | None]:
-        """Release a distribution into a folder, charged to a ledger; return also the reader of files, if any."""
+        """Release a distribution into a folder, charged to a ledger; return it and the reader of files, if any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class PrivateFiles(TextFiles):
     user: str | None = None
 
     def labelled(self, columns: Sequence[str]) -> DocumentReader:
-        """Return the rows from the beginning, with these columns."""
+        """Return all rows with these label columns."""
         check_columns(self.text, self.user, columns)
         return self.documents(tuple(columns), user=self.user)
 
@@ -95,12 +95,12 @@ class PrivateFiles(TextFiles):
 
 def check_columns(text: str, user: str | None, labels: Sequence[str]) -> None:
     if text in labels or user in labels:
-        raise ParameterError("text, user and labels are columns of their own: name three different ones")
+        raise ParameterError("text, user and labels must be three different columns")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """Public parameters for drawing a corpus from a distribution, without privacy loss."""
+    """Public parameters for drawing a corpus from a distribution, which has no privacy loss."""
 
     n: int
     public: Any = None
@@ -122,13 +122,13 @@ class Draw:
         if self.seed is not None:
             check_int("seed", self.seed)
         if self.public is None and self.generator is None:
-            raise ParameterError("say where texts come from: a public pool, or a generator")
+            raise ParameterError("a public pool or a generator is required")
         if self.public is not None:
             object.__setattr__(self, "public", Pool.of(self.public))
         if self.generator is None and self.n > len(self.public):
             raise ParameterError(
-                f"n must be at most the number of texts in the pool, {len(self.public):,}, got {self.n:,}: ask for "
-                "fewer texts, or give a larger pool"
+                f"n must be at most the number of texts in the pool, {len(self.public):,}, got {self.n:,}: request "
+                "fewer texts, or use a larger pool"
             )
 
     @property
@@ -165,7 +165,7 @@ def synthesize_file(
     writer = DocumentWriter(out, text=source.text, keep=synthesizer.labels.columns)
     public = draw.public if public is None else public
     if public is None:
-        raise ParameterError("features are fitted on public texts: give public= as well as a generator")
+        raise ParameterError("public texts are required to fit the features: pass public= in addition to the generator")
     fitted_on = public.pool if isinstance(public, SynthesisPlan) else Pool.of(public)
     check = partial(
         check_places,
@@ -179,7 +179,7 @@ def synthesize_file(
     )
     check()
     with file_lock(out), file_lock(folder):
-        check()  # again, under the lock
+        check()  # repeat under the lock
         plan = public if isinstance(public, SynthesisPlan) else synthesizer.plan(fitted_on)
         described = earlier(folder, plan, seeded=synthesizer.seed is not None) if resume else None
         reader = None
@@ -206,13 +206,13 @@ def draw_file(distribution: PathLike, out: PathLike, draw: Draw, *, text: str = 
     """Write a corpus drawn from an earlier distribution, without further privacy loss."""
     out, folder = check_path("out", out), check_path("distribution", distribution)
     if _is_around(folder, out):
-        raise ParameterError(f"{str(out)!r} lies in the folder of the distribution: choose a place outside of it")
+        raise ParameterError(f"{str(out)!r} is inside the folder of the distribution: choose a path outside")
     check = partial(check_output, [], out, force=force, apart_from={"the public texts": draw.files})
     check()
     described = TextDistribution.load(folder)
     writer = DocumentWriter(out, text=text, keep=described.labels.columns)
     with file_lock(out):
-        check()  # again, under the lock
+        check()  # repeat under the lock
         return write_corpus(draw.of(described), out, writer)
 
 
@@ -226,7 +226,7 @@ def check_places(
     resume: bool = False,
     force: bool = False,
 ) -> None:
-    """Refuse places that cannot be written, or where something would be destroyed; before a private row is read."""
+    """Raise, before a private row is read, if an output cannot be written or would destroy other data."""
     distance: dict[str, Sequence[PathLike]] = {"the public texts": public}
     check = partial(check_output, source.sources, out, ledger=ledger, apart_from=distance)
     check(force=True)
@@ -234,20 +234,20 @@ def check_places(
     for pool, private in product(map(Path, public), inputs):
         if _is_around(private, pool) or is_same(private, pool):
             raise ParameterError(
-                f"{str(pool)!r} is both a file of IN and of the public pool: private texts would come out as they "
-                "are; give public texts, chosen without regard to IN"
+                f"{str(pool)!r} is both a file of IN and of the public pool: private texts would be released "
+                "unchanged. Provide public texts that were chosen without regard to IN"
             )
     if any(_is_around(folder, file) for file in (out, statement_path(out), rejects_path(out))):
-        raise ParameterError(f"the distribution in {str(folder)!r} cannot be OUT or lie around it (--distribution)")
+        raise ParameterError(f"{str(folder)!r} (--distribution) must not be or contain OUT: choose another folder")
     FOLDER.place(folder, replace=True)
     is_there = os.path.lexists(folder)
     if is_there and not force and (os.path.lexists(out) or not resume):
         raise ParameterError(
-            f"{str(folder)!r} is there already, with the distribution that an earlier run released: add --resume to "
-            "draw texts from it without further privacy loss (with --force if OUT is there), or --force alone for a "
-            "new release, which spends budget again"
+            f"{str(folder)!r} already exists, with the distribution that an earlier run released: add --resume to "
+            "draw texts from it without further privacy loss (with --force if OUT exists), or --force alone for "
+            "a new release, which spends budget again"
         )
-    # without an output, the other files belong to the run that is resumed
+    # without an output, the other files belong to the resumed run
     check(force=force, statement_file=force or (resume and is_there))
 
 
@@ -269,7 +269,7 @@ def earlier(folder: Path, plan: SynthesisPlan, *, seeded: bool = False) -> TextD
     result = None if other else TextDistribution.load(folder, features=plan.features)
     if result is None or result.labels != plan.labels:
         raise ParameterError(
-            f"{str(folder)!r} holds a distribution made with other arguments ({', '.join(other) or 'labels'} changed): "
+            f"{str(folder)!r} has a distribution made with other arguments ({', '.join(other) or 'labels'} changed): "
             "pass the same ones to resume, draw from it unchanged (--distribution), or release a new one (--force "
             "without --resume), which spends budget again"
         )
@@ -288,7 +288,7 @@ def described_into(
 ) -> TextDistribution:
     """Release a distribution into a folder: reserve, compute, save, settle."""
     if charges.kind is not None and synthesizer.seed is not None:
-        raise ParameterError("a seed voids the guarantee, and a ledger adds up guarantees: leave one of the two out")
+        raise ParameterError("a seed voids the guarantee, and a ledger adds up guarantees: omit one of them")
     place, release_id = FOLDER.place(folder, replace=force), new_release_id()
 
     def note(error: BaseException) -> None:
@@ -315,11 +315,11 @@ def _note_description(error: BaseException, folder: Path) -> None:
 
 
 def write_corpus(release: Release, out: Path, writer: DocumentWriter) -> Release:
-    """Write texts, their labels and their statement, whole or not at all."""
+    """Write texts, labels and the privacy statement, completely or not at all."""
     with hashed_file(out) as stream:
         writer.write(_encoded(writer, release), stream)
         statement = release.statement.replace(data_sha256=stream.digest())
-        write_statement(statement_path(out), statement)  # before the data: no data is ever without one
+        write_statement(statement_path(out), statement)  # before the data, which must never exist without a statement
     return replace(release, statement=statement, outputs={**release.outputs, "out": out})
 
 

@@ -1,4 +1,4 @@
-"""`Synthesizer`: one noisy release that describes users' texts, and its privacy statement."""
+"""`Synthesizer`: one noisy release of the distribution of users' texts, and its privacy statement."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Terms:
 
 
 def noise_parameters(budget: PersonalBudgets, swapped: ApproxDP) -> dict[str, Parameter]:
-    """Return budget and noise scale, for statements."""
+    """Return the budget and noise scale, for privacy statements."""
     return {
         "epsilon": budget.cap,
         "delta": budget.delta,
@@ -70,7 +70,7 @@ def noise_parameters(budget: PersonalBudgets, swapped: ApproxDP) -> dict[str, Pa
 
 
 def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
-    """Return the assumptions of every synthesis release, except those of its features."""
+    """Return the assumptions of every synthesis release, except those about its features."""
     return (
         "all parameters are public, or computed from earlier releases whose guarantee is included above"
         if counted_in
@@ -100,12 +100,12 @@ class SynthesisPlan:
 
     @property
     def labels(self) -> Labels:
-        """The classes."""
+        """Classes of the texts."""
         return self.terms.labels
 
     @property
     def prior(self) -> dict[str, PrivacyStatement]:
-        """Statements of earlier releases about the same users: learned labels and learned features."""
+        """Privacy statements of earlier releases about the same users: learned labels and learned features."""
         return {**dict(self.labels.learned), **self.features.prior}
 
     @property
@@ -117,11 +117,11 @@ class SynthesisPlan:
         """Return the (K, 1 + k) sum of the users' matrices. *Not private.*"""
         total = MomentSum(self.features, len(self.labels))
         if total.add(people) == 0:
-            raise DataError("there are no documents: expected at least one")
+            raise DataError("there are no documents: at least one is needed")
         return total.cells
 
     def total_of(self, documents: DocumentReader | Iterable[Document]) -> npt.NDArray[np.int64]:
-        """Return the `total` of the users of these documents, in any order. *Not private.*"""
+        """Return the `total` of the users of the documents, in any order. *Not private.*"""
         sample = TextSample()
         with texts_of(
             documents,
@@ -136,11 +136,11 @@ class SynthesisPlan:
 
     @cached_property
     def future_statement(self) -> PrivacyStatement:
-        """Statement of a future release, without a release id."""
+        """Privacy statement of a future release, without a release id."""
         return self.statement(seeded=False)
 
     def statement(self, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
-        """Return the statement, composed with earlier releases."""
+        """Return the privacy statement, composed with earlier releases."""
         unit, labels = _UNITS[self.unit], self.labels
         first, *others = always_assumed(unit, counted_in=bool(self.prior))
         exposed = []
@@ -180,28 +180,27 @@ class Synthesizer(ReprMixin):
 
     The documents of each user become one matrix (`dptext.synthesis.moments`): the number of documents per label and the
     sum of their public features, clipped to a Euclidean norm of 1 over all labels. The matrices are summed, and
-    Gaussian noise is added once to every entry. The result, a `TextDistribution`, weighs public texts, or texts written
-    by a language model, by their likelihood among the private texts. This is post-processing: it can be repeated.
+    Gaussian noise is added once to every entry. The result, a `TextDistribution`, weights public texts, or texts by a
+    language model, by their likelihood among the private texts. This is post-processing and can be repeated.
 
     **Guarantee** (unit user; add/remove; central): (epsilon, delta)-DP for a person with all their documents and
-    labels. *Proof.* The sum moves by at most 1 in Euclidean length when a person comes or goes (checked in integers,
-    for every person), sigma is that of the analytic Gaussian mechanism for sensitivity 1 (Balle and Wang 2018,
-    Theorem 8), and the noise is exact. Under substitution the same release costs more; the statement has the number.
-    Assumptions: pool, features, labels and all arguments are public, chosen without regard to the private texts, or
-    were released under statements that are composed in; a person writes under one name, which nobody else has; there
-    is at least one document, and that is public.
+    labels. *Proof.* Adding or removing a person changes the sum by at most 1 in Euclidean norm (checked in integers,
+    for every person), sigma is the noise scale of the analytic Gaussian mechanism for sensitivity 1 (Balle and Wang
+    2018, Theorem 8), and the noise is exact. Under substitution, epsilon and delta are larger: see the statement.
+    Assumptions: pool, features, labels and all arguments are public and chosen without regard to the private texts, or
+    were released under statements that this one includes; each person has exactly one user id, which nobody else has;
+    there is at least one document, and this fact is public.
 
     Args:
         epsilon, delta: privacy budget per user.
         labels: the public label set: a list; a mapping from labels to public descriptions, such as ``{"sports":
-            "football, tennis, a match", ...}``, which help most where users are few; a mapping from columns to either,
-            whose combinations are then the classes; the result of `dptext.private_labels`, with its own privacy loss;
-            None: no labels. They are never read from the documents. A document with another label, or with none, is
-            ignored.
-        column: name of the label column; learned labels bring their own.
+            "football, tennis, a match", ...}``, which help most with few users; a mapping from columns to either, whose
+            combinations are the classes; the result of `dptext.private_labels`, with its own privacy loss; None: no
+            labels. The label set is never read from the documents. Documents with another label, or none, are ignored.
+        column: name of the label column; learned labels have their own.
         features: "static" (means of the word vectors in the package), "words" (TF-IDF and SVD; extra ``sklearn``),
             "glove" (means of GloVe vectors; extra ``glove``), a `TextEncoder` such as `dptext.SentenceEncoder` (extra
-            ``onnx``), or several of these side by side; "both" is a sentence model and words. None: "both" where a
+            ``onnx``), or a list of these; "both" is a sentence model and words. None: "both" where a
             sentence model is installed, else ["static", "words"] (only "static" without scikit-learn; only "words"
             for a pool of mostly unknown words, such as one in another language).
         unit: "user"; or "document", a much weaker guarantee that does not cover a user with several documents.
@@ -213,7 +212,7 @@ class Synthesizer(ReprMixin):
             randomness.
 
     Raises:
-        ParameterError: an argument out of range.
+        ParameterError: an argument is out of range.
         RefusedError: the labels were learned under a guarantee for another unit.
 
     >>> import dptext
@@ -255,14 +254,14 @@ class Synthesizer(ReprMixin):
 
     @property
     def labels(self) -> Labels:
-        """The classes."""
+        """Classes of the texts."""
         return self.terms.labels
 
     def plan(self, public: Any, *, progress: ProgressOption = None) -> SynthesisPlan:
-        """Fit the features on public texts, and return the configuration of a release.
+        """Fit the features on public texts and return the configuration of a release.
 
         Raises:
-            ParameterError, DataError: a pool without texts, or too small for its features.
+            ParameterError, DataError: the pool has no texts, or too few for its features.
             MissingExtraError: a package that the features need is not installed.
         """
         pool = Pool.of(public)
@@ -281,25 +280,25 @@ class Synthesizer(ReprMixin):
         """Return a private distribution of the documents, which may come in any order.
 
         Args:
-            documents: of `dptext.read_documents` (with ``user=``, and the columns of labels in ``keep=``), or
+            documents: the result of `dptext.read_documents` (with ``user=``, and the label columns in ``keep=``), or
                 `Document` objects (with ``label``, or ``attributes``).
-            public: public texts for fitting the features: an argument of `Pool`, or a plan.
-            release_id: id of a reservation in the ledger; None: a new one.
+            public: public texts for fitting the features: a plan, a `Pool` or an argument for one.
+            release_id: id of a reservation in the ledger; None: a new id.
             progress: progress bar (`dptext.display`), or a function called with the number of encoded public texts.
 
         Raises:
-            DataError: a row without a user; no documents.
+            DataError: a row has no user, or there are no documents.
             ParameterError: the documents are given as public texts, or more than half of their distinct texts are in
                 the pool (`dptext.synthesis.prompts.TextSample`).
-            RefusedError: features of an encoder that was trained on texts that are not public.
+            RefusedError: the features use an encoder that was trained on texts that are not public.
 
         Warns:
             OverlapWarning: more than a tenth of the distinct texts are in the pool.
         """
         if public is documents:
-            raise ParameterError("the private documents are also given as the public texts: give public texts")
+            raise ParameterError("the private documents were also passed as public texts: pass public texts")
         is_plan = isinstance(public, SynthesisPlan)
-        check_users_are_read(documents, public.unit if is_plan else self.terms.unit)  # before features are fitted
+        check_users_are_read(documents, public.unit if is_plan else self.terms.unit)  # checked before fitting features
         plan = public if is_plan else self.plan(public, progress=progress)
         warn_of_delta(as_approx(plan.future_statement.guarantee).delta, public_users=self.public_users)
         bits = RandomBits(self.seed)
@@ -310,13 +309,13 @@ class Synthesizer(ReprMixin):
     def released(
         self, plan: SynthesisPlan, total: npt.NDArray[np.int64], bits: RandomBits, *, release_id: str | None = None
     ) -> TextDistribution:
-        """Return the release of a sum that was computed elsewhere (on Spark).
+        """Return the release of a sum that was computed elsewhere (such as on Spark).
 
-        Each call draws new noise from ``bits`` and is a release that spends the whole budget. ``total`` is the
-        **private** result of `SynthesisPlan.total`.
+        Each call draws new noise from ``bits`` and is a release that spends the whole budget. The argument ``total`` is
+        **private**: it is the result of `SynthesisPlan.total`.
         """
         if total.shape != (len(plan.labels), 1 + plan.features.dimension):
-            raise ParameterError(f"expected the sum that the plan makes, got one of the shape {total.shape}")
+            raise ParameterError(f"expected the sum of this plan, got shape {total.shape}")
         matrix = noisy_matrix(total, plan.terms.budget.sigma, bits)
         warn_unprotected(plan.future_statement)
         return TextDistribution(
