@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
              "--disable-sync", "--no-first-run"]  # fmt: skip
-SCREENSHOTS = Path(os.environ.get("OUT") or Path(__file__).parents[2] / "build" / "screenshots")
 
 
 def missing(reason):
@@ -76,14 +74,3 @@ def open_page(browser):
 def _origin(address):
     parts = urlsplit(address)
     return parts.scheme, parts.netloc
-
-
-@pytest.fixture(scope="session")
-def picture():
-    """``picture(page, name)``: a screenshot of the whole page, to look at."""
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-
-    def take(page, name):
-        page.screenshot(path=str(SCREENSHOTS / f"{name}.png"), full_page=True)
-
-    return take

@@ -77,13 +77,12 @@ def test_slider_changes_guarantee_shading_and_draws(page):
 
 
 @pytest.mark.parametrize("method", PREVIEWERS)
-def test_a_method_shows_its_results_and_markup_as_text(page, picture, method):
+def test_a_method_shows_its_results_and_markup_as_text(page, method):
     choose(page, method)
     assert page.locator("#draws li").count() == 3
     assert "Chance level" in page.locator("#attack").inner_text()
     assert page.locator("figure[data-name=attack] svg").is_visible()
     assert page.locator("#problem").is_hidden()
-    picture(page, f"playground-{method}")
     dialogs = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     write(page, MARKUP)

@@ -82,7 +82,7 @@ def _run_broken(folder: Path, arguments: argparse.Namespace) -> int:
             code = 2
             with suppress(BaseException):
                 broken.apply()
-                arguments.at = broken.at
+                arguments.at = broken.point
                 result = list(_in_processes(folder, scenarios, arguments, warm=False))
                 wrong = sum(bool(entry["problems"]) for entry in result)
                 print(f"{name}: {len(result)} points, {wrong} of them wrong", flush=True)

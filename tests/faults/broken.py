@@ -64,7 +64,7 @@ class Broken:
     """The scenario that shows a defect, the point as ``--at`` takes it, and the function that breaks all later runs."""
 
     scenario: str
-    at: str
+    point: str
     apply: Callable[[], None]
 
 

@@ -213,7 +213,7 @@ class Trial:
 
     def _continuation_problems(self, outcome: Outcome) -> Iterator[str]:
         """Do as the message says, or else run the same again and do as that says."""
-        before, self._went_on = outcome, True
+        self._went_on = True
         resume = self.scenario.resumes and "--resume" in outcome.err
         if outcome.code == -9 and "--force" in self._arguments:
             resume = self._is_resumable()
@@ -228,17 +228,13 @@ class Trial:
             if outcome.code == 0:
                 return
             yield from _message_problems(outcome)
-            text = " ".join(line for line in before.err.splitlines() if "Run the same command again" in line)
-            if text:
-                yield f"said {text!r}, and then: {outcome.err.strip()!r}"
-                return
             is_last = resume or "--resume" not in outcome.err
             if is_last and "already exists" in outcome.err and self._is_done():
                 self._went_on = False  # a finished run is not continued, so its temporary files stay
                 return
             if outcome.code is None or resume or not self.scenario.resumes or "--resume" not in outcome.err:
                 break
-            resume, before = True, outcome
+            resume = True
         yield f"no way on: {outcome.code}, {outcome.err.strip()!r}"
 
     def _is_resumable(self) -> bool:
