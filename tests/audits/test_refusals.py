@@ -56,10 +56,10 @@ def gaussian(guarantee, sigma=1.0):
 
 REFUSED = {
     "claims": [
-        (lambda: audit(WORDS, PureDP(1.0)), "must be a PrivacyStatement, which names unit and relation, got PureDP"),
+        (lambda: audit(WORDS, PureDP(1.0)), "must be a PrivacyStatement, with unit and relation, got PureDP"),
         (lambda: audit(WORDS, WORDS.document_statement(5)), "one about a document"),
         (lambda: audit(WORDS, WORDS.statement.replace(guarantee=NoGuarantee("broken"))), "nothing to refute"),
-        (lambda: audit(WORDS, WORDS.statement.replace(guarantee=MetricDP(1.0, "hamming"))), "is not known here: give"),
+        (lambda: audit(WORDS, WORDS.statement.replace(guarantee=MetricDP(1.0, "hamming"))), "which is unknown. Pass"),
         (vectors(statement=claim(NoGuarantee("none"))), "has no guarantee"),
         (vectors(statement=claim(MetricDP(1.0, "euclidean"))), "expected a claim for any two vectors"),
         (vectors(statement=replace(claim(PureDP(1.0)), relation=Relation.ADD_REMOVE)), "expected a claim for any two"),
@@ -79,7 +79,7 @@ REFUSED = {
         (lambda: audit(REWRITER, words=["tea"]), "does not apply to a mechanism of texts"),
         (
             lambda: audit(WORDS, distance=lambda rows, matrix: matrix),
-            "distance, which the audit computes: omit distance=",
+            "distance, which the audit computes. Omit distance=",
         ),
         (lambda: audit(WORDS, words=["cat", "cat"]), "at least two different words"),
         (lambda: audit(REWRITER, texts=["tea", "tea"]), "at least two different texts"),
@@ -105,7 +105,7 @@ REFUSED = {
         (draws(lambda inputs, _bits: inputs / 2), "the mechanism must return one output per"),
         (draws(raises), "raised ValueError"),
         (vectors(raises), "raised ValueError"),
-        (vectors(lambda rows, bits: np.arange(128.0).reshape(64, 2)), "a fixed seed is no noise"),
+        (vectors(lambda rows, bits: np.arange(128.0).reshape(64, 2)), "a fixed seed is not noise"),
         (vectors(lambda rows, bits: bits.normal(len(rows))), "returned shape (64,) for 64 vectors"),
         (
             vectors(lambda rows, bits: bits.normal(len(rows), 1 + (rows[0, 0] > 0))),

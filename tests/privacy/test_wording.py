@@ -89,7 +89,7 @@ def test_where_nothing_bounds_the_loss_the_printed_epsilon_is_false():
 @pytest.mark.parametrize("trust", [Trust.LOCAL])
 def test_where_nothing_is_promised_nobody_is_told_to_be_protected(guarantee, trust):
     text = one_line(statement(guarantee=guarantee, trust=trust))
-    assert "Nobody. The intended privacy unit" in text
+    assert "There is no protection. The intended privacy unit" in text
     assert "need not be trusted" not in text
     assert "the guarantee covers" not in text
 

@@ -169,7 +169,7 @@ def test_the_statement_of_a_callers_metric_says_what_it_rests_on(small):
     assert str(mechanism.statement.guarantee).startswith("2 per unit of caller's canberra distance")
     assert any("canberra is a metric on the words" in line for line in mechanism.statement.assumptions)
     assert mechanism.statement.guarantee.space != small.fingerprint
-    with pytest.raises(ParameterError, match="give the function as distance="):
+    with pytest.raises(ParameterError, match="Pass the function as distance="):
         dptext.audit(mechanism)
     assert dptext.audit(mechanism, distance=canberra).outcome == "exact"
 

@@ -1,4 +1,4 @@
-"""Goodness of fit: whether samplers draw from the distribution, or the noise, that their statement names.
+"""Goodness-of-fit tests of samplers against the distribution or the noise that their statement names.
 
 Derivation: docs/understand/audits.md#audits-draws
 Derivation: docs/understand/audits.md#audits-goodness
@@ -25,17 +25,17 @@ from dptext.threads import for_each_block
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Sampler: TypeAlias = Callable[[Rows, RandomBits], npt.ArrayLike]
-"""((n,) numbers of inputs, bits) -> (n,) numbers of outputs, drawn independently; another number is no output."""
+"""((n,) input indices, bits) -> (n,) output indices, drawn independently; an index out of range is not an output."""
 
 Release: TypeAlias = Callable[[list[str], RandomBits], Sequence[str]]
-"""Documents, bits -> one private text for each."""
+"""(documents, bits) -> one private text per document."""
 
 _TESTS = 5
 _DOCUMENTS = 2_000
-_REFERENCE = 5  # reference documents for each document
-_EXPECTED = 5.0  # draws of a group: fewer say little
-_ALONE = 48  # outputs that are groups of their own
-_TOGETHER = 16  # groups of all others, by their chances
+_REFERENCE = 5  # reference documents per document
+_EXPECTED = 5.0  # smallest expected number of draws in a group
+_ALONE = 48  # largest number of outputs that form their own group
+_TOGETHER = 16  # largest number of groups of the other outputs
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def compare_draws(
     outputs: Sequence[str] | None = None,
     closely: Sequence[int] = (),
 ) -> DrawTest:
-    """Draw for every input, and compare the draws with the reported distribution."""
+    """Draw outputs for every input, and compare them with the reported distribution."""
     size = len(log_probabilities)
     inputs = _inputs(size, samples // 2, closely, bits)
     once, repeated = (_drawn(sampler, inputs, bits) for _ in range(2))
@@ -87,18 +87,18 @@ def compare_draws(
 def compare_releases(
     released: Release, expected: Release, parts: Sequence[str], *, copies: int, error: float, bits: RandomBits
 ) -> DrawTest:
-    """Release documents of equal parts, each twice, and compare their repeats with those of independent draws."""
+    """Release documents of equal parts, each twice, and compare the repetitions with independent draws."""
     chosen = bits.below(np.full(_DOCUMENTS // 2, len(parts), dtype=np.uint64)).tolist()
     documents = [" ".join([parts[place]] * copies) for place in chosen for _ in range(2)]
     observed = _repeats(released(documents, bits))
     reference = [_repeats(expected(documents, bits)) for _ in range(_REFERENCE)]
-    log_share = math.log(error / 8)  # of two means, on two sides, of draws and reference
+    log_share = math.log(error / 8)  # two means, two sides, draws and reference
     witness = ""
     for name, values in observed.items():
         share, mean = float(values.mean()), float(np.mean([entry[name] for entry in reference]))
         by_chance = sum(math.sqrt(-log_share / (2 * n)) for n in (values.size, _REFERENCE * values.size))
         if abs(share - mean) > by_chance and not witness:
-            witness = f"{name}: {share:.1%} in {values.size:,} cases, where {mean:.1%} are expected"
+            witness = f"{name}: {share:.1%} in {values.size:,} cases (expected: {mean:.1%})"
     return DrawTest(agree=not witness, draws=len(documents), inputs=len(parts), error=error, witness=witness)
 
 
@@ -106,12 +106,12 @@ def _repeats(private: Sequence[str]) -> dict[str, Floats]:
     words = [text.split() for text in private]
     return {
         "different words in documents of equal parts": np.array([len({*word}) / max(1, len(word)) for word in words]),
-        "equal documents that come out equal": np.array([one == other for one, other in pairwise(private)][::2], float),
+        "equal documents with equal outputs": np.array([one == other for one, other in pairwise(private)][::2], float),
     }
 
 
 def _inputs(count: int, draws: int, closely: Sequence[int], bits: RandomBits) -> Rows:
-    """The inputs of a call, in an order that nothing follows from: two of each at least."""
+    """Return the inputs of a call in random order, each at least twice."""
     minimum = max(2, draws // count // (2 if closely else 1))
     more = draws // 2 // len(closely) if closely else 0
     inputs = np.repeat([*range(count), *closely], [minimum] * count + [more] * len(closely)).astype(np.int64)
@@ -137,10 +137,10 @@ def _impossible(
     if not places.size:
         return ""
     first = places[0]
-    text = output_name(sample[first]) if is_known[first] else "an output that it does not have"
+    text = output_name(sample[first]) if is_known[first] else "an unknown output"
     return (
-        f"under {names[inputs[first]]!r} {text} was drawn, whose probability is 0; so it was for "
-        f"{places.size:,} of {sample.size:,} draws"
+        f"under {names[inputs[first]]!r} {text} was drawn, which has probability 0. This "
+        f"affects {places.size:,} of {sample.size:,} draws"
     )
 
 
@@ -153,7 +153,7 @@ class _ComparedRow(NamedTuple):
     likeliest: int  # count of the likeliest output
     highest: float  # its probability
     equal: float  # probability that two draws are equal
-    worst: str  # the group of outputs that is farthest off
+    worst: str  # group of outputs with the largest deviation
 
 
 def _compared_row(logs: Floats, sample: Rows, output_name: Callable[[int], str]) -> _ComparedRow:
@@ -175,12 +175,12 @@ def _compared_row(logs: Floats, sample: Rows, output_name: Callable[[int], str])
         likeliest=int((sample == order[0]).sum()),
         highest=float(chances[order[0]]),
         equal=float((chances**2).sum()),
-        worst=f"{text} came {counts[worst]:,} times, where {expected[worst]:,.1f} are expected",
+        worst=f"{text} was drawn {counts[worst]:,} times (expected: {expected[worst]:,.1f})",
     )
 
 
 def _groups(falling: Floats, draws: int) -> Rows:
-    """Where groups of outputs begin, the likeliest first: single ones, then several together of about equal chance."""
+    """Return the starts of groups of sorted outputs: single ones, then several with about equal total probability."""
     alone = int(np.searchsorted(-falling[:_ALONE] * draws, -_EXPECTED, side="right"))
     rest = falling[alone:]
     if not rest.any():
@@ -192,14 +192,14 @@ def _groups(falling: Floats, draws: int) -> Rows:
 
 
 def _log_tail(distance: float, freedom: int) -> float:
-    """ln of equation (tail)."""
+    """Return the logarithm of equation (tail)."""
     if distance <= freedom:
         return 0.0
     return freedom - distance + (freedom * math.log(distance / freedom) if freedom else 0.0)
 
 
 def _off(rows: Sequence[_ComparedRow], log_error: float, names: Sequence[str]) -> str:
-    """Describe a group of outputs that came too often or too rarely, or a surplus of likeliest outputs, if any."""
+    """Describe a group of outputs drawn too often or too rarely, or an excess of the likeliest outputs, if any."""
     tails = [_log_tail(row.distance, row.freedom) for row in rows]
     place = int(np.argmin(tails))
     together = _log_tail(sum(row.distance for row in rows), sum(row.freedom for row in rows))
@@ -210,7 +210,7 @@ def _off(rows: Sequence[_ComparedRow], log_error: float, names: Sequence[str]) -
     mean = sum(row.draws * row.highest for row in rows) / draws
     if -draws * _divergence(share, min(mean, 1.0)) > log_error - math.log(2):
         return ""
-    return f"the likeliest output of its input was {share:.2%} of {draws:,} draws, where {mean:.2%} are expected"
+    return f"{share:.2%} of {draws:,} draws are the likeliest output of their input (expected: {mean:.2%})"
 
 
 def _repeated(rows: Sequence[_ComparedRow], inputs: Rows, once: Rows, second: Rows, log_error: float) -> str:
@@ -225,7 +225,7 @@ def _repeated(rows: Sequence[_ComparedRow], inputs: Rows, once: Rows, second: Ro
     for label, (which, one, other) in pairs.items():
         share, mean = float((one == other).mean()), float(chances[which].mean())
         if share > mean and -which.size * _divergence(share, min(mean, 1.0)) <= log_error:
-            return f"{share:.2%} of {which.size:,} pairs of draws {label} are equal, where {mean:.2%} are expected"
+            return f"{share:.2%} of {which.size:,} pairs of draws {label} are equal (expected: {mean:.2%})"
     return ""
 
 
@@ -235,15 +235,15 @@ def _divergence(one: float, other: float) -> float:
 
 
 Draw: TypeAlias = Callable[[Floats, RandomBits], npt.ArrayLike]
-"""((n, d) vectors, bits) -> (n, k) private ones, each with noise of its own."""
+"""((n, d) vectors, bits) -> (n, k) private vectors with independent noise."""
 Constants: TypeAlias = dict[str, Any]
 Noise: TypeAlias = tuple[Draw, Callable[[Floats, Floats], float] | float]
 
 _KINDS = ("axis", "diagonal", "dense", "sparse", "short")
 _ROWS = 2_000
 _FEW = 50
-_SMOOTHED = 1e-3  # of the scale of a statistic
-_NUMBERS = 1 << 20  # of one call
+_SMOOTHED = 1e-3  # relative to the scale of a statistic
+_NUMBERS = 1 << 20  # per call
 _NUMBERS_IN_ALL = 1 << 20
 
 
@@ -257,18 +257,18 @@ class StatedNoise(NamedTuple):
 
 
 def stated_noise(claim: PrivacyStatement) -> StatedNoise | None:
-    """Return the noise that a statement names, or None where it names none that is known here."""
+    """Return the noise that a statement names, or None if the noise is unknown."""
     constants: Constants = {"delta": getattr(claim.guarantee, "delta", 0.0), **claim.parameters}
     try:
         draw, loss = _NOISES[claim.mechanism](constants)
         domain, dimension = str(constants["domain"]), int(constants["dimension"])
-    except (KeyError, TypeError, ValueError):  # no noise, or a statement of another origin under the same name
+    except (KeyError, TypeError, ValueError):  # no known noise, or a foreign statement with the same mechanism name
         return None
     return StatedNoise(domain, dimension, draw, loss if callable(loss) else lambda _first, _second: loss)
 
 
 def _laplace(constants: Constants, *, normalised: bool) -> Noise:
-    """Laplace noise on every coordinate, of the vector or of the vector over its L1 norm."""
+    """Return Laplace noise on every coordinate of the vector, or of the vector divided by its L1 norm."""
     scale = constants["scale"]
 
     def draw(x: Floats, bits: RandomBits) -> Floats:
@@ -300,7 +300,7 @@ def _gaussian(constants: Constants) -> Noise:
 
 
 def _cap(constants: Constants, *, sphere: bool) -> Noise:
-    """PrivUnit2 (``sphere``) or PrivUnitG: the height above the input by its inverse distribution function."""
+    """Return PrivUnit2 (``sphere``) or PrivUnitG; the height comes from its inverse distribution function."""
     special = extra("scipy.special", "audit", "the stated noise")
     height, chance, d = constants["cap_height"], constants["cap_chance"], constants["dimension"]
     shape = (d - 1) / 2
@@ -314,7 +314,7 @@ def _cap(constants: Constants, *, sphere: bool) -> Noise:
 
     def draw(x: Floats, bits: RandomBits) -> Floats:
         inside, share = bits.uniform(len(x)) <= chance, bits.uniform(len(x))
-        above = np.where(inside, share * mass, mass + share * (1 - mass))  # the chance of a greater height
+        above = np.where(inside, share * mass, mass + share * (1 - mass))  # probability of a greater height
         heights = 1 - 2 * special.betaincinv(shape, shape, above) if sphere else -special.ndtri(above) / math.sqrt(d)
         across = bits.normal(*x.shape)
         across -= np.einsum("ij,ij->i", across, x)[:, None] * x
@@ -326,7 +326,7 @@ def _cap(constants: Constants, *, sphere: bool) -> Noise:
 
 
 def _codes(constants: Constants) -> Noise:
-    """Numbers rounded to a code at random, and flipped bits."""
+    """Return noise that rounds numbers to a code at random and flips its bits."""
     thresholds = constants["flip_thresholds"].removesuffix(" of 2^32").split()
     chances = np.array([float(threshold) for threshold in reversed(thresholds)]) * 2.0**-32  # the lowest bit first
     last = 2**chances.size - 1
@@ -354,7 +354,7 @@ def _unary(constants: Constants) -> Noise:
 
 
 def _window(constants: Constants) -> Noise:
-    """Some coordinates, each through a window or as one bit."""
+    """Return noise that sends some coordinates, each through a window or as one bit."""
     names = ("window_threshold", "windowed_threshold", "flip_threshold")
     inside, windowed, flip = (constants.get(name, 0) * 2.0**-32 for name in names)
     sent, steps, half = constants["numbers_sent"], constants.get("steps", 1), constants.get("half_window", 0)
@@ -396,7 +396,7 @@ _NOISES: dict[str, Callable[[Constants], Noise]] = {
     "Piecewise": _window,
     "Hybrid": _window,
 }
-"""By the names that statements use, from their parameters; a loss that is a number holds for any two vectors."""
+"""Noise by mechanism name, built from the parameters of a statement; a constant loss is for any two vectors."""
 
 
 def compare_vectors(
@@ -409,11 +409,11 @@ def compare_vectors(
     for place, (of_mechanism, of_noise) in enumerate(scores, start=1):
         name = f"the score of outputs of vector {place} of the pair"
         draws[name], expected[name] = of_mechanism, of_noise
-    log_share = math.log(error / (2 * len(draws)) / 2)  # a bound that holds on both sides counts twice
+    log_share = math.log(error / (2 * len(draws)) / 2)  # each bound has two sides
     for name, values in draws.items():
         reference = expected[name]
-        few = reference[: min(_FEW, reference.size // 2)]  # they set the scale, and are not compared
-        # outputs of probability above 0 that differ in their last digit are the same output
+        few = reference[: min(_FEW, reference.size // 2)]  # for the scale only, not compared
+        # outputs that differ only in their last digit count as equal
         width = _SMOOTHED * float(np.abs(few).max(initial=0.0))
         values, reference = (value + width * bits.uniform(value.size) for value in (values, reference[few.size :]))
         if not values.size or not reference.size:
@@ -421,13 +421,13 @@ def compare_vectors(
         distance = _distance(values, reference)
         by_chance = sum(math.sqrt(-log_share / (2 * value.size)) for value in (values, reference))
         if distance > by_chance:
-            witness = f"{name}, {values.size:,} draws: off by {distance:.2f}, where chance explains {by_chance:.2f}"
+            witness = f"{name}, {values.size:,} draws: the distance is {distance:.2f} (by chance: {by_chance:.2f})"
             return DrawTest(agree=False, draws=rows, inputs=rows, error=error, witness=witness)
     return DrawTest(agree=True, draws=rows, inputs=rows, error=error, witness="")
 
 
 def _distance(values: Floats, reference: Floats) -> float:
-    """The largest distance between the empirical distribution functions (Kolmogorov and Smirnov)."""
+    """Return the largest distance between the empirical distribution functions (Kolmogorov and Smirnov)."""
     if not np.isfinite(values).all():
         return 1.0
     points = np.concatenate([values, reference])
@@ -438,7 +438,7 @@ def _distance(values: Floats, reference: Floats) -> float:
 
 
 def _statistics(draw: Draw, noise: StatedNoise, rows: int, bits: RandomBits) -> dict[str, Floats]:
-    """Return the statistics of the module's docstring, by name: of independent draws each."""
+    """Return statistics of the noise by name, each of independent draws."""
     calls = 2 * -(-rows * noise.dimension // (2 * _NUMBERS))
     of_a_call = 2 * -(-rows // (2 * calls))
     parts = []
@@ -462,7 +462,7 @@ def _statistics(draw: Draw, noise: StatedNoise, rows: int, bits: RandomBits) -> 
 
 
 def _test_vectors(noise: StatedNoise, rows: int, bits: RandomBits) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return the kind of each row, and vectors of the domain."""
+    """Return the kind of each row, and test vectors of the domain."""
     shape = (rows, noise.dimension)
     kinds, one, other = (
         bits.below(np.full(rows, bound, dtype=np.uint64)).astype(np.int64)
@@ -480,7 +480,7 @@ def _test_vectors(noise: StatedNoise, rows: int, bits: RandomBits) -> tuple[npt.
     vectors /= (
         np.abs(vectors).max(axis=1, keepdims=True) if noise.domain == "unit cube" else lengths_of(vectors)[:, None]
     )
-    if noise.domain != "unit sphere":  # half of the short ones are zero
+    if noise.domain != "unit sphere":  # half of the short vectors are zero
         vectors[kinds == 4] *= np.maximum(0.0, 2 * bits.uniform(rows, 1)[kinds == 4] - 1)
     return kinds, vectors
 

@@ -1,4 +1,4 @@
-"""Privacy loss of pairs of inputs: sampled lower bounds and exact losses.
+"""Privacy losses of pairs of inputs: sampled lower bounds and exact losses.
 
 Derivation: docs/understand/audits.md#audits-sampled
 """
@@ -29,7 +29,7 @@ _TAIL = 50
 
 @dataclass(frozen=True)
 class LossBound:
-    """A lower bound on the loss of a pair, in nats.
+    """Lower bound on the loss of a pair, in nats.
 
     Attributes:
         loss: the bound; it holds with probability at least 1 - error.
@@ -46,7 +46,7 @@ class LossBound:
 
 
 def clopper_pearson(successes: npt.ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
-    """(low, high) bounds on a probability; each is wrong with probability at most ``error`` (Clopper, Pearson 1934)."""
+    """Return (low, high) bounds on a probability, each wrong with probability at most ``error`` (Clopper-Pearson)."""
     special = extra("scipy.special", "audit", "a sampled audit")
     k = np.asarray(successes, dtype=np.float64)
     low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), trials - k + 1, error), 0.0)
@@ -61,7 +61,7 @@ def strongest_bound(samples: int, *, error: float, delta: float = 0.0) -> float:
 
 
 def samples_needed(loss: float, *, error: float, delta: float = 0.0) -> int:
-    """Return the number of held-out samples per input from which a sample can show this loss."""
+    """Return a number of held-out samples per input that can show this loss."""
     count = 16
     while strongest_bound(count, error=error, delta=delta) <= loss:
         count *= 2
@@ -79,9 +79,9 @@ def loss_bound(first: Floats, second: Floats, *, error: float, delta: float = 0.
         first: (n,) scores of outputs of the first input; higher means likelier under the first.
         second: (n,) scores of outputs of the second input.
         error: the probability with which the bound may be wrong.
-        delta: of (epsilon, delta).
+        delta: the delta of (epsilon, delta).
 
-    The first half of each chooses the event, the second half tests it.
+    The first half of the scores chooses the event, the second half tests it.
     """
     if len(first) != len(second) or len(first) < 8:
         raise ParameterError(
@@ -107,7 +107,7 @@ def loss_bound(first: Floats, second: Floats, *, error: float, delta: float = 0.
 
 
 def call_mechanism(draw: Callable[[], Any], count: int) -> npt.NDArray[Any]:
-    """Return (count, ...) outputs; raise if the mechanism raises, or gives another number of them."""
+    """Return (count, ...) outputs; raise if the mechanism raises or returns another number of outputs."""
     try:
         outputs = np.asarray(draw())
     except Exception as error:  # noqa: BLE001 - a mechanism may raise anything
@@ -136,10 +136,10 @@ def sampled_loss(
 
     Args:
         draw_first, draw_second: (count, bits) -> (count, ...) array of independent outputs for the two inputs.
-        samples: outputs of each input that test the bound; as many more choose the event, and as many again
-            train the classifier where no score is given.
+        samples: outputs per input that test the bound; the same number chooses the event, and, without a
+            score, the same number again trains the classifier.
         error, delta: as in `loss_bound`.
-        score: outputs -> (count,) log-likelihood ratio (higher: likelier under the first). None: learnt.
+        score: outputs -> (count,) log-likelihood ratio (higher: likelier under the first). None: learned.
         seed: None for fresh randomness.
 
     Raises:
@@ -150,7 +150,7 @@ def sampled_loss(
     draws = (draw_first, draw_second)
     for draw in draws:
         once, repeated = (call_mechanism(partial(draw, 64, bits), 64) for _ in range(2))
-        # 128 equal *words* may be chance at a large epsilon; equal numbers, or one sequence twice, are not
+        # 128 equal *words* may be chance at a large epsilon; equal floats, or the same sequence twice, are not
         is_constant = once.dtype.kind in "iub" and (once == once[0]).all()
         if np.array_equal(once, repeated) and not is_constant:
             raise ParameterError(
@@ -166,13 +166,13 @@ def sampled_loss(
 
 
 def _best_threshold(one: Floats, other: Floats, error: float, delta: float) -> tuple[float, float]:
-    """(bound, t) of the event "score >= t" that looks best on these samples."""
+    """Return (bound, t) of the event "score >= t" with the largest bound on these samples."""
     ordered_one, ordered_other = np.sort(one), np.sort(other)
-    # finely where few samples lie above or below: tails decide
+    # dense in both tails, which decide the bound
     ranks = np.geomspace(1, len(one), _THRESHOLDS // 4).astype(int)
     ranks = np.unique(np.concatenate([ranks, len(one) + 1 - ranks]))
     thresholds = np.unique(np.concatenate([ordered_one[-ranks], ordered_other[-ranks]]))
-    # the event just above a value of the other side leaves that value out
+    # an event that starts just above a value excludes that value
     thresholds = np.unique(np.concatenate([thresholds, np.nextafter(thresholds, np.inf)]))
     low, _ = clopper_pearson(len(one) - np.searchsorted(ordered_one, thresholds), len(one), error / 2)
     _, high = clopper_pearson(_expected_above(ordered_other, thresholds), len(other), error / 2)
@@ -180,7 +180,7 @@ def _best_threshold(one: Floats, other: Floats, error: float, delta: float) -> t
         bounds = np.where(low > delta, np.log(np.maximum(low - delta, 0.0)) - np.log(high), -np.inf)
     best = int(np.argmax(bounds))
     threshold = float(thresholds[best])
-    # the same event on these samples, its threshold as far from all of them as can be: new samples rarely equal it
+    # the same event on these samples, with a threshold halfway between two of them: new samples rarely equal it
     values = np.unique(np.concatenate([one, other]))
     place = int(np.searchsorted(values, threshold))
     if 0 < place < values.size:
@@ -190,7 +190,7 @@ def _best_threshold(one: Floats, other: Floats, error: float, delta: float) -> t
 
 
 def _expected_above(ordered: Floats, thresholds: Floats) -> npt.NDArray[Any]:
-    """Return how many of as many fresh samples to expect at or above each threshold."""
+    """Return the expected number of equally many fresh samples at or above each threshold."""
     counts = (len(ordered) - np.searchsorted(ordered, thresholds)).astype(np.float64)
     start = ordered[-_TAIL] if len(ordered) >= 4 * _TAIL else math.inf
     spread = float(np.mean(ordered[-_TAIL:] - start)) if math.isfinite(start) else 0.0
@@ -205,9 +205,9 @@ def _log_ratio(p_low: float, q_high: float, delta: float) -> float:
 
 
 def learn_score(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Score:
-    """The log-odds that a trained classifier gives for "first": logistic or boosted, the better of the two."""
+    """Return the log-odds of "first" by a trained classifier: the better of a logistic and a boosted one."""
     if first.ndim == 1 and first.dtype.kind in "iu":
-        size = int(max(first.max(), second.max())) + 2  # one more for categories never seen
+        size = int(max(first.max(), second.max())) + 2  # one more for unseen categories
         counts = [np.bincount(entry, minlength=size) + 0.5 for entry in (first, second)]
         ratios = np.log(counts[0]) - np.log(counts[1])
         return lambda outputs: ratios[np.minimum(outputs, size - 1)]
@@ -251,7 +251,7 @@ class ExactLoss:
         output: the output that attains the loss.
         pairs: the number of audited pairs.
         largest: the largest loss of any pair, allowed or not.
-        ratio: the largest loss relative to its allowance (at most 1 where the claim holds).
+        ratio: the largest loss relative to its allowance (at most 1 if the claim holds).
     """
 
     loss: float
@@ -265,7 +265,7 @@ class ExactLoss:
 
     @property
     def excess(self) -> float:
-        """Loss less allowance: above 0, the claim is false."""
+        """Loss minus allowance; above 0, the claim is false."""
         return self.loss - self.allowed
 
 
@@ -277,7 +277,7 @@ def exact_loss(log_probabilities: npt.ArrayLike, *, allowed: Allowed) -> ExactLo
         allowed: nats, one number for all pairs, or a function (i, slice of j) -> (len(j),) for pairs (i, j).
 
     Raises:
-        ParameterError: fewer than two inputs; a row that is no distribution.
+        ParameterError: fewer than two inputs; a row that is not a distribution.
     """
     logs = _checked(log_probabilities)
     size = len(logs)
@@ -305,7 +305,7 @@ def exact_loss(log_probabilities: npt.ArrayLike, *, allowed: Allowed) -> ExactLo
 
 
 def exact_delta(log_probabilities: npt.ArrayLike, *, epsilon: float) -> tuple[float, int, int]:
-    """The smallest delta at which (epsilon, delta)-DP holds for all ordered pairs, and the pair that needs it.
+    """Return the smallest delta at which (epsilon, delta)-DP holds for all ordered pairs, and the pair that needs it.
 
     delta(i, j) = sum over outputs of max(0, P(o | i) - e^epsilon P(o | j)), the hockey-stick divergence.
 
@@ -313,7 +313,7 @@ def exact_delta(log_probabilities: npt.ArrayLike, *, epsilon: float) -> tuple[fl
         (delta, i, j).
     """
     shares = np.exp(_checked(log_probabilities))
-    # beyond 700 it is no float any more; a smaller epsilon needs more delta, so this errs to the safe side
+    # e^epsilon overflows above 700; a smaller epsilon needs more delta, so the result is conservative
     factor = math.exp(min(check_float("epsilon", epsilon, minimum=0, infinite=True), 700.0))
     best: list[tuple[float, int, int]] = []
 

@@ -1,4 +1,4 @@
-"""Audits of whole mechanisms: of words, of texts replaced by texts of a bank, and of vectors."""
+"""Audits of mechanisms for words, for sentence replacement and for vectors."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def audit(
 def _audit_randomizer(
     mechanism: Any, claim: PrivacyStatement | None, *, dimension: int | None, **options: Any
 ) -> Verdict:
-    sent: Any = getattr(mechanism, "release_", mechanism)  # a fitted estimator sends its release
+    sent: Any = getattr(mechanism, "release_", mechanism)  # a fitted estimator releases through it
     channel: Any = getattr(sent, "channel", sent)
     statement: Any = getattr(sent, "statement", None)
     if channel is not sent and callable(channel):
@@ -161,7 +161,7 @@ def _audit_words(
     claim = check_claim(mechanism.statement if claim is None else claim)
     if claim.unit is not Unit.WORD:
         raise ParameterError(
-            f"expected a claim about one word, got one about a {claim.unit}: audit the word, the rest is composition"
+            f"expected a claim about one word, got one about a {claim.unit}. Audit one word: texts are compositions"
         )
     vectors = mechanism.vectors
     measure = None
@@ -307,7 +307,7 @@ class _AllowedLoss:
             assert self.distance is not None
             far = np.array(self.distance(self.points[i : i + 1], self.points[others]), dtype=np.float64)[0]
             if not (far >= 0).all():  # a NaN would allow everything
-                raise ParameterError("the distance must be a number of at least 0 for every pair of words, got another")
+                raise ParameterError("the distance must be at least 0 for every pair of words, got less or NaN")
             max_distance = math.inf if guarantee.max_distance is None else guarantee.max_distance
             losses: Points = guarantee.epsilon * np.minimum(far, max_distance) + self.claim.slack
         else:
@@ -358,7 +358,7 @@ def _sampler_of(mechanism: Any, inputs: Sequence[str], outputs: Sequence[str], *
     output_index = {output: index for index, output in enumerate(outputs)}
 
     def draw(indices: Rows, bits: RandomBits) -> Rows:
-        seed = int(bits.integers(1)[0]) if seeded else None  # without a seed the mechanism draws as it does in use
+        seed = int(bits.integers(1)[0]) if seeded else None  # None: fresh randomness, as in normal use
         sample = mechanism.sample([inputs[index] for index in indices], seed=seed)
         return np.array([output_index.get(output, len(outputs)) for output in sample], dtype=np.int64)
 
@@ -369,7 +369,7 @@ def _release_of(mechanism: Any, seed: int | None) -> Release | None:
     """Return the release of documents (`dptext.release.mechanism.Replacing`), if the mechanism has one."""
     if not hasattr(mechanism, "replacing"):
         return None
-    # without a seed the mechanism draws as it does in use
+    # without a seed, fresh randomness, as in normal use
     return lambda documents, bits: mechanism.replacing()(documents, RandomBits(None) if seed is None else bits)[0]
 
 
@@ -402,14 +402,14 @@ def distance_named(
     if elliptical is not None and vocabulary is not None:
         known = _mahalanobis(vocabulary, float(elliptical[1]))
     if known is not None and distance is not None:
-        raise ParameterError(f"the claim is in {name} distance, which the audit computes: omit distance=")
+        raise ParameterError(f"the claim is in {name} distance, which the audit computes. Omit distance=")
     if known is not None:
         return lambda rows, matrix: np.stack([known(row, matrix) for row in rows])
     if distance is None:
-        reason = "is a function of its caller" if name.startswith(_CALLERS) else "is not known here"
+        reason = "is defined by its caller" if name.startswith(_CALLERS) else "is unknown"
         raise ParameterError(
             f"expected a claim in {', '.join(_KNOWN)} or regularized mahalanobis distance, got {name!r}, which "
-            f"{reason}: give the function as distance="
+            f"{reason}. Pass the function as distance="
         )
     return distance
 
@@ -419,7 +419,7 @@ Distances: TypeAlias = Callable[[Points, Points], Points]
 
 
 def _angular(row: Points, matrix: Points) -> Points:
-    """Radians; a row of zeros lies on the first axis. An arc cosine would be wrong by 1e-8 near 0."""
+    """Return angles in radians; a zero row counts as the first axis. An arc cosine has an error of 1e-8 near 0."""
     start, end = _directions(row[None]), _directions(matrix)
     halves = np.arctan2(np.sqrt(((end - start) ** 2).sum(axis=1)), np.sqrt(((end + start) ** 2).sum(axis=1)))
     return np.asarray(2.0 * halves)
@@ -433,7 +433,7 @@ def _directions(points: Points) -> Points:
 
 
 def _mahalanobis(vocabulary: npt.NDArray[np.floating[Any]], lambda_: float) -> Distances:
-    """Solve with lambda S + (1 - lambda) I, where S is the covariance of all words over its mean variance."""
+    """Return the distance of lambda S + (1 - lambda) I; S is the covariance of all words over its mean variance."""
     points = vocabulary.astype(np.float64)
     covariance = np.atleast_2d(np.cov(points, rowvar=False, bias=True))
     variance = np.diag(covariance).mean()

@@ -1,5 +1,4 @@
-"""Sampled audits of randomizers of vectors: a most distant pair of inputs, and the score that separates its outputs
-best."""
+"""Sampled audits of randomizers of vectors, for the most distant inputs and the score that separates them best."""
 
 from __future__ import annotations
 
@@ -27,10 +26,10 @@ VectorScore: TypeAlias = Callable[[Floats], Floats] | Literal["learnt"]
 
 _NUMBERS_AT_ONCE = 1 << 22
 _FIRST = 64
-_CHOICE_SAMPLES = 20_000  # outputs of each vector, on which a pair and a score are chosen
-_WIDEST = 1024  # outputs of which a covariance is estimated
-_ROUNDING = 1e-6  # relative, of a loss
-_REPEATED = 40  # outputs that come again in their own call alone: by chance with probability 2^-40
+_CHOICE_SAMPLES = 20_000  # outputs per vector to choose a pair and a score
+_WIDEST = 1024  # largest width of outputs for a covariance
+_ROUNDING = 1e-6  # relative, for losses
+_REPEATED = 40  # equal outputs in one call only: by chance with probability 2^-40
 
 
 class ChannelLike(Protocol):
@@ -41,7 +40,7 @@ class ChannelLike(Protocol):
     @property
     def dimension(self) -> int: ...
     def sample(self, vectors: Any, bits: RandomBits) -> Any:
-        """(n, d) vectors -> (n, k) private ones."""
+        """Return (n, k) private vectors for (n, d) vectors."""
         ...
 
 
@@ -58,18 +57,18 @@ def audit_vectors(
     """Try to refute the guarantee of a randomizer for two vectors, by samples.
 
     Args:
-        mechanism: a channel (``domain``, ``dimension``, ``sample``), or a function that draws, with a ``pair``.
+        mechanism: a channel (``domain``, ``dimension``, ``sample``), or a sampling function, which needs a ``pair``.
         claim: a statement under substitution; the loss is tested at its delta.
         pair: two (d,) vectors; None: the pair of `extreme_pairs` with the larger sampled loss.
         score: ranks the outputs; None: the built-in score with the largest sampled loss; ``"learnt"``: a classifier
             (the default if outputs and inputs differ in width).
-        samples: outputs of each vector that test the bound; as many more choose the event.
+        samples: outputs per vector that test the bound; the same number chooses the event.
         error: the probability of refuting a true claim.
         seed: None for fresh randomness.
 
     Raises:
-        ParameterError: no pair for a function that draws; a claim that is not about substitution, or in a metric; the
-            mechanism breaks its contract (it raises, it repeats itself, rows of one call share their noise); too few
+        ParameterError: a sampling function without a pair; a claim that is not about substitution, or in a metric; the
+            mechanism breaks its contract (it raises, it repeats outputs, rows of one call share their noise); too few
             samples.
     """
     guarantee = check_claim(claim).guarantee
@@ -84,7 +83,7 @@ def audit_vectors(
         with suppress(TypeError, ValueError):
             first, second = (np.asarray(entry, dtype=np.float64) for entry in pair)
         if first.ndim != 1 or first.shape != second.shape or first.size == 0 or np.array_equal(first, second):
-            raise ParameterError("pair must hold two different vectors of numbers of the same length")
+            raise ParameterError("pair must contain two different vectors of numbers of the same length")
         pairs = {"the two given vectors": (first, second)}
     elif not callable(mechanism):
         pairs = extreme_pairs(str(mechanism.domain), int(mechanism.dimension))
@@ -106,7 +105,7 @@ def audit_vectors(
         caller_score = None if score is None else {"the given score": lambda outputs, _first, _second: score(outputs)}
         name, used, ranking = _best_pair_and_ranking(draw, pairs, caller_score, few, error_of_bound, delta, bits)
     pair = pairs[name]
-    # draws that nothing was chosen on
+    # fresh draws, not used for the choices
     scores = [_outputs(draw, vector, 2 * samples, bits, lambda outputs: ranking(outputs, *pair)) for vector in pair]
     for entry in scores:
         _refuse_shared_noise(entry, _rows_a_call(size, 2 * samples))
@@ -148,7 +147,7 @@ def extreme_pairs(domain: str, dimension: int) -> dict[str, tuple[Floats, Floats
     reach = {"unit sphere": dimension**-0.5, "unit ball": dimension**-0.5, "unit cube": 1.0}.get(domain)
     if reach is None or domain == "one-hot":
         raise ParameterError(
-            f"there is no worst pair for the domain {domain!r} in {dimension} dimensions (known: unit sphere, "
+            f"no most distant pair is known for the domain {domain!r} in {dimension} dimensions (known: unit sphere, "
             "unit ball, unit cube, one-hot vectors): pass two vectors as pair="
         )
     pairs = {
@@ -165,18 +164,18 @@ Ranking: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
 
 
 _RANKINGS: dict[str, Ranking] = {
-    "the projection on their difference": lambda outputs, first, second: outputs @ (first - second),
-    "how much nearer it is to the first": lambda outputs, first, second: (
+    "the output's projection on their difference": lambda outputs, first, second: outputs @ (first - second),
+    "the output's distance to the second minus its distance to the first": lambda outputs, first, second: (
         lengths_of(outputs - second) - lengths_of(outputs - first)
     ),
-    "how much nearer it is to the first, coordinate by coordinate": lambda outputs, first, second: (
+    "the output's L1 distance to the second minus its L1 distance to the first": lambda outputs, first, second: (
         np.abs(outputs - second).sum(axis=1) - np.abs(outputs - first).sum(axis=1)
     ),
 }
 
 
 def _discriminant(draw: Draw, pair: tuple[Floats, Floats], count: int, bits: RandomBits) -> Ranking:
-    """Fisher's linear discriminant of the two vectors' outputs: along a direction with less noise it is the longer."""
+    """Return Fisher's linear discriminant of the two vectors' outputs: directions with less noise weigh more."""
     size = pair[0].size
     means, within = [], np.zeros((size, size))
     for vector in pair:
@@ -186,7 +185,7 @@ def _discriminant(draw: Draw, pair: tuple[Floats, Floats], count: int, bits: Ran
             squares += outputs.T @ outputs
         means.append(total / count)
         within += (squares / count - np.outer(means[-1], means[-1])) / 2
-    # a direction without any noise: far more of it than of any other, and still a number
+    # a direction without noise gets a very large but finite weight
     ridge = 1e-12 * max(float(np.trace(within)) / size, 1e-200)
     values, basis = np.linalg.eigh(within)
     direction = basis @ ((basis.T @ (means[0] - means[1])) / np.maximum(values, ridge))
@@ -245,7 +244,7 @@ def _rows_a_call(size: int, count: int) -> int:
 
 
 def _refuse_shared_noise(scores: Floats, rows_a_call: int) -> None:
-    """Raise if equal outputs always come from the same call: independent ones are spread over both."""
+    """Raise if equal outputs always come from the same call: independent outputs are spread over both calls."""
     order = np.argsort(scores, kind="stable")
     equal = np.diff(scores[order]) == 0
     same_call = np.diff(order // rows_a_call) == 0
@@ -264,9 +263,9 @@ def _width(draw: Draw, pairs: dict[str, tuple[Floats, Floats]], bits: RandomBits
         once, repeated = (call_mechanism(partial(draw, values.copy(), bits), _FIRST) for _ in range(2))
         if once.ndim != 2:
             raise ParameterError(f"the mechanism returned shape {once.shape} for {_FIRST} vectors: expected (n, k)")
-        # equal rows may be chance where outputs are few, or no noise at all, which the bound will show
+        # equal rows may be chance if outputs are few, or a lack of noise, which the bound will show
         if np.array_equal(once, repeated) and not (once == once[0]).all():
-            raise ParameterError(f"the mechanism returned the same {_FIRST} outputs twice: a fixed seed is no noise")
+            raise ParameterError(f"the mechanism returned the same {_FIRST} outputs twice: a fixed seed is not noise")
         widths.add(once.shape[1])
     if len(widths) > 1:
         raise ParameterError("the outputs of the mechanism have different widths, which reveals the input")

@@ -47,13 +47,13 @@ class Outcome(StrEnum):
     CONSISTENT = "consistent"
     """Samples showed no violation. This is evidence, not a proof: see ``strongest``."""
     EXACT = "exact"
-    """The exact losses of all audited pairs keep the guarantee. They were computed from the reported distribution;
-    ``draws`` tells if draws were compared with it."""
+    """The exact losses of all audited pairs satisfy the guarantee. They were computed from the reported distribution;
+    ``draws`` is set if draws were compared with it."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Verdict(ReprMixin):
-    """The result of an audit. All losses are in nats.
+    """Result of an audit. All losses are in nats.
 
     Attributes:
         outcome: refuted, consistent or exact.
@@ -171,9 +171,7 @@ def _json_value(value: object) -> object:
 def check_claim(claim: object) -> PrivacyStatement:
     """Return the claim; raise if it is not a statement with a guarantee."""
     if not isinstance(claim, PrivacyStatement):
-        raise ParameterError(
-            f"a claim must be a PrivacyStatement, which names unit and relation, got {type(claim).__name__}"
-        )
+        raise ParameterError(f"claim must be a PrivacyStatement, with unit and relation, got {type(claim).__name__}")
     if isinstance(claim.guarantee, NoGuarantee):
         raise ParameterError(
             f"the statement has no guarantee (NoGuarantee), so there is nothing to refute. {UNBOUNDED} Run dptext "
@@ -221,7 +219,7 @@ def judge_exact(
             "allowed": result.allowed,
             "witness": f"{output} under {names[first]!r} against {names[second]!r}",
             "coverage": f"{coverage} ({result.pairs:,} pairs, every output); the largest loss of any pair is "
-            f"{result.largest:.4g}, the largest share of an allowance {result.ratio:.1%}",
+            f"{result.largest:.4g}, the largest fraction of an allowance {result.ratio:.1%}",
         }
     else:
         approx = as_approx(claim)
@@ -252,7 +250,7 @@ def judge_exact(
 
 
 def add_draws(verdict: Verdict, draws: DrawTest, *, error: float, **changes: Any) -> Verdict:
-    """Add a comparison of draws to a verdict; ``error`` covers all of it. If the draws differ, the loss is unknown."""
+    """Add a comparison of draws to a verdict; ``error`` is the total. If the draws differ, the loss is unknown."""
     if not draws.agree:
         changes |= {"outcome": Outcome.REFUTED, "loss": 0.0, "witness": draws.witness}
     return replace(verdict, draws=draws, error=error, **changes)

@@ -72,7 +72,7 @@ class PersonalBudgets:
       at sensitivity 2 C_l;
     - under substitution by a user of level m, or by the same user at level m: the exact epsilon at C_l + C_m.
 
-    **Assumptions.** (1) Levels are *public* and depend on nobody's texts: if a level is derived from a text, only the
+    **Assumptions.** (1) Levels are *public* and depend on no texts: if a level is derived from a text, only the
     largest epsilon holds; if levels are predicted from the texts of others, the proof fails for everybody.
     (2) A vector depends on its own user's text and on public numbers, not on a norm, weight or vocabulary of all texts.
     (3) sigma and the norms follow from the offered levels, not from the users' choices or their number.
@@ -86,7 +86,7 @@ class PersonalBudgets:
         floor: the smallest allowed epsilon of a level (`DEFAULT_FLOOR`); 0 allows all.
 
     Raises:
-        ParameterError: no levels, a number out of range, an epsilon below the floor, a default that is not a level.
+        ParameterError: no levels, a number out of range, an epsilon below ``floor``, a default that is not a level.
 
     >>> budgets = PersonalBudgets({"strict": 1.0, "standard": 4.0, "open": 8.0}, delta=1e-6, default="standard")
     >>> budgets.clipping_norm("strict"), budgets.guarantee("strict")
@@ -200,6 +200,6 @@ def _check_level(place: str, name: Any, epsilon: Any, floor: float) -> float:
     if value < floor:
         raise ParameterError(
             f"the epsilon of {place} is {value:g}, below the minimum {floor:g}: the noise would exceed its "
-            "contribution. Raise it, or omit those users (dptext.PersonalBudgets accepts a lower floor=)"
+            "contribution. Raise it, or omit those users (dptext.PersonalBudgets accepts floor=)"
         )
     return value

@@ -371,4 +371,4 @@ class Condition:
 
 
 ANY_TWO = Condition()
-"""No requirements beyond those of the unit and the relation."""
+"""No requirements beyond the unit and the relation."""

@@ -93,7 +93,7 @@ def statement_for_user(statement: PrivacyStatement, texts: int) -> PrivacyStatem
             case pure_or_none:
                 guarantee = for_group(pure_or_none, count)
         if isinstance(loss := parameters.get("witness_loss"), float):
-            parameters["witness_loss"] = loss * count  # two people whose texts are all equal to those of the witness
+            parameters["witness_loss"] = loss * count  # two people whose texts all equal the witness
         if statement.claimed_epsilon is not None:
             claimed = statement.claimed_epsilon * count
     else:

@@ -301,7 +301,7 @@ def software() -> str:
 def release_statement(
     *, condition: Condition = ANY_TWO, assumptions: tuple[str, ...] = (), **fields: Any
 ) -> PrivacyStatement:
-    """Return the statement of a new release; all other fields are those of `PrivacyStatement`."""
+    """Return the statement of a new release; other fields as in `PrivacyStatement`."""
     assumptions = _merge(tuple(assumptions), TAKEN_FOR_GRANTED)
     return PrivacyStatement(condition=condition, assumptions=assumptions, software=software(), **fields)
 
