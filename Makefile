@@ -14,7 +14,7 @@ help:
 	@echo "make demo          set up, make a synthetic corpus from a bundled sample, and explain its guarantee"
 	@echo "make test          set up and run the fast tests"
 	@echo "make test-all      run all tests except those in a browser"
-	@echo "make browser-test  run the tests of the playground in a headless Chromium"
+	@echo "make browser-test  run the tests of playground and site in a headless Chromium"
 	@echo "make lint          run formatter, linter, type checker and import linter"
 	@echo "make audit         audit every mechanism, and known-broken ones that must be refuted"
 	@echo "make faults        fail, kill and interrupt runs at file operations (SAMPLE=100: that many of each)"
