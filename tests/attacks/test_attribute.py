@@ -111,7 +111,7 @@ def test_one_class_of_many_that_is_told_apart_is_a_success():
     features = generator.normal(size=(600, 5))
     features[labels == 3, 0] += 3
     result = attribute_inference(features, labels, attackers="linear", seed=1)
-    assert [entry.measure for entry in result[2:]] == ["AUC, mean of the classes", "AUC, class told apart best"]
+    assert [entry.measure for entry in result[2:]] == ["AUC, mean of the classes", "AUC, most distinguishable class"]
     assert result[3].succeeded
     assert result[3].score.value > 0.95
     assert result[2].score.value < 0.65

@@ -65,12 +65,12 @@ def test_keep_rates_grow_with_epsilon(small, glove):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"keep_rate": 0.9999}, "out of reach of TEM here: the most is 0.9787"),
-        ({"keep_rate": 1e-3}, "the least is 0.003333"),
+        ({"keep_rate": 0.9999}, "TEM cannot reach a keep rate of 0.9999 here: the largest is 0.9787"),
+        ({"keep_rate": 1e-3}, "the smallest is 0.003333"),
         ({}, "keep_rate is required"),
         ({"keep_rate": 1.5}, "keep_rate must be a number above 0 and below 1"),
         ({"mechanism": "tme", "keep_rate": 0.5}, "did you mean 'tem'"),
-        ({"relinking": 0.1}, "relinking= is a target for a bank:"),
+        ({"relinking": 0.1}, "relinking= is a target for a bank."),
     ],
 )
 def test_unreachable_targets_are_refused(small, options, message):

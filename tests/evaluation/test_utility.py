@@ -132,8 +132,8 @@ def test_vectors_without_signal_give_no_more_than_chance():
     result, _ = compared(signal=0.0)
     assert max(result.clean.value, result.rows[1].accuracy.value, result.rows[1].learned.value) < 0.45
     for options, message in [
-        ({"epsilons": []}, "epsilons must be distinct, and at least"),
-        ({"epsilons": [2.0, 2.0]}, "epsilons must be distinct, and at least"),
+        ({"epsilons": []}, "epsilons must contain at least one number"),
+        ({"epsilons": [2.0, 2.0]}, "epsilons must contain at least one number"),
         ({"labels": [1] * 600}, "class"),
         ({"labels": [1, 2]}, "public labels"),
         ({"epsilons": [0.0]}, "epsilon must be a"),

@@ -1,6 +1,6 @@
-"""What an adversary gets: attacks on private texts and vectors, each with a baseline and an interval.
+"""Attacks on private texts and vectors, each with a baseline and a confidence interval.
 
-Attacks take arrays, callables and labels, never a concrete mechanism.
+Attacks accept arrays, callables and labels, never a concrete mechanism.
 """
 
 from dptext.attacks.attribute import attribute_inference

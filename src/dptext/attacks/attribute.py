@@ -1,4 +1,4 @@
-"""Attribute inference: what private output still says about the person who wrote it."""
+"""Attribute inference: predict an attribute of the author from private output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dptext.intervals import CONFIDENCE, area, area_of_classes, macro_f1, mean_o
 from dptext.privacy.randomness import RandomBits
 from dptext.validation import check_int
 
-_BOTH_WAYS = 2.0  # every two people of two folds: one teaches what the other is judged by, and the other way round
+_BOTH_WAYS = 2.0  # any two people of two folds: each is in the training data of the other
 
 
 def attribute_inference(
@@ -40,12 +40,12 @@ def attribute_inference(
     folds: int = 5,
     seed: int | None = None,
 ) -> list[AttackScore]:
-    """Train attackers on private rows whose attribute is known, and let them name that of other people's rows.
+    """Train attackers on private rows with a known attribute, and predict the attribute for rows of other people.
 
-    Each row is judged once, by an attacker who saw no row of the same person. Intervals are over people, with twice the
-    variance that independent people would have: everybody both teaches and is judged (simulated: 1.9 times).
+    Each row is tested once, by an attacker without training rows of the same person. Intervals are over people, with
+    twice the variance of independent people, because everybody is in both training and test data (simulated: 1.9).
 
-    All classes weigh the same in training. Accuracy predicts the likeliest class under the observed class frequencies,
+    Classes have equal weight in training. Accuracy predicts the likeliest class under the observed class frequencies,
     macro-F1 under equal frequencies. If nine of ten people have one class, no attack may beat a constant answer in
     accuracy and still separate the classes: the area under the curve (AUC) measures this, the probability that a
     person of a class scores higher for it than a person of another class.
@@ -58,17 +58,17 @@ def attribute_inference(
         labels: (n,) the attribute of each row, at least two kinds.
         people: (n,) the person of each row; None: every row is of another person.
         attackers: ``"linear"``, ``"mlp"``, ``"boosting"``.
-        folds: number of parts of the people, each judged by attackers who learnt from the others.
-        seed: for repeatable folds and training.
+        folds: number of parts of the people, each tested with attackers trained on the other parts.
+        seed: makes folds and training repeatable.
 
     Returns:
-        Accuracy, macro-F1 and AUC per attacker. With more than two classes, AUC is each class against the rest: the
-        mean, and the best class with an interval that allows for the choice. On output that says nothing,
+        Accuracy, macro-F1 and AUC per attacker. With more than two classes, AUC is one class against the rest: the
+        mean, and the best class with an interval that allows for the choice. On uninformative output,
         `AttackScore.succeeded` is a false alarm with a probability of about 2.5% per score.
 
     Raises:
-        ParameterError: one kind of label only, a kind that fewer people have than there are folds, rows without
-            label or person, NaN; the argument is named.
+        ParameterError: only one class, a class with fewer people than folds, rows without label or person, NaN; the
+            message names the argument.
         MissingExtraError: scikit-learn or scipy is not installed.
 
     >>> rows = [[0.0], [0.1], [0.2], [0.3], [5.0], [5.1], [5.2], [5.3]]
@@ -83,7 +83,7 @@ def attribute_inference(
     parts = list(_parts(codes, kinds, owners, folds, random_state(bits)))
     majority = np.empty_like(codes)
     likeliest, balanced = ({name: np.empty_like(codes) for name in names} for _ in range(2))
-    chances = {name: np.zeros((codes.size, kinds)) for name in names}  # as if all classes were equally frequent
+    chances = {name: np.zeros((codes.size, kinds)) for name in names}  # for equally frequent classes
     within = np.empty_like(codes)
     for place, (trained, held_out) in enumerate(parts):
         within[held_out] = place
@@ -95,7 +95,7 @@ def attribute_inference(
             balanced[name][held_out] = seen[similar.argmax(axis=1)]
             chances[name][np.ix_(held_out, seen)] = similar
     # the majority of the training rows may differ from the majority of the test rows: the baseline is at least as good
-    # as one constant answer
+    # as a constant answer
     blind = max(float((majority == codes).mean()), float(np.bincount(codes).max() / codes.size))
     scores = []
     for name in names:
@@ -107,14 +107,14 @@ def attribute_inference(
                 score=accuracy,
                 baseline=blind,
                 baseline_name="majority class",
-                detail=f"empirical privacy, 1 - accuracy: {1 - accuracy.value:.3f}; without looking {1 - blind:.3f}",
+                detail=f"empirical privacy, 1 - accuracy: {1 - accuracy.value:.3f}; baseline {1 - blind:.3f}",
             ),
             scored(
                 measure="macro-F1",
                 score=macro_f1(codes, balanced[name], owners, design_effect=_BOTH_WAYS),
                 baseline=1 / kinds,
                 baseline_name="guessing with the frequencies of the classes",
-                detail=f"{kinds} classes, each counts alike",
+                detail=f"{kinds} classes with equal weight",
             ),
             *_areas(partial(scored, baseline=0.5, baseline_name="chance"), chances[name], codes, owners, within),
         ]
@@ -124,31 +124,31 @@ def attribute_inference(
 def _areas(
     scored: Callable[..., AttackScore], chances: Floats, codes: Ids, owners: Ids, within: Ids
 ) -> list[AttackScore]:
-    """Models of two folds have scales of their own: rows are compared within a fold."""
+    """Return the AUCs; rows are compared within a fold, because scores of different models have different scales."""
     kinds = chances.shape[1]
     result = [
         scored(
             measure="AUC" if kinds == 2 else "AUC, mean of the classes",
             score=area_of_classes(chances, codes, owners, parts=within, design_effect=_BOTH_WAYS),
-            detail="how often a row of a class looks more like it than a row of another",
+            detail="how often a row of a class has a higher score for it than a row of another",
         )
     ]
     if kinds > 2:
-        # one of k intervals is shown because it is the best: they hold together (Bonferroni)
+        # the best of k intervals is shown: all are valid together (Bonferroni)
         together = {"design_effect": _BOTH_WAYS, "confidence": 1 - (1 - CONFIDENCE) / kinds}
         areas = [area(chances[:, kind], codes == kind, owners, parts=within, **together) for kind in range(kinds)]
         result.append(
             scored(
-                measure="AUC, class told apart best",
+                measure="AUC, most distinguishable class",
                 score=max(areas, key=lambda estimate: estimate.low),
-                detail=f"of {kinds} classes, each against the rest; the intervals of all hold together",
+                detail=f"of {kinds} classes, each against the rest; all intervals are valid together",
             )
         )
     return result
 
 
 def _parts(codes: Ids, kinds: int, owners: Ids, folds: int, seed: int) -> Iterator[tuple[Ids, Ids]]:
-    """(rows to train on, rows to judge), no person in both."""
+    """Yield (training rows, test rows), without a person in both."""
     if kinds < 2:
         raise ParameterError(f"labels must have at least two classes, got {kinds}")
     folds = check_int("folds", folds, minimum=2)
@@ -166,5 +166,5 @@ def _parts(codes: Ids, kinds: int, owners: Ids, folds: int, seed: int) -> Iterat
     cut = selection.StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
     for trained, held_out in cut.split(codes, codes, owners):
         if len(np.unique(codes[trained])) < 2:
-            raise ParameterError("people: too few of them have the other classes to train on. Use fewer folds")
+            raise ParameterError("people: a fold has only one class to train on. Use fewer folds")
         yield trained, held_out

@@ -1,4 +1,4 @@
-"""Scores of attacks, the rows that attacks take, and the models that learn to attack."""
+"""Scores of attacks, validation of their rows, and models that learn to attack."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AttackScore(ReprMixin):
     """Success of an attack, compared with a baseline that does not see the private output; higher is worse for people.
 
     Attributes:
-        measure: what the number is ("AUC", "accuracy", "macro-F1", "share of words recovered").
+        measure: the kind of number ("AUC", "accuracy", "macro-F1", "share of words recovered").
         score: the number with its interval.
         baseline: the score without the private output.
         baseline_name: the method of the baseline ("chance", "majority class", "most frequent words").
@@ -42,12 +42,12 @@ class AttackScore(ReprMixin):
 
     @property
     def succeeded(self) -> bool:
-        """True if the attack did better than the baseline, beyond its interval."""
+        """True if the score is above the baseline, beyond its interval."""
         return self.score.low > self.baseline
 
     @property
     def advantage(self) -> float:
-        """The score less the baseline."""
+        """The score minus the baseline."""
         return self.score.value - self.baseline
 
     def __str__(self) -> str:
@@ -67,14 +67,14 @@ class AttackScore(ReprMixin):
 
 
 def share_of_rows(hits: npt.NDArray[np.bool_], people: Iterable[Hashable] | None) -> Estimate:
-    """A share of rows, with an interval over people where the person of each row is known."""
+    """Return a proportion of rows, with an interval over people if the person of each row is known."""
     return share(int(hits.sum()), hits.size) if people is None else mean_of_people(hits, as_people(people, hits.size))
 
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ids: TypeAlias = npt.NDArray[np.int64]
 Rows: TypeAlias = Any
-"""(n, d) numbers; or n texts; or n bags (sequences of words)."""
+"""(n, d) numbers, n texts, or n bags (sequences of words)."""
 
 
 def optional(module: str) -> Any:
@@ -91,7 +91,7 @@ def are_texts(values: Rows) -> bool:
 
 
 def as_texts(name: str, texts: Iterable[Any]) -> list[list[str]]:
-    """Bags of words: a text is cut into its runs of letters and digits in lower case; None is an empty bag."""
+    """Return bags of words: a text is split into runs of letters and digits in lower case; None is an empty bag."""
     if isinstance(texts, str):
         raise ParameterError(f"{name} must be a list of texts, got a single string. Put it into a list")
     bags: list[list[str]] = []
@@ -108,7 +108,7 @@ def as_texts(name: str, texts: Iterable[Any]) -> list[list[str]]:
 
 
 def as_rows(name: str, values: Any) -> Floats:
-    """(n, d) finite float64."""
+    """Return values as (n, d) finite float64."""
     rows = None
     with suppress(ValueError, TypeError):
         rows = np.asarray(values, dtype=np.float64)
@@ -116,22 +116,22 @@ def as_rows(name: str, values: Any) -> Floats:
         raise ParameterError(f"{name} must be a dense matrix of numbers with at least one row and one column")
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
-        raise ParameterError(f"{name} must be finite, row {int(np.argmin(finite))} holds NaN or infinity")
+        raise ParameterError(f"{name} must be finite, row {int(np.argmin(finite))} contains NaN or infinity")
     return rows
 
 
 def unit_rows(rows: Any) -> Any:
-    """Rows of length 1; a row of zeros is at right angles to everything."""
+    """Return rows scaled to length 1; a row of zeros stays zero."""
     if not isinstance(rows, np.ndarray):
         return optional("sklearn.preprocessing").normalize(rows)
-    largest = np.abs(rows).max(axis=1, keepdims=True)  # first, so that squares neither vanish nor overflow
+    largest = np.abs(rows).max(axis=1, keepdims=True)  # first, so that squares neither underflow nor overflow
     scaled = rows / np.where(largest > 0, largest, 1.0)
     lengths = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
     return scaled / np.where(lengths > 0, lengths, 1.0)
 
 
 def as_codes(name: str, values: Iterable[Any], rows: int) -> tuple[Ids, int]:
-    """((rows,) codes 0 .. k - 1 in the order of first appearance, k): labels or names of any kind."""
+    """Return (rows,) codes 0 .. k - 1 of labels or names, in order of first appearance, and k."""
     codes: dict[Hashable, int] = {}
     result = []
     for row, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
@@ -144,12 +144,12 @@ def as_codes(name: str, values: Iterable[Any], rows: int) -> tuple[Ids, int]:
 
 
 def as_people(people: Iterable[Hashable] | None, rows: int) -> Ids:
-    """(rows,) the person of each row; None: every row is of another person."""
+    """Return (rows,) codes of the person of each row; None: each row has a different person."""
     return np.arange(rows) if people is None else as_codes("people", people, rows)[0]
 
 
 def as_ids(name: str, ids: npt.ArrayLike, below: int, rows: int | None = None, *, minimum: int = 0) -> Ids:
-    """(n,) int64 from ``minimum`` to below - 1."""
+    """Return (n,) int64 ids from ``minimum`` to below - 1."""
     result = np.asarray(ids)
     if result.ndim != 1 or not result.size or result.dtype.kind not in "iu":
         raise ParameterError(
@@ -161,13 +161,13 @@ def as_ids(name: str, ids: npt.ArrayLike, below: int, rows: int | None = None, *
     inside = (result >= minimum) & (result < below)
     if not inside.all():
         raise ParameterError(
-            f"{name} must lie between {minimum} and {below - 1:,}, entry {int(np.argmin(inside))} does not"
+            f"{name} must be between {minimum} and {below - 1:,}, entry {int(np.argmin(inside))} is not"
         )
     return result.astype(np.int64)
 
 
 def random_state(bits: Any) -> int:
-    """A seed for a model of scikit-learn, from random bits."""
+    """Return a random seed for a model of scikit-learn."""
     return int(bits.below(np.array([2**31], dtype=np.uint64))[0])
 
 
@@ -175,16 +175,16 @@ Attacker: TypeAlias = Literal["linear", "mlp", "boosting"]
 ATTACKERS: tuple[Attacker, ...] = get_args(Attacker)
 NAMES = {"linear": "linear", "mlp": "two hidden layers of 512", "boosting": "gradient boosting"}
 
-_LARGE = 1e100  # beyond, rows are scaled: their squares, summed, would be infinite
-_DENSE = 100  # columns to which texts are reduced for attackers who need dense rows
-_QUARTILES = 1.349  # between the quartiles of a normal distribution, in standard deviations
+_LARGE = 1e100  # larger rows are scaled, because their sums of squares would overflow
+_DENSE = 100  # columns of texts for attackers that need dense rows
+_QUARTILES = 1.349  # interquartile range of a normal distribution, in standard deviations
 _MANY = 20_000  # rows from which an attacker trains on all cores
-_FAR = 10.0  # from the middle of a column, in (normal) standard deviations; and of lengths, in medians
-_STOPPING = 20  # rows of the rarest class from which a tenth is held back to stop the training
+_FAR = 10.0  # limit for columns, in (normal) standard deviations from the median; for lengths, in medians
+_STOPPING = 20  # rows of the rarest class required to hold out a tenth for early stopping
 
 
 def check_attackers(attackers: Any) -> tuple[Attacker, ...]:
-    """Names of attackers; one name alone will do."""
+    """Return the names of attackers, given one or several."""
     names: tuple[Any, ...] = (attackers,) if isinstance(attackers, str) else tuple(attackers)
     if not names or any(name not in ATTACKERS for name in names):
         raise ParameterError(f"attackers must be a non-empty subset of {', '.join(ATTACKERS)}")
@@ -192,11 +192,11 @@ def check_attackers(attackers: Any) -> tuple[Attacker, ...]:
 
 
 def as_features(name: str, features: Any) -> Any:
-    """Rows that can be indexed: a matrix, or an array of bags of words."""
+    """Return rows that can be indexed: a matrix, or an array of bags of words."""
     if not are_texts(features):
         numbers = as_rows(name, features)
         largest = float(np.abs(numbers).max())
-        return numbers / largest if largest > _LARGE else numbers  # attackers who learn do not mind the scale
+        return numbers / largest if largest > _LARGE else numbers  # the scale does not matter to trained attackers
     bags = as_texts(name, features)
     rows = np.empty(len(bags), dtype=object)
     rows[:] = bags
@@ -204,13 +204,13 @@ def as_features(name: str, features: Any) -> Any:
 
 
 def words_to_numbers(*, pairs: bool) -> Any:
-    """A fresh tf-idf of words, and of pairs of neighbours, over bags of words: rows have length 1."""
+    """Return a new tf-idf vectorizer of words, and with ``pairs`` of neighbouring words, with rows of length 1."""
     vectorizer = optional("sklearn.feature_extraction.text").TfidfVectorizer
     return vectorizer(analyzer=_add_word_pairs if pairs else words_alone, sublinear_tf=True, dtype=np.float64)
 
 
 class Learner:
-    """An attacker who sees rows with labels once, and answers for other rows."""
+    """Attacker that is trained on labelled rows and predicts labels of other rows."""
 
     def __init__(self, attacker: Attacker, seed: int) -> None:
         self._attacker, self._seed = attacker, seed
@@ -219,15 +219,15 @@ class Learner:
         self._shares: Floats = np.empty(0)
 
     def fit(self, rows: Any, labels: Ids) -> Learner:
-        """Learn; what turns words into numbers learns from these rows alone."""
-        dense = isinstance(rows, np.ndarray) and rows.dtype != object  # else bags of words, or words as numbers
+        """Train on rows; the vectorizer of words is fitted on these rows only."""
+        dense = isinstance(rows, np.ndarray) and rows.dtype != object  # otherwise bags of words, or their vectors
         self._steps = [words_to_numbers(pairs=True)] if rows.dtype == object else []
         if not dense and self._attacker != "linear":
             self._steps.append(_Narrowing(self._seed))
         if dense or self._attacker != "linear":
             self._steps += scaling_steps()
         seen = rows
-        if rows.dtype == object and not any(rows):  # one empty bag gets a word, so that there is something to count
+        if rows.dtype == object and not any(rows):  # one empty bag gets a word, because the vectorizer needs one
             seen = rows.copy()
             seen[0] = [""]
         for step in self._steps:
@@ -240,11 +240,11 @@ class Learner:
         return self
 
     def predict(self, rows: Any) -> Ids:
-        """(n,) the likeliest label of each row."""
+        """Return (n,) the likeliest label of each row."""
         return np.asarray(self._model.classes_[self.confidences(rows).argmax(axis=1)], dtype=np.int64)
 
     def confidences(self, rows: Any, *, balanced: bool = False) -> Floats:
-        """(n, classes) probability of each label, in ascending order of labels."""
+        """Return (n, classes) probabilities of the labels, in ascending order of labels."""
         for step in self._steps:
             rows = step.transform(rows)
         with _cores_for(rows):
@@ -257,7 +257,7 @@ class Learner:
 
 def _classifier(attacker: Attacker, seed: int, *, texts: bool, rarest: int) -> Any:
     if attacker == "linear":
-        # weighted words are small numbers: with the usual penalty the attacker would name the majority
+        # tf-idf weights are small: with the usual penalty the attacker would predict the majority
         return optional("sklearn.linear_model").LogisticRegression(C=30.0 if texts else 1.0, max_iter=300)
     if attacker == "boosting":
         boosting = optional("sklearn.ensemble").HistGradientBoostingClassifier
@@ -267,17 +267,17 @@ def _classifier(attacker: Attacker, seed: int, *, texts: bool, rarest: int) -> A
 
 
 def scaling_steps() -> list[Any]:
-    """Steps that bring dense columns to one scale, however far out a few rows lie."""
+    """Return steps that scale dense columns, robustly to outliers."""
     return [_RobustScaling(), optional("sklearn.preprocessing").StandardScaler()]
 
 
 class _RobustScaling:
-    """Dense rows: each column around its median, in units of its spread, cut off where nearly no row is."""
+    """Scaling of dense rows: each column minus its median, divided by its spread, clipped at outliers."""
 
     def fit(self, rows: Floats) -> _RobustScaling:
         low, self._middle, high = np.percentile(rows, [25, 50, 75], axis=0)
         self._spread = (high - low) / _QUARTILES
-        for column in np.flatnonzero(self._spread == 0):  # most rows are alike there: how far the others are off
+        for column in np.flatnonzero(self._spread == 0):  # most rows are equal: use the distance of the others
             distance = np.abs(rows[:, column] - self._middle[column])
             self._spread[column] = np.median(distance[distance > 0]) if distance.any() else 1.0
         lengths = np.abs(rows).max(axis=1)
@@ -286,13 +286,13 @@ class _RobustScaling:
         return self
 
     def transform(self, rows: Floats) -> Floats:
-        with np.errstate(over="ignore"):  # infinite values are clipped, too
+        with np.errstate(over="ignore"):  # infinite values are clipped too
             columns: Floats = np.clip((rows - self._middle) / self._spread, -_FAR, _FAR)
         return np.hstack([columns, unit_rows(rows)]) if self._directions else columns
 
 
 class _Narrowing:
-    """Sparse rows to at most a hundred dense numbers; unchanged where they have fewer."""
+    """Reduction of sparse rows to at most a hundred dense columns; unchanged if they have fewer."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -309,15 +309,15 @@ class _Narrowing:
 
 
 def quiet_fit(model: Any, rows: Any, labels: Any, weights: Any = None) -> Any:
-    """The model, trained."""
+    """Train the model without convergence warnings, and return it."""
     with warnings.catch_warnings(), _cores_for(rows):
-        # an attacker who stops training early is no fault of the protection
+        # incomplete training of an attacker is not a problem of the protection
         warnings.simplefilter("ignore", optional("sklearn.exceptions").ConvergenceWarning)
         return model.fit(rows, labels) if weights is None else model.fit(rows, labels, sample_weight=weights)
 
 
 def _cores_for(rows: Any) -> Any:
-    """Threads that wait for each other cost more than they bring where there is little to do."""
+    """Limit BLAS to one thread for few rows, where more threads are slower."""
     return threadpool_limits(1 if rows.shape[0] < _MANY else available_cores())
 
 

@@ -1,4 +1,4 @@
-"""Linkage: which original does a private row belong to, which known person wrote it, which secret has a name?"""
+"""Linkage of private rows to their originals and authors, and of names to secrets in word vectors."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from dptext.threads import for_each_block
 from dptext.validation import check_choice, check_int
 
 Pairs: TypeAlias = Callable[[int, int], npt.NDArray[Any]]
-"""(start, stop) -> (stop - start, originals): scores of some private rows; higher means likelier."""
+"""(start, stop) -> (stop - start, originals): scores of some private rows; a higher score means likelier."""
 
-_ENTRIES = 1 << 21  # scores in memory at a time, for each thread
+_ENTRIES = 1 << 21  # scores in memory per thread
 _LEAST_ROWS = 8
 _EPS = float(np.finfo(np.float64).eps)
-_NEAR = 1e-12  # relative rounding of a product of rows
+_NEAR = 1e-12  # relative rounding error of a product of rows
 
 
 def rank_scores(pairs: Pairs, true: Ids, originals: int, bits: RandomBits) -> Ids:
-    """(m,) how many candidates stand before the true one (0: it is named first); ties in random order."""
+    """Return (m,) ranks of the true candidates (0 is the highest score); ties are broken at random."""
     before, equal = np.empty_like(true), np.empty_like(true)
     step = max(_LEAST_ROWS, _ENTRIES // originals)
 
@@ -55,7 +55,7 @@ def rank_scores(pairs: Pairs, true: Ids, originals: int, bits: RandomBits) -> Id
             raise ParameterError(f"scores must have shape {(stop - start, originals)}, got {block.shape}")
         true_scores = block[np.arange(stop - start), true[start:stop], None]
         ahead, similar = block > true_scores, block == true_scores
-        # a NaN is neither above nor below nor equal: where there is one, these do not add up
+        # all three comparisons are false for NaN
         if not (ahead | similar | (block < true_scores)).all():
             raise ParameterError("scores must be numbers or minus infinity, got NaN")
         if isinstance(pairs, Similarity):
@@ -69,7 +69,7 @@ def rank_scores(pairs: Pairs, true: Ids, originals: int, bits: RandomBits) -> Id
 def similarities(
     original: Rows, private: Rows, *, similarity: str = "cosine", names: tuple[str, str] = ("original", "private")
 ) -> tuple[Similarity, tuple[int, int]]:
-    """Scores of all pairs as a function of blocks, and (private rows, originals); see `dptext.attacks.linkage`."""
+    """Return the scores of all pairs as a function of blocks, and (private rows, originals); see `linkage`."""
     check_choice("similarity", similarity, ("cosine", "dot", "euclidean"))
     left, right = side_by_side(original, private, names=names)
     if similarity == "euclidean" and not isinstance(left, np.ndarray):
@@ -78,10 +78,10 @@ def similarities(
 
 
 def side_by_side(original: Rows, private: Rows, *, names: tuple[str, str] = ("original", "private")) -> tuple[Any, Any]:
-    """Two matrices of the same columns: numbers as they are, words weighted by tf-idf over both sides."""
+    """Return two matrices with the same columns: numbers unchanged, words weighted by tf-idf over both sides."""
     if are_texts(original) != are_texts(private):
         raise ParameterError(
-            f"{names[1]} and {names[0]} must be of one kind: texts or bags of words, or rows of numbers"
+            f"{names[1]} and {names[0]} must both be texts or bags of words, or both be rows of numbers"
         )
     if are_texts(original):
         left, right = as_texts(names[0], original), as_texts(names[1], private)
@@ -104,8 +104,8 @@ class Similarity:
         if self._unit:
             left, right = unit_rows(left), unit_rows(right)
         elif isinstance(left, np.ndarray):
-            if self._by_distance:  # -|a - b|^2 / 2 but for a term that every candidate of a row shares
-                centre = np.median(left, axis=0)  # squares are smaller around it, and no huge row moves it
+            if self._by_distance:  # -|a - b|^2 / 2 without a term that is equal for all candidates of a row
+                centre = np.median(left, axis=0)  # squares are smaller around the median, which is robust to huge rows
                 left, right, self._weight = left - centre, right - centre, 0.5
             unit = 2.0 ** np.frexp(np.abs(left).max())[1]  # exact; no square overflows
             left, right = left / unit, right / unit
@@ -122,7 +122,7 @@ class Similarity:
     def settle(
         self, start: int, true: Ids, scores: Floats, ahead: npt.NDArray[np.bool_], tied: npt.NDArray[np.bool_]
     ) -> None:
-        """Compare the true candidate with those within rounding of it by differences of rows; changes the last two."""
+        """Compare the true candidate with nearly equal ones by differences of rows; update ``ahead`` and ``tied``."""
         index = np.arange(true.size)
         true_scores = scores[index, true, None]
         near = _NEAR * (self._lengths[start : start + true.size] * np.sqrt(self._squares) + self._squares)
@@ -138,23 +138,23 @@ class Similarity:
             ahead[pair], tied[pair] = lead > doubt, np.abs(lead) <= doubt
 
     def _lead(self, rows: Ids, ahead: Ids, behind: Ids) -> tuple[Floats, Floats]:
-        """(k,) by how much the first candidate's score lies above the second's, and how far this may be off."""
+        """Return the (k,) leads of the first candidates' scores over the second, and bounds on the rounding errors."""
         private, one, other = self._right[rows], self._left[ahead], self._left[behind]
         plain = _products(one - other, private)
         if not self._by_distance:
             return plain, np.zeros(plain.size)
-        # |b - a'|^2 - |b - a|^2 = (a - a') . ((b - a) + (b - a')), of rows that all have a length
+        # |b - a'|^2 - |b - a|^2 = (a - a') . ((b - a) + (b - a')), if all lengths are above 0
         seen = (private - one) + (private - other)
         lead = _products(one - other, seen)
         if not self._unit:
             return lead, np.zeros(lead.size)
         directed = (self._lengths[rows, 0] > 0) & (self._squares[ahead] > 0) & (self._squares[behind] > 0)
-        # rows of length 1 are known to rounding only: of equal directions none is nearer
+        # rows of length 1 have rounding errors: equal directions are ties
         return np.where(directed, lead, plain), 4 * _EPS * np.sqrt(_products(seen, seen))
 
 
 def _products(first: Any, second: Any) -> Floats:
-    """(n,) scalar products of rows with rows."""
+    """Return the (n,) scalar products of corresponding rows."""
     product = first * second if isinstance(first, np.ndarray) else first.multiply(second)
     return np.asarray(product.sum(axis=1), dtype=np.float64).ravel()
 
@@ -175,17 +175,17 @@ def linkage(
         original: (n, d) numbers; or n texts, or n bags of words (weighted by tf-idf over both sides).
         private: (m, d) of the same kind.
         truth: (m,) the index of each private row's original; None: row i comes from row i.
-        similarity: ``"cosine"``, ``"dot"`` or ``"euclidean"`` (the nearer, the likelier).
+        similarity: ``"cosine"``, ``"dot"`` or ``"euclidean"`` (nearer means likelier).
         top: numbers of candidates that the attacker may name.
-        people: (m,) the person of each private row, for the intervals; None: every row is of another person.
-        seed: of ties, which are broken at random as an attacker must.
+        people: (m,) the person of each private row, for the intervals; None: each row has a different person.
+        seed: seed of ties, which are broken at random as an attacker must.
 
     Returns:
-        The share of rows whose original is among the first k, for each k below n, and the mean reciprocal rank. On
-        output that says nothing, `AttackScore.succeeded` is a false alarm with a probability of about 2.5% per score.
+        The proportion of rows whose original is among the first k, for each k below n, and the mean reciprocal rank.
+        On uninformative output, `AttackScore.succeeded` is a false alarm with a probability of about 2.5% per score.
 
     Raises:
-        ParameterError: NaN, no row, rows of other lengths, another similarity; the argument is named.
+        ParameterError: NaN, no row, unequal lengths, an unknown similarity; the message names the argument.
         MissingExtraError: scikit-learn or scipy is not installed.
 
     >>> found = linkage(["a cat sat", "taxes are due", "no dogs"], ["the cat sat", "taxes were due", "dogs"], seed=1)
@@ -210,9 +210,9 @@ def linkage_of_scores(
     """Link private rows to originals by any score, such as a log-likelihood.
 
     Args:
-        scores: (m private, n originals), higher means likelier, minus infinity where impossible; or a function
-            (start, stop) -> the scores of these private rows.
-        shape: (m, n), where the scores are a function.
+        scores: (m private, n originals), higher means likelier, minus infinity if impossible; or a function
+            (start, stop) -> scores of these private rows.
+        shape: (m, n), if the scores are a function.
         truth, top, people, seed: as in `linkage`.
         attack: the name of the attack.
 
@@ -233,7 +233,7 @@ def linkage_of_scores(
         )
     rows, originals = shape
     if not top:
-        raise ParameterError("top must hold at least one integer, got none")
+        raise ParameterError("top must contain at least one integer, got none")
     top = [check_int("each of top", k, minimum=1) for k in top]
     if truth is None and rows > originals:
         raise ParameterError(f"truth is required, because there are {rows:,} private rows and {originals:,} originals")
@@ -258,7 +258,7 @@ def linkage_of_scores(
             score=mean_of_people(1.0 / (ranks + 1), as_people(people, rows)),
             baseline=float((1.0 / np.arange(1, originals + 1)).sum() / originals),
             baseline_name="chance",
-            detail=f"the true one stands at place {int(np.median(ranks)) + 1:,} of {originals:,} in the median",
+            detail=f"median rank of the true original: {int(np.median(ranks)) + 1:,} of {originals:,}",
         )
     )
     return scored
@@ -278,23 +278,23 @@ def author_reidentification(
     top: Sequence[int] = (1, 5),
     seed: int | None = None,
 ) -> list[AttackScore]:
-    """Name the authors of private rows from other rows of theirs.
+    """Identify the authors of private rows from their other rows.
 
     Args:
-        known: (n, d) numbers, n texts or n bags of words that the attacker holds; made private in the same way or not.
-        known_authors: (n,) the author of each, at least two people.
-        private: (m, d), m texts or m bags, none of them among the known ones.
-        private_authors: (m,) the truth; each of them has a known row.
+        known: (n, d) numbers, n texts or n bags of words that the attacker knows, private in the same way or not.
+        known_authors: (n,) the author of each known row, at least two people.
+        private: (m, d), m texts or m bags, different from the known ones.
+        private_authors: (m,) the true authors; each has a known row.
         attacker: ``"linear"`` (logistic regression) or ``"centroid"`` (the author whose mean direction is nearest).
         top: numbers of people that the attacker may name.
-        seed: of ties and training.
+        seed: seed of ties and training.
 
     Returns:
-        The share of rows whose author is among the first k, for each k below the number of authors, with intervals over
-        the authors. The baseline always names the authors with the most known rows.
+        The proportion of rows whose author is among the first k, for each k below the number of authors, with intervals
+        over the authors. The baseline always names the authors with the most known rows.
 
     Raises:
-        ParameterError: fewer than two authors, a private row of an unknown author, NaN; the argument is named.
+        ParameterError: fewer than two authors, a private row of an unknown author, NaN; the message names the argument.
         MissingExtraError: scikit-learn or scipy is not installed.
 
     >>> known, authors = ["cats and cats", "a cat", "tax law", "the tax"], ["ann", "ann", "bob", "bob"]
@@ -348,12 +348,12 @@ def author_reidentification(
 
 
 NO_ROW = -1
-"""In place of the row of a word that has none."""
+"""Row of a word without a vector."""
 
 
 @dataclass(frozen=True, eq=False)
 class SecretRanks:
-    """Where each secret stands on the list of its name, by cosine; 1 is the nearest."""
+    """Rank of each secret among the neighbours of its name, by cosine; 1 is the nearest."""
 
     known: npt.NDArray[np.bool_]
     among_words: Ids
@@ -371,7 +371,7 @@ def secret_ranks(
     left_out: Sequence[int] = (),
     seed: int | None = None,
 ) -> SecretRanks:
-    """The ranks of secrets among the neighbours of their names; see `nearest_secrets` for the arguments."""
+    """Return the ranks of secrets among the neighbours of their names; see `nearest_secrets` for the arguments."""
     points, name, secret = _points_and_pairs(vectors, names, secrets)
     if name.size != secret.size:
         raise ParameterError(f"secrets must have one entry for each of {name.size:,} names, got {secret.size:,}")
@@ -417,23 +417,23 @@ def nearest_secrets(
 ) -> list[AttackScore]:
     """Measure whether the secret that belongs to a name is its nearest secret, or among its nearest words.
 
-    Pairs with a word that has no vector are left out; ``detail`` counts them. With fewer than four pairs of four
-    different secrets no attack can be seen to succeed: `nearest_secrets_known` is the control that shows it.
+    Pairs with a word without a vector are omitted; ``detail`` counts them. With fewer than four pairs of four
+    different secrets, no attack can be significant: use the positive control `nearest_secrets_known`.
 
     Args:
         vectors: (V, d) vectors of words.
-        names: (pairs,) the row of each name; `NO_ROW` where it has none.
-        secrets: (pairs,) the row of the secret that belongs to it; `NO_ROW`.
+        names: (pairs,) the row of each name; `NO_ROW` if it has none.
+        secrets: (pairs,) the row of the secret of each name; `NO_ROW` if it has none.
         kinds: (pairs,) the kind of each secret, such as "disease", among which an attacker chooses; None: one kind.
-        left_out: rows that are no words, such as that of ``"<unk>"``.
+        left_out: rows that are not words, such as the row of ``"<unk>"``.
         public: (V, d') vectors of the same words that were not learned from these texts (prior knowledge).
         top: number of nearest words that the attacker may name.
-        seed: of ties, which are broken at random as an attacker must.
+        seed: seed of ties, which are broken at random as an attacker must.
         attack: the name of the attack.
 
     Returns:
-        Two scores, with intervals over pairs; with ``public`` a third: the bits by which secrets came nearer, the mean
-        of log2(rank before / rank) over the pairs that both know.
+        Two scores, with intervals over pairs; with ``public`` a third: the bits by which secrets are nearer, the mean
+        of log2(rank before / rank) over the pairs with both vectors.
 
     Raises:
         ParameterError: no pair with two vectors, rows out of range, NaN; a kind with a single secret.
@@ -463,8 +463,8 @@ def nearest_secrets(
             score=replace(share(int(hits[known].sum()), int(known.sum())), of="pairs"),
             baseline=baseline,
             baseline_name="chance",
-            detail=f"{known.sum():,} of {known.size:,} pairs have vectors; in the median the secret is word {median:,} "
-            f"of {result.words:,}",
+            detail=f"{known.sum():,} of {known.size:,} pairs have vectors; the median rank of the secret is {median:,} "
+            f"of {result.words:,} words",
         )
         for measure, hits, baseline in measures
     ]
@@ -479,16 +479,16 @@ def nearest_secrets(
         score=replace(mean_over_runs(np.log2(earlier / result.among_words[both])), of="pairs"),
         baseline=0.0,
         baseline_name="public vectors",
-        detail=f"{both.sum():,} pairs that public vectors know too, whose secret is word {int(np.median(earlier)):,} "
-        "there in the median",
+        detail=f"{both.sum():,} pairs also have public vectors, where the median rank of the secret is "
+        f"{int(np.median(earlier)):,}",
     )
     return [*scores, nearer]
 
 
 def nearest_secrets_known(vectors: npt.ArrayLike, names: Sequence[int] | Ids, secrets: Sequence[int] | Ids) -> Floats:
-    """Return the same vectors, each secret moved to its name: the positive control of `nearest_secrets`.
+    """Return the vectors with each secret moved to its name: the positive control of `nearest_secrets`.
 
-    If the attack does not succeed there, there are too few pairs to see anything.
+    If the attack does not succeed on these vectors, there are too few pairs for a result.
 
     >>> nearest_secrets_known([[1, 0, 0], [0, 1, 0], [0, 0, 1]], names=[0], secrets=[2]).round(2).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.89, 0.0, 0.45]]

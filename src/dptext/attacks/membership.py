@@ -1,4 +1,4 @@
-"""Membership: did a person take part in a noisy sum, or a text in a training?"""
+"""Membership inference: whether a person is in a noisy sum, or a text in the training data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """The success in expectation that no membership attack on a release with Gaussian noise exceeds."""
+    """Upper bounds on the expected success of membership attacks on a release with Gaussian noise."""
 
     auc: float
     accuracy: float
@@ -31,9 +31,9 @@ class Ceiling:
 
 
 def gaussian_ceiling(sigma: float, *, sensitivity: float = 1.0) -> Ceiling:
-    """Return the limit of all membership attacks on one sum with N(0, sigma^2) on every number.
+    """Return upper bounds for all membership attacks on one sum with N(0, sigma^2) on every number.
 
-    The sum moves by at most ``sensitivity`` (in Euclidean length) with a person.
+    One person changes the sum by at most ``sensitivity`` (Euclidean norm).
 
     >>> found = gaussian_ceiling(1.0)
     >>> print(f"{found.auc:.3f} {found.accuracy:.3f} {found.at_1_percent:.3f} {found.at_01_percent:.4f}")
@@ -53,17 +53,17 @@ def sum_membership(
     guess: npt.ArrayLike | None = None,
     attack: str = "membership in the sum",
 ) -> Membership:
-    """Score people by the likelihood ratio of a noisy sum with and without them, and measure how members are found.
+    """Score people by the likelihood ratio of a noisy sum with and without them, and measure the attack.
 
     Args:
         released: the noisy sum, of any shape.
         targets: one array of that shape per queried person: their contribution to the sum.
-        members: (n,) True for people in the sum: the truth that the attack is measured against.
-        guess: the attacker's guess of the rest of the sum, the same for all queried people; None: 0.
+        members: (n,) True for people in the sum, the ground truth.
+        guess: the attacker's guess of the sum without the queried person, the same for all of them; None: 0.
         attack: the name of the attack.
 
     Raises:
-        ParameterError: arrays of another shape, or not finite; as `dptext.attacks.score_membership`.
+        ParameterError: arrays of another shape, or not finite; see also `dptext.attacks.score_membership`.
 
     >>> people, members = np.eye(40), np.arange(40) < 20
     >>> print(sum_membership(people[members].sum(axis=0), people, members).auc)
@@ -92,9 +92,9 @@ class Membership:
 
     Attributes:
         auc: the probability that a member gets a higher score than another text.
-        accuracy: the share of texts that are classified correctly.
-        at_1_percent: the share of the members found at a false-positive rate of 1%.
-        at_01_percent: the same for .1%.
+        accuracy: the fraction of texts that are classified correctly.
+        at_1_percent: the fraction of members found at a false-positive rate of 1%.
+        at_01_percent: the fraction of members found at a false-positive rate of .1%.
     """
 
     auc: AttackScore
@@ -104,7 +104,7 @@ class Membership:
 
     @property
     def scores(self) -> tuple[AttackScore, ...]:
-        """All four."""
+        """All four scores."""
         return (self.auc, self.accuracy, self.at_1_percent, self.at_01_percent)
 
     def __str__(self) -> str:
@@ -112,18 +112,18 @@ class Membership:
 
 
 def score_membership(scores: npt.ArrayLike, members: npt.ArrayLike, *, attack: str = "score") -> Membership:
-    """The measures of any attack that gives each text a score: higher means rather a member.
+    """Return the measures of an attack that scores each text; a higher score means a more likely member.
 
-    The accuracy uses the best threshold, chosen on one half of the texts and applied to the other, both ways.
+    The accuracy uses the best threshold, chosen on one half of the texts and applied to the other, and vice versa.
 
     Raises:
-        ParameterError: a score that is no number; no members, or no non-members.
+        ParameterError: a score that is not a number; no members, or no non-members.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ParameterError("scores must be a one-dimensional array of finite numbers")
     truth = check_members("members", members, values.size)
-    # members and others alternate between the halves, in any order of the rows
+    # members and others are split alternately, so the order of the rows does not matter
     half = np.zeros(truth.size, dtype=bool)
     for side in (truth, ~truth):
         half[np.flatnonzero(side)[::2]] = True
@@ -135,11 +135,11 @@ def score_membership(scores: npt.ArrayLike, members: npt.ArrayLike, *, attack: s
 
 
 def measure_scores(attack: str, scores: Floats, members: Mask, accuracy: Estimate, method: str) -> Membership:
-    """All measures of checked scores, beside an accuracy that was measured already."""
+    """Return all measures of valid scores, with an accuracy that was measured before."""
     inside, outside = scores[members], scores[~members]
     detail = f"{inside.size:,} members, {outside.size:,} others"
     if np.ptp(scores) == 0:  # a broken attack looks like perfect privacy
-        detail += "; all texts have the same score: this attacker saw nothing, which says nothing about others"
+        detail += "; all texts have the same score: this attack failed, but others may succeed"
     larger = max(inside.size, outside.size) / members.size
     scored = partial(AttackScore, attack=attack, detail=detail)
     few, fewer = (
@@ -147,7 +147,7 @@ def measure_scores(attack: str, scores: Floats, members: Mask, accuracy: Estimat
             measure=f"members found at {100 * rate:g}% false positives",
             score=_found_at(inside, outside, rate),
             baseline=rate,
-            baseline_name="as many as of the others",
+            baseline_name="the same rate",
         )
         for rate in (0.01, 0.001)
     )
@@ -178,7 +178,7 @@ def _best_threshold(scores: Floats, members: Mask) -> float:
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
     gained = np.concatenate([[0], np.cumsum(np.where(members[order], 1, -1))])
-    # a threshold lies between different scores only
+    # a threshold must lie between different scores
     possible = np.concatenate([[True], ordered[1:] != ordered[:-1], [True]])
     best = int(np.argmax(np.where(possible, gained, -scores.size - 1)))
     return math.inf if best == 0 else float(ordered[best - 1])

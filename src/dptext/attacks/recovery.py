@@ -1,4 +1,4 @@
-"""Which words or texts are behind a private text or vector?
+"""Recovery of the words or texts behind a private text or vector.
 
 Derivation: docs/understand/attacks.md#attacks-recovery
 """
@@ -36,31 +36,31 @@ from dptext.validation import check_int
 Channel: TypeAlias = npt.ArrayLike | Callable[[Ids], npt.ArrayLike]
 """(inputs, outputs) P(output | input), or a function from (k,) input ids to (k, outputs)."""
 
-_ENTRIES, _LEAST_ROWS = 1 << 22, 32  # of a channel, at a time
-_OFF = 1e-6  # a row of a channel may miss 1 by this much
+_ENTRIES, _LEAST_ROWS = 1 << 22, 32  # entries and rows of a channel per block
+_OFF = 1e-6  # tolerance for the sum of a row of a channel
 MEASURE = "share of words recovered"
-_SUMS_TO_ONE = 1e-12  # then they stay as they are, to the last bit
+_SUMS_TO_ONE = 1e-12  # within this tolerance, frequencies are not rescaled
 
 
 def expected_recovery(channel: Channel, prior: npt.ArrayLike) -> AttackScore:
     """Return the exact success of the best attacker on words drawn from the prior.
 
-    It is an average over words; some are recovered far more often. It is no bound: an attacker who knows more than word
-    frequencies (the context) does better.
+    It is an average over words; some words are recovered far more often. It is not a bound: an attacker who knows more
+    than word frequencies (the context) is more successful.
 
     Args:
         channel: (inputs, outputs) P(output | input), or a function from (k,) input ids to (k, outputs).
-        prior: (inputs,) public frequencies, scaled to sum 1.
+        prior: (inputs,) public frequencies; they are scaled to sum 1.
 
     Raises:
-        ParameterError: rows that are no distributions, frequencies that are none; the argument is named.
+        ParameterError: rows that are not distributions, invalid frequencies; the message names the argument.
 
     >>> print(expected_recovery([[0.9, 0.1], [0.2, 0.8]], [0.5, 0.5]))
     word recovery (Bayes-optimal): share of words recovered 0.850 [0.850, 0.850] against 0.500 (most frequent word)
     """
     frequencies = _prior(prior)
     result = best_guesses(_blocks(channel, frequencies.size), frequencies)
-    # a sum of n numbers below 1 is off by less than this; nothing else is uncertain
+    # bound on the rounding error of a sum of n numbers below 1, the only uncertainty
     rounding = result.joint.size * float(np.finfo(np.float64).eps)
     rate = min(result.rate, 1.0)
     return AttackScore(
@@ -69,7 +69,7 @@ def expected_recovery(channel: Channel, prior: npt.ArrayLike) -> AttackScore:
         score=Estimate(rate, max(rate - rounding, 0.0), min(rate + rounding, 1.0), frequencies.size, "inputs"),
         baseline=result.blind,
         baseline_name="most frequent word",
-        detail="exact, over words as frequent as assumed",
+        detail="exact, for words with the assumed frequencies",
     )
 
 
@@ -81,16 +81,16 @@ def bayes_recovery(
     *,
     people: Iterable[Hashable] | None = None,
 ) -> AttackScore:
-    """Return the share of drawn outputs whose input the best attacker names.
+    """Return the proportion of sampled outputs whose input the best attacker names.
 
     Args:
         channel, prior: as in `expected_recovery`.
         true: (n,) ids of the inputs.
-        observed: (n,) ids of the outputs, place by place.
-        people: (n,) the person of each word, because words of one author are alike; None: words are independent.
+        observed: (n,) ids of the outputs, in the same order.
+        people: (n,) the person of each word, because words of one author are similar; None: words are independent.
 
     Raises:
-        ParameterError: as `expected_recovery`; ids out of range, other numbers of them.
+        ParameterError: as in `expected_recovery`; ids out of range, unequal numbers of ids.
 
     >>> score = bayes_recovery([[0.9, 0.1], [0.2, 0.8]], [0.5, 0.5], [0, 0, 1, 1], [0, 1, 1, 1])
     >>> score.score.value, score.baseline
@@ -105,12 +105,12 @@ def bayes_recovery(
         measure=MEASURE,
         score=share_of_rows(result.named[out] == ids, people),
         **_blind(ids, frequencies, 1),
-        detail=f"{ids.size:,} words; {result.rate:.3f} expected where words are as frequent as assumed",
+        detail=f"{ids.size:,} words; {result.rate:.3f} expected for words with the assumed frequencies",
     )
 
 
 def _blocks(channel: Channel, inputs: int) -> Iterator[Floats]:
-    """Yield the rows of a channel in order, checked when they are read."""
+    """Yield the rows of a channel in blocks, in order; each block is validated."""
     if not callable(channel):
         table = np.asarray(channel, dtype=np.float64)
         if len(table) != inputs:
@@ -138,20 +138,20 @@ def nearest_recovery(
 ) -> AttackScore:
     """Name the k words whose public vectors are nearest (Euclidean) to each private point.
 
-    For a mechanism that answers with words, a word's own vector is the point: the attacker takes every output at its
-    word.
+    For a mechanism that outputs words, the points are the vectors of the output words: the attacker guesses that no
+    word was replaced.
 
     Args:
         points: (n, d) private vectors.
         candidates: (V, d) public vectors of the words.
-        true: (n,) the word that each point was made from.
+        true: (n,) the original word of each point.
         k: number of words that the attacker may name.
-        prior: (V,) public frequencies, for the baseline; None: all alike.
+        prior: (V,) public frequencies, for the baseline; None: all equal.
         people: as in `bayes_recovery`.
-        seed: of ties.
+        seed: seed of ties.
 
     Raises:
-        ParameterError: NaN, no row, other lengths, k out of range; the argument is named.
+        ParameterError: NaN, no row, unequal lengths, k out of range; the message names the argument.
 
     >>> nearest_recovery([[0.1, 0.2], [8.0, 7.0]], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]], [0, 2]).score.value
     1.0
@@ -173,7 +173,7 @@ def nearest_recovery(
 
 
 def _blind(true_rows: Ids, frequencies: Floats, k: int) -> dict[str, Any]:
-    """What naming the k most frequent words would have reached, and naming any k at least."""
+    """Return the baseline: naming the k most frequent words, or k random words if that is better."""
     likeliest = np.argsort(-frequencies, kind="stable")[:k]
     reached, chance = float(np.isin(true_rows, likeliest).mean()), k / frequencies.size
     name = "most frequent word" if k == 1 else "most frequent words"
@@ -189,12 +189,12 @@ def _prior(prior: npt.ArrayLike, size: int | None = None) -> Floats:
             f"prior must have one frequency for each of {size or 'at least 2'} inputs, got shape {values.shape}"
         )
     if not np.isfinite(values).all() or (values < 0).any() or not 0 < values.sum() < np.inf:
-        raise ParameterError("prior must be finite numbers of at least 0, and not all of them 0")
+        raise ParameterError("prior must be finite numbers of at least 0, and not all 0")
     scaled: Floats = values / values.sum()
     return scaled if abs(values.sum() - 1) > _SUMS_TO_ONE else values
 
 
-_PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)  # for each pair that is learnt from
+_PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)  # per training pair
 _NAMED_AT_ONCE = 4096
 
 
@@ -207,25 +207,25 @@ def bag_inversion(
     top: int = 10,
     people: Iterable[Hashable] | None = None,
 ) -> list[AttackScore]:
-    """Learn on public pairs to name the words behind a vector, and try it on private vectors.
+    """Train a decoder on public pairs to name the words behind a vector, and test it on private vectors.
 
-    The decoder is a linear map to the chance of each word; its penalty is chosen on a fifth of the public pairs.
+    The decoder is a linear map to word probabilities; its penalty is chosen on a fifth of the public pairs.
 
     Args:
         public_vectors: (n, d) vectors of public texts, from the same encoder *and mechanism* as the private ones.
         public_bags: n texts or bags of words; or (n, words) counts.
         vectors: (m, d) the private vectors.
-        bags: the bags of words behind the vectors; words that no public bag holds cannot be named. Empty bags are
-            left out.
-        top: number of words that the attacker names for each vector.
-        people: (m,) the person of each vector, for the intervals; None: every vector is of another person.
+        bags: the bags of words behind the vectors; words in no public bag cannot be named. Empty bags are
+            omitted.
+        top: number of words that the attacker names per vector.
+        people: (m,) the person of each vector, for the intervals; None: each vector has a different person.
 
     Returns:
-        Precision (the share of the named words that are in the bag) and recall (the share of the bag's words that
+        Precision (the fraction of the named words that are in the bag) and recall (the fraction of the bag's words that
         are named).
 
     Raises:
-        ParameterError: fewer than 10 public pairs, no word, NaN, rows of other lengths; the argument is named.
+        ParameterError: fewer than 10 public pairs, no word, NaN, unequal lengths; the message names the argument.
         MissingExtraError: scikit-learn or scipy is not installed.
     """
     learnt, private = as_rows("public_vectors", public_vectors), as_rows("vectors", vectors)
@@ -258,7 +258,7 @@ def bag_inversion(
 
 
 def _bags(public: Rows, private: Rows, rows: tuple[int, int]) -> tuple[Any, Any, Floats]:
-    """Sparse (n, words) and (m, words) of zeros and ones, and the (m,) numbers of distinct words behind the vectors."""
+    """Return sparse (n, words) and (m, words) of zeros and ones, and (m,) counts of distinct words per private bag."""
     sparse = optional("scipy.sparse")
     sizes: Floats
     if are_texts(public):
@@ -285,8 +285,8 @@ def _bags(public: Rows, private: Rows, rows: tuple[int, int]) -> tuple[Any, Any,
 
 
 def _ridge(learnt: Floats, features: Any, private: Floats, top: int) -> Floats:
-    """(m, words) how likely each word is, linear in the vector; the penalty that does best on a fifth held back."""
-    validation = np.arange(len(learnt)) % 5 == 4  # every fifth: the pairs may be sorted
+    """Return (m, words) scores, linear in the vector, with the penalty that is best on a held-out fifth."""
+    validation = np.arange(len(learnt)) % 5 == 4  # every fifth pair, because the pairs may be sorted
 
     def mean_hits(penalty: float) -> float:
         chances = _linear(learnt[~validation], features[~validation], learnt[validation], penalty)
@@ -296,7 +296,7 @@ def _ridge(learnt: Floats, features: Any, private: Floats, top: int) -> Floats:
 
 
 def _linear(learnt: Floats, features: Any, queries: Floats, penalty: float) -> Floats:
-    """Least squares with an intercept: the frequencies of the words plus what the vector adds."""
+    """Return ridge predictions with an intercept, the frequencies of the words."""
     frequency = np.asarray(features.mean(axis=0)).ravel()
     gram = learnt.T @ learnt + penalty * len(learnt) * np.eye(learnt.shape[1])
     across = np.asarray((features.T @ learnt).T) - learnt.sum(axis=0)[:, None] * frequency
@@ -305,7 +305,7 @@ def _linear(learnt: Floats, features: Any, queries: Floats, penalty: float) -> F
 
 
 def _hits(chances: Floats, top: int, bags: Any) -> Floats:
-    """(n,) how many of the ``top`` likeliest words are in the bag."""
+    """Return the (n,) numbers of the ``top`` likeliest words that are in the bag."""
     named = np.argpartition(-chances, top - 1, axis=1)[:, :top]
     result = np.empty(len(named))
     for start in range(0, len(named), _NAMED_AT_ONCE):

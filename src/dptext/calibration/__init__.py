@@ -1,1 +1,1 @@
-"""Effect of an epsilon on words, and the epsilon that reaches a target."""
+"""Effect of an epsilon on words, and the epsilon for a target."""

@@ -1,4 +1,4 @@
-"""Find the epsilon that reaches a target, for a vocabulary and a mechanism.
+"""Search for the epsilon that reaches a target, for a vocabulary and a mechanism.
 
 Derivation: docs/understand/epsilon.md#calibration-calibration
 """
@@ -44,13 +44,13 @@ from dptext.vectors.word_vectors import WordVectors
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import MECHANISMS
 
-EXACT_TOLERANCE = 1e-4  # log-odds: a keep rate is off by a quarter of it at most
+EXACT_TOLERANCE = 1e-4  # in log-odds: the error of a keep rate is at most a quarter of it
 SAMPLED_TOLERANCE = 1e-2
-_PROBE = 64  # words whose nearest neighbours give the first epsilon
+_PROBE = 64  # words whose nearest neighbours determine the first epsilon
 
 
 class Family:
-    """A mechanism with everything fixed but epsilon: call it with one."""
+    """Mechanism with all parameters fixed except epsilon; call it with an epsilon."""
 
     def __init__(
         self, vectors: WordVectors, mechanism: str | Callable[..., WordMechanism] = "tem", **options: Any
@@ -66,7 +66,7 @@ class Family:
         return self._build(self.vectors, epsilon=epsilon, **self._options)
 
     def start(self) -> float:
-        """Return the first epsilon of a search: 2 ln V over the median distance to the nearest other word, or less."""
+        """Return the first epsilon of a search: at most 2 ln V over the median distance to the nearest other word."""
         vectors, of_a_choice = self.vectors, 2 * math.log(len(self.vectors))
         probes = np.unique(np.linspace(0, len(vectors) - 1, _PROBE).astype(np.int64))
         distance = distances_from(ExactDistances(vectors.matrix), probes)
@@ -125,25 +125,25 @@ def calibrate(
 ) -> Calibration | BankCalibration:
     """Find the epsilon for a keep rate of words, or for a re-identification rate of texts.
 
-    **Words.** Exact on the sampled words for mechanisms with ``distributions``; sampled, with the same random bits for
-    every epsilon, for the others.
+    **Words.** The result is exact on the sampled words for mechanisms with ``distributions``. For other mechanisms it
+    is sampled, with the same random bits for every epsilon.
 
-    **Texts of a bank.** The target is how often an adversary names the right one of several people, whose texts they
-    know and find equally likely beforehand (`dptext.calibration.reidentification`). The bound is proved for any texts;
-    the result also has the bound of any mechanism of this pure epsilon.
+    **Texts of a bank.** The target is the probability that an adversary names the right one of several people, whose
+    texts they know and consider equally likely (`dptext.calibration.reidentification`). The bound is proved for any
+    texts; the result also has the epsilon at which any pure mechanism meets the target.
 
     Args:
         vectors: word vectors, their name or path; or a `TextBank`.
-        mechanism: of words, its name or class.
-        keep_rate: the mean of N_w over running text, between 0 and 1.
+        mechanism: the name or class of a word mechanism.
+        keep_rate: target for words, the mean of N_w over running text, between 0 and 1.
         weights, rows, draws, seed: see `dptext.calibration.deniability.deniability`.
-        relinking: of a bank, how often they may be right, between 1 / people and 1.
-        people: of a bank, how many.
-        options: of the mechanism; of a bank, ``unit`` and ``max_sentences`` of `BankRewriter`. With ``max_sentences``
-            the attacker sees all sentences of a document.
+        relinking: target for a bank, the probability that the adversary is right, between 1 / people and 1.
+        people: number of people for a bank.
+        options: options of the mechanism; for a bank, ``unit`` and ``max_sentences`` of `BankRewriter`. With
+            ``max_sentences`` the adversary sees all sentences of a document.
 
     Raises:
-        ParameterError: no target; a target out of range, or out of this mechanism's reach.
+        ParameterError: no target; a target out of range, or one that the mechanism cannot reach.
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -152,12 +152,12 @@ def calibrate(
     """
     if isinstance(vectors, TextBank):
         if relinking is None or keep_rate is not None or mechanism != "tem":
-            raise ParameterError("a bank has the target relinking= (a probability) with people=: omit other targets")
+            raise ParameterError("a bank has the target relinking= (a probability) with people=. Omit other targets")
         return calibrate_bank(vectors, relinking=relinking, people=people, **options)
     if relinking is not None:
-        raise ParameterError("relinking= is a target for a bank: pass a TextBank instead of vectors")
+        raise ParameterError("relinking= is a target for a bank. Pass a TextBank instead of vectors")
     if keep_rate is None:
-        raise ParameterError("keep_rate is required: the share of words that stay")
+        raise ParameterError("keep_rate is required: the fraction of words that stay")
     if isinstance(vectors, str | os.PathLike):
         vectors = word_vectors(vectors)
     if not isinstance(vectors, WordVectors):
@@ -185,7 +185,7 @@ def _calibrate_words(
         epsilon = rounded_down(crossing(excess, start=start, tolerance=tolerance), DIGITS)
     except UnreachableError as end:
         raise ParameterError(
-            f"a keep rate of {goal:g} is out of reach of {family.name} here: the {'most' if end.upwards else 'least'} "
+            f"{family.name} cannot reach a keep rate of {goal:g} here: the {'largest' if end.upwards else 'smallest'} "
             f"is {reach(end.epsilon):.4g} (at epsilon {end.epsilon:.3g})"
         ) from None
     mechanism = family(epsilon)

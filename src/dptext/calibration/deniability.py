@@ -1,4 +1,4 @@
-"""Deniability of words: how often a word stays, how many words it may become, and their distances.
+"""Deniability of words: how often a word stays, its number of possible replacements, and their distances.
 
 Derivation: docs/understand/epsilon.md#calibration-deniability
 Derivation: docs/understand/epsilon.md#calibration-outcomes
@@ -26,16 +26,16 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.int64]
 
 ETA = 0.05
-"""Largest probability of the outputs that a support leaves out."""
+"""Largest probability of the outputs outside a support."""
 MEASURES = ("keep", "support", "distance", "replacement_distance", "median_rank")
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _NORMAL_95 = 1.96
 _PUBLIC_SEED = 1949
-_ENTRIES = 1 << 20  # probabilities in memory at a time, about
+_ENTRIES = 1 << 20  # approximate number of probabilities in memory
 _LEAST_BATCH = 32
 _TILE = 4096
 _SIDE = 0.025  # error of each side of an interval
-_ROUNDING = 1e-12  # shares are sums of float64
+_ROUNDING = 1e-12  # probabilities are sums of float64
 
 
 # -- a public sample of words --------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def zipf_weights(size: int) -> Floats:
 
 
 def check_weights(weights: npt.ArrayLike | None, size: int) -> Floats:
-    """The caller's weights, scaled to sum 1; Zipf's where there are none."""
+    """Return the weights scaled to sum 1; None: Zipf weights."""
     if weights is None:
         return zipf_weights(size)
     values: Floats = np.asarray(weights, dtype=np.float64)
@@ -79,7 +79,7 @@ def sample_words(weights: Floats, maximum: int) -> WordSample:
     possible = np.flatnonzero(weights > 0)
     if possible.size <= maximum:
         return WordSample(possible, weights[possible])
-    sure = np.zeros(weights.size, dtype=np.bool_)  # words whose weight is at least an even share of the remaining mass
+    sure = np.zeros(weights.size, dtype=np.bool_)  # words with at least 1 / room of the remaining mass
     while (room := maximum - int(sure.sum())) > 2:
         more = ~sure & (weights * room >= float(weights[~sure].sum()))
         if not more.any() or int((sure | more).sum()) > maximum - 2:
@@ -90,7 +90,7 @@ def sample_words(weights: Floats, maximum: int) -> WordSample:
     edges = np.cumsum(rest)
     mass = float(edges[-1])
     position = (np.arange(count)[:, None] + RandomBits(_PUBLIC_SEED).uniform(count, 2)) * (mass / count)
-    # a word owns the interval that ends at its edge: never one of weight 0
+    # each word has the interval that ends at its edge; it is empty for a word of weight 0
     draws = np.searchsorted(edges, np.minimum(position, mass), side="left")
     rows = np.union1d(np.flatnonzero(sure), draws)
     pairs = np.searchsorted(rows, draws)
@@ -107,20 +107,20 @@ def sample_words(weights: Floats, maximum: int) -> WordSample:
 class Deniability(ReprMixin):
     """Effect of a mechanism on each of n words, and on the words of running text.
 
-    Arrays are (n,) float64, one entry per word. Measures of a replacement are conditional on the word not staying,
-    and NaN if it always stayed.
+    Arrays are (n,) float64, one entry per word. Measures of a replacement are conditional on a replaced word,
+    and NaN if the word always stayed.
 
     Attributes:
         mechanism, epsilon: the measured mechanism.
         words: the n words.
-        weights: the share of running text that each stands for; their sum is 1.
+        weights: the fraction of running text that each word represents; the sum is 1.
         keep: N_w, the probability that the word stays.
-        support: S_w, the size of the smallest set of outputs that holds a probability of at least 95%. From draws it
-            is too small.
-        distance: mean distance from the word to its output, 0 where it stays, in the metric that epsilon counts.
+        support: S_w, the size of the smallest set of outputs with a probability of at least 95%. From draws it is
+            underestimated.
+        distance: mean distance from the word to its output, 0 if it stays, in the metric of epsilon.
         distance_variance: sampling variance of ``distance``.
         median_rank: median rank of a replacement among the neighbours of the word (1: the nearest).
-        draws: how many draws of each word the numbers come from; None: exact, from the integers of the sampler.
+        draws: number of draws per word; None: exact, from the integers of the sampler.
         sample: the sampled rows of the vocabulary.
     """
 
@@ -141,28 +141,28 @@ class Deniability(ReprMixin):
 
     @property
     def replacement_distance(self) -> Floats:
-        """(n,) mean distance of a replacement: of the output, given that the word does not stay."""
+        """(n,) mean distance to the output, given that the word does not stay."""
         leaves = 1.0 - self.keep
         result: Floats = np.divide(self.distance, leaves, out=np.full(len(self), np.nan), where=leaves > 0)
         return result
 
     def mean(self, name: str) -> float:
-        """The mean of a measure over running text (over words for which it is a number)."""
+        """Return the mean of a measure over running text, without words for which it is NaN."""
         values: Floats = getattr(self, name)
         finite = np.isfinite(values)
         return float(np.average(values[finite], weights=self.weights[finite])) if finite.any() else math.nan
 
     def error(self, name: str) -> float:
-        """Half the width of a 95% interval around the mean of ``keep`` or ``distance`` (normal approximation).
+        """Return half the width of a 95% interval around the mean of ``keep`` or ``distance`` (normal approximation).
 
-        It covers the choice of the words and, where there are draws, the draws; 0 where both are exhaustive.
+        It covers the sampling of words and of draws; 0 if all words are measured exactly.
         """
         variances = {"keep": self.keep * (1 - self.keep) / (self.draws or 1), "distance": self.distance_variance}
         of_draws = 0.0 if self.draws is None else float((self.weights**2 * variances[name]).sum())
         return _NORMAL_95 * math.sqrt(self.sample.variance(getattr(self, name)) + of_draws)
 
     def quantile(self, name: str, share: float) -> float:
-        """The smallest value that a word of running text does not exceed with probability at least ``share``."""
+        """Return the smallest value that a word of running text does not exceed with probability at least ``share``."""
         return weighted_quantile(getattr(self, name), self.weights, share)
 
     def as_dict(self) -> dict[str, Any]:
@@ -209,17 +209,17 @@ def deniability(
 ) -> Deniability:
     """Measure the effect of a mechanism on words.
 
-    Exact, from the integers that the sampler draws from, for mechanisms that have ``distributions`` (TEM); from
-    ``draws`` draws of each word for the others (Madlib).
+    The result is exact, from the integers of the sampler, for mechanisms with ``distributions`` (TEM). For other
+    mechanisms (Madlib) it is estimated from ``draws`` draws per word.
 
     Args:
         mechanism: a word mechanism.
-        words: the words to measure; None: a public sample of at most ``rows`` words, the whole vocabulary where it
-            is no larger. A word outside the vocabulary counts as ``"<unk>"``.
+        words: the words to measure; None: a public sample of at most ``rows`` words, or the whole vocabulary if it
+            is not larger. A word outside the vocabulary counts as ``"<unk>"``.
         weights: (V,) public frequencies of the vocabulary; None: 1 / rank, an assumption.
-        rows: how many words to sample.
-        draws: draws of each word. S_w cannot exceed their number.
-        seed: of the draws. The sampled words are public, so a seed reveals nothing.
+        rows: number of words to sample.
+        draws: number of draws per word, an upper limit of S_w.
+        seed: seed of the draws. The sampled words are public, so a seed reveals nothing.
 
     Raises:
         ParameterError: a number out of range; no words.
@@ -256,13 +256,13 @@ def deniability(
 
 
 def distributions_of(mechanism: WordMechanism) -> Callable[[list[str]], Floats] | None:
-    """The mechanism's exact output distributions, (n words) -> (n, V); None where it can only be sampled."""
+    """Return the exact output distributions of a mechanism, (n words) -> (n, V); None if it can only be sampled."""
     value: Callable[[list[str]], Floats] | None = getattr(mechanism, "distributions", None)
     return value
 
 
 def _measure(mechanism: WordMechanism, rows: Rows, bits: RandomBits, draws: int) -> dict[str, Floats]:
-    """Return the measures of some words: from their distributions if there are any, else from ``draws`` draws each."""
+    """Return the measures of words, from their distributions if available, otherwise from ``draws`` draws per word."""
     words, table, distributions = mechanism.vectors.words, mechanism.distance_table(), distributions_of(mechanism)
     results: list[dict[str, float]] = []
     for batch in _batches(rows, len(table)):
@@ -282,7 +282,7 @@ def _measure_batch(
 
     def measure(index: int) -> None:
         row, lengths = int(rows[index]), distances[index]
-        order = np.argsort(np.where(np.arange(lengths.size) == row, -1.0, lengths), kind="stable")  # itself first
+        order = np.argsort(np.where(np.arange(lengths.size) == row, -1.0, lengths), kind="stable")  # the word first
         results[index] = numbers(outputs[index], lengths, row, order)
 
     for_each_block(measure, range(rows.size))
@@ -290,7 +290,7 @@ def _measure_batch(
 
 
 def distances_from(table: DistanceTable, rows: Rows) -> npt.NDArray[np.float32]:
-    """(n, V) public distances from some rows to all."""
+    """Return (n, V) public distances from ``rows`` to all rows."""
     distance = np.empty((rows.size, len(table)), dtype=np.float32)
     left = table.rows(rows)
     for start in range(0, len(table), _TILE):
@@ -301,7 +301,7 @@ def distances_from(table: DistanceTable, rows: Rows) -> npt.NDArray[np.float32]:
 
 
 def batch_for(size: int) -> int:
-    """Return how many rows of a vocabulary's size are worked on at a time: a few MiB."""
+    """Return the number of rows per batch for a vocabulary of this size: a few MiB."""
     return max(_LEAST_BATCH, _ENTRIES // size)
 
 
@@ -311,7 +311,7 @@ def _batches(rows: Rows, size: int) -> Iterator[Rows]:
 
 
 def smallest_support(shares: Floats, eta: float = ETA) -> float:
-    """The size of the smallest set of outputs that holds a probability of at least 1 - eta; shares sum to 1."""
+    """Return the size of the smallest set of outputs with a probability of at least 1 - eta; shares sum to 1."""
     return float(np.searchsorted(np.cumsum(np.sort(shares)[::-1]), 1 - eta - _ROUNDING) + 1)
 
 
@@ -362,9 +362,9 @@ class InShort:
 
 
 def in_short(mechanism: WordMechanism) -> InShort:
-    """`deniability` in brief, and fast: no distances."""
+    """Return keep rate and support of running text, faster than `deniability`, because without distances."""
     weights = zipf_weights(len(mechanism.vectors))
-    weights[mechanism.vectors.vocabulary.unknown_row] = 0.0  # under some policies its distribution takes all others
+    weights[mechanism.vectors.vocabulary.unknown_row] = 0.0  # without unknown words
     sample = sample_words(weights / weights.sum(), 200)
     keep, support = kept_and_support(mechanism, sample.rows, draws=40, seed=_PUBLIC_SEED)
     return InShort(float(sample.weights @ keep), weighted_quantile(support, sample.weights, 0.5))
@@ -373,7 +373,7 @@ def in_short(mechanism: WordMechanism) -> InShort:
 def kept_and_support(
     mechanism: WordMechanism, rows: Rows, *, draws: int, seed: int | None, support: bool = True
 ) -> tuple[Floats, Floats]:
-    """Return how often some words stay, and their supports (0 without ``support``), without distances."""
+    """Return the keep rates of words and their supports (0 without ``support``), without distances."""
     distributions, words = distributions_of(mechanism), mechanism.vectors.words
     kept, supports = np.empty(rows.size), np.zeros(rows.size)
     if distributions is None:
@@ -391,7 +391,7 @@ def kept_and_support(
 
 
 def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
-    """The smallest value such that the weight of all values up to it is at least ``share`` of the whole; NaNs aside."""
+    """Return the smallest value for which values up to it have at least ``share`` of the weight, without NaNs."""
     finite = np.isfinite(values)
     if not finite.any():
         return math.nan
@@ -403,7 +403,7 @@ def weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
 
 @dataclass(frozen=True)
 class Replacements:
-    """The outputs of one word, which may be private and is no part of the representation."""
+    """Outputs of one word, which may be private and is omitted from the representation."""
 
     word: str = field(repr=False)
     known: bool
@@ -426,7 +426,7 @@ def replacements(
     else:
         rows = mechanism.sample_rows(np.full(draws, row, dtype=np.int64), RandomBits(seed))
         shares = np.bincount(rows, minlength=len(vocabulary)) / draws
-    # no mass of nested sets is further below its true one, with probability 97.5%
+    # with probability 97.5%, the mass of no nested set is below its true mass by more than this
     reach = 0.0 if distributions is not None else math.sqrt(math.log(1 / _SIDE) / (2 * draws))
     support, support_low = (int(smallest_support(shares, eta)) for eta in (ETA, ETA + reach))
     keep, shares[row] = float(shares[row]), 0.0

@@ -1,4 +1,4 @@
-"""The epsilon at which a text of a bank is re-identified rarely enough.
+"""Search for the epsilon that limits the re-identification of texts that a bank replaces.
 
 Derivation: docs/understand/epsilon.md#calibration-relinking
 """
@@ -19,16 +19,16 @@ from dptext.sentences.rewriter import BankRewriter, UnitOfEpsilon
 from dptext.validation import check_float, check_int
 
 DIGITS = 4
-"""Of an epsilon that was searched for: one that a person can type."""
+"""Significant digits of an epsilon from a search, few enough to type."""
 _DOUBLINGS = 24
-_FLAT = 8  # doublings without any change: the curve has reached its end
-_NARROW = 1e-4  # of ln epsilon
+_FLAT = 8  # doublings without any change, after which the search stops
+_NARROW = 1e-4  # width of the final bracket, in ln epsilon
 _STEPS = 40
 _SMALLEST_SHARE = 1e-9
 
 
 class UnreachableError(Exception):
-    """No crossing was found: the last epsilon of the search, and its direction."""
+    """Search without a crossing, with its last epsilon and its direction."""
 
     def __init__(self, epsilon: float, upwards: bool) -> None:
         super().__init__(f"no crossing {'up' if upwards else 'down'} to {epsilon:g}")
@@ -36,7 +36,7 @@ class UnreachableError(Exception):
 
 
 def crossing(excess: Callable[[float], float], *, start: float, tolerance: float) -> float:
-    """An epsilon with ``excess(epsilon) <= 0``, or within ``tolerance`` of 0, that has a positive excess above it."""
+    """Return an epsilon with ``excess(epsilon) <= 0``, or within ``tolerance`` of 0, and a positive excess above it."""
     low = high = start
     at_low = at_high = excess(start)
     if abs(at_low) <= tolerance:
@@ -61,7 +61,7 @@ def crossing(excess: Callable[[float], float], *, start: float, tolerance: float
             break
     if not at_low <= 0 < at_high:
         raise UnreachableError(high if upwards else low, upwards)
-    # false position (Illinois: an end that stays twice counts half), bisection where that does not move
+    # false position (Illinois: the weight of an end that stays twice is halved), with bisection as a safeguard
     low, high = math.log(low), math.log(high)
     weight_low, weight_high = at_low, at_high
     side = 0
@@ -71,7 +71,7 @@ def crossing(excess: Callable[[float], float], *, start: float, tolerance: float
         if at_high <= tolerance:
             return math.exp(high)
         middle = (low + high) / 2
-        if step % 3 < 2:  # every third step halves, however crooked the curve
+        if step % 3 < 2:  # every third step is a bisection, for any shape of the curve
             share = weight_low / (weight_low - weight_high)
             middle = low + min(max(share, 0.02), 0.98) * (high - low)
         value = excess(math.exp(middle))
@@ -87,18 +87,18 @@ def crossing(excess: Callable[[float], float], *, start: float, tolerance: float
 
 
 def log_odds(share: float) -> float:
-    """ln(p / (1 - p)), which runs nearly straight in ln epsilon; 0 and 1 are taken for the nearest finite ones."""
+    """Return ln(p / (1 - p)), nearly linear in ln epsilon; 0 and 1 are replaced by the nearest finite values."""
     share = min(max(share, _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
     return math.log(share / (1 - share))
 
 
 def fresh_seed() -> int:
-    """A seed of its own for draws that are to be repeated within one calculation."""
+    """Return a random seed, for draws that one calculation repeats."""
     return int.from_bytes(RandomBits().take(8), "little")
 
 
 PEOPLE = (10, 100, 1_000)
-"""Among how many people a table says how often a text is traced back."""
+"""Numbers of people for which a table shows the re-identification rate."""
 _STEP = 1 - 2e-4
 _GRID_STEPS = 500
 _TOLERANCE = 1e-6  # of log-odds
@@ -128,7 +128,7 @@ def bank_epsilon(bank: TextBank, epsilon: float, *, unit: UnitOfEpsilon = "sente
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BankCalibration(ReprMixin):
-    """An epsilon that keeps the re-identification rate at most at its goal."""
+    """Epsilon for a re-identification rate of at most ``goal``."""
 
     epsilon: float
     goal: float
@@ -154,12 +154,12 @@ def calibrate_bank(
     unit: UnitOfEpsilon = "sentence",
     max_sentences: int | None = None,
 ) -> BankCalibration:
-    """See `dptext.calibrate`."""
+    """Calibrate the epsilon of a bank; see `dptext.calibrate`."""
     people = check_int("people", people, minimum=2)
     goal = check_float("relinking", relinking, above=0, below=1)
     if goal <= 1 / people:
         raise ParameterError(f"relinking must be above 1 / people, {1 / people:.4g}, the chance level, got {goal:g}")
-    parts = max_sentences or 1  # texts of the bank that the adversary sees: one, or all of the longest document
+    parts = max_sentences or 1  # number of bank texts that the adversary sees
 
     def build(epsilon: float) -> BankRewriter:
         return BankRewriter(bank, epsilon=epsilon, unit=unit, max_sentences=max_sentences)

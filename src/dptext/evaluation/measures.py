@@ -22,7 +22,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A measure of predictions and its baseline, the best guess without features.
+    """Measure of predictions and its baseline, the best guess without features.
 
     Attributes:
         measure: "accuracy" or "macro-F1".
@@ -73,7 +73,7 @@ def class_score(name: str, true: Rows, predicted: Rows, people: Rows | None, *, 
 
 
 def codes_of_answers(true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Rows, Rows]:
-    """Return integer codes of labels and answers; an answer that is no label gets a separate code."""
+    """Return integer codes of labels and answers; an answer that is not a label gets a separate code."""
     labels, answers = np.asarray(true), np.asarray(predicted)
     _check_lengths(labels, answers)
     if "U" in labels.dtype.kind + answers.dtype.kind:  # texts of different lengths, or texts and numbers
@@ -88,12 +88,12 @@ def _check_lengths(true: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> None:
 
 
 def people_of(people: npt.ArrayLike | None, rows: int) -> Rows:
-    """Return (rows,) the code of each row's person; without ``people``, every row has its own."""
+    """Return (rows,) codes of the person of each row; without ``people``, each row has a different person."""
     return np.arange(rows) if people is None else codes_of("people", people, rows=rows)
 
 
 def codes_of(name: str, values: npt.ArrayLike, *, rows: int | None = None) -> Rows:
-    """Return (rows,) the rank of each value among the distinct values."""
+    """Return (rows,) ranks of the values among the distinct values."""
     array = values if isinstance(values, np.ndarray) else np.asarray(entries := list(values))  # type: ignore[arg-type]
     if array is not values and any(entry is None or isinstance(entry, float) for entry in entries):
         array = np.empty(len(entries), dtype=object)  # numpy would turn None next to texts into "None"
@@ -134,7 +134,7 @@ def make_folds(
     places = fold_of_rows(codes, count, bits) if people is None else _fold_of_people(codes, owners, count, bits)
     folds = [Fold(np.flatnonzero(places != index), np.flatnonzero(places == index)) for index in range(count)]
     if any(np.unique(codes[fold.train]).size <= codes.max() for fold in folds):
-        raise ParameterError("targets: all rows of a class are in one fold: use fewer folds, or drop the class")
+        raise ParameterError("targets: all rows of a class are in one fold. Use fewer folds, or drop the class")
     return folds
 
 
@@ -147,12 +147,12 @@ def _check_counts(codes: Rows, owners: Rows, count: int, *, unit: str) -> None:
     rarest = int(np.bincount(np.unique(np.stack([codes, owners]), axis=1)[0]).min())
     if rarest < count:
         raise ParameterError(
-            f"targets: the rarest class has {rarest} {unit}, fewer than {count} folds: use fewer folds, or drop it"
+            f"targets: the rarest class has {rarest} {unit}, fewer than {count} folds. Use fewer folds, or drop it"
         )
 
 
 def fold_of_rows(strata: Rows, count: int, bits: RandomBits) -> Rows:
-    """Return (rows,) the fold of each row: rows of a stratum in random order take the folds in turn."""
+    """Return (rows,) folds: the rows of a stratum, in random order, are assigned to the folds in turn."""
     order = np.lexsort((bits.integers(strata.size), strata))
     places = np.empty(strata.size, dtype=np.int64)
     places[order] = np.arange(strata.size) % count
@@ -160,16 +160,16 @@ def fold_of_rows(strata: Rows, count: int, bits: RandomBits) -> Rows:
 
 
 def _fold_of_people(codes: Rows, owners: Rows, count: int, bits: RandomBits) -> Rows:
-    """Return (rows,) the fold of each person, such that folds have similar shares of every class."""
+    """Return (rows,) folds by person, with similar proportions of every class in all folds."""
     people, classes = int(owners.max()) + 1, int(codes.max()) + 1
     shares = np.zeros((people, classes))
     np.add.at(shares, (owners, codes), 1.0)
-    shares /= shares.sum(axis=0)  # a rare class weighs as much as a frequent one
+    shares /= shares.sum(axis=0)  # a rare class has the same weight as a frequent one
     order = np.lexsort((bits.integers(people), -shares.sum(axis=1)))
     filled = np.zeros((count, classes))
     places = np.empty(people, dtype=np.int64)
     for person in order:
-        # the sum over folds of (filled + shares)^2 grows least where filled . shares is smallest
+        # the sum over folds of (filled + shares)^2 grows least for the smallest filled . shares
         overlap = filled @ shares[person]
         best = np.flatnonzero(overlap == overlap.min())
         places[person] = best[np.argmin(filled[best].sum(axis=1))]

@@ -42,7 +42,7 @@ _PART_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_]+")
 
 @dataclass(frozen=True, kw_only=True)
 class UtilityScore(Measured):
-    """Score of a model on ``rows`` rows that did not train it, over ``folds`` trained models."""
+    """Score of models on ``rows`` held-out rows, over ``folds`` trained models."""
 
     features: str
     trained_on: str
@@ -64,7 +64,7 @@ class UtilityScore(Measured):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Predictions:
-    """Answers of models about rows that did not train them: one target, answer and person per index in ``rows``."""
+    """Answers of models for held-out rows: one target, answer and person per index in ``rows``."""
 
     rows: npt.NDArray[np.int64]
     true: npt.NDArray[Any]
@@ -113,7 +113,7 @@ def predictions(
     folds: int = 5,
     seed: int | None = None,
 ) -> Predictions:
-    """Return answers about rows from logistic regressions (penalty 1) trained on the rows of other people.
+    """Return answers for rows from logistic regressions (penalty 1) trained on the rows of other people.
 
     The features of a text are its words, hashed into 65,536 buckets and weighted by tf-idf; vectors are scaled.
 
@@ -122,7 +122,7 @@ def predictions(
         targets: (rows,) classes.
         test_rows: the same rows in another form (such as the original texts) to test on; None: the rows themselves.
         trained_on, tested_on: names of the two forms in the result.
-        people: (rows,) the person of each row, who is never in both sides of a fold; None: one row per person.
+        people: (rows,) the person of each row, who is never on both sides of a fold; None: one row per person.
         folds: number of folds.
         seed: seed of the folds.
 
@@ -153,7 +153,7 @@ def predictions(
 
 
 def trained_answers(rows: Any, targets: npt.ArrayLike, questions: Any) -> npt.NDArray[Any]:
-    """Return a linear model's answers about rows whose classes it may never have seen.
+    """Return the answers of a linear model for rows, whose classes may be absent from its training data.
 
     >>> trained_answers(["a good film", "a bad film"] * 9, ["+", "-"] * 9, ["good", "bad"]).tolist()
     ['+', '-']
@@ -185,7 +185,7 @@ def _features(rows: Any) -> tuple[Any, str]:
         raise ParameterError(f"rows must be texts, or one vector per row, got shape {vectors.shape}")
     if not np.isfinite(vectors).all():
         row = int(np.argmin(np.isfinite(vectors).all(axis=1)))
-        raise ParameterError(f"rows must be finite vectors, row {row} holds NaN or infinity")
+        raise ParameterError(f"rows must be finite vectors, row {row} contains NaN or infinity")
     return vectors, "vectors"
 
 
@@ -223,7 +223,7 @@ def _answers(train_inputs: Any, codes: Rows, test_inputs: Any) -> Rows:
 
 
 def nearest_labels(features: PublicFeatures, labels: Labels, texts: Sequence[str]) -> npt.NDArray[np.intp]:
-    """Return (n,) the class whose description lies nearest to each text; it uses public data only.
+    """Return (n,) the class with the nearest description to each text; it uses public data only.
 
     Vectors are compared by cosine, after the mean of the pool is subtracted. A label without a description is described
     by the words of its name (``AddToPlaylist``: "add to playlist").
@@ -247,7 +247,7 @@ class AtEpsilon:
     dimension: int
     error: float  # E||z - x||^2, for a vector x of length 1
     accuracy: Estimate
-    learned: Estimate | None  # of the server's model for vectors without noise, on such vectors
+    learned: Estimate | None  # the server's model for vectors without noise, tested on such vectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,8 +255,8 @@ class EpsilonComparison:
     """Result of `compare_epsilons`. Its text is a table."""
 
     rows: tuple[AtEpsilon, ...]
-    clean: Estimate  # with the encoder's vectors, without projection and noise
-    chance: float  # share of the most frequent label
+    clean: Estimate  # of the encoder's vectors, without projection and noise
+    chance: float  # proportion of the most frequent label
     texts: int
     trained_on: int
 
@@ -294,7 +294,7 @@ def compare_epsilons(
     """
     values = [float(epsilon) for epsilon in epsilons]
     if not values or len(set(values)) < len(values):
-        raise ParameterError("epsilons must be distinct, and at least one is needed")
+        raise ParameterError("epsilons must contain at least one number, and no duplicates")
     build = randomizer or (lambda epsilon: PrivUnit(epsilon=epsilon))
     randomizers = [build(epsilon) for epsilon in values]
     text_encoder, texts, labels = encoder_of(encoder), check_texts(public_texts), np.asarray(public_labels)
@@ -331,7 +331,7 @@ def _compare_answers(
     bound: dict[str, Any],
     bits: RandomBits,
 ) -> tuple[Rows, Rows | None]:
-    """Return the answers about noisy vectors, and about vectors without noise if the channel has such a model."""
+    """Return the answers for noisy vectors, and for vectors without noise if the channel has such a model."""
     from dptext.representations.classifiers import NoisyClassifier
 
     noisy_answers, clean_answers = np.empty_like(codes), np.empty_like(codes)
