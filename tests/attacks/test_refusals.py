@@ -46,7 +46,7 @@ REFUSED = [
     (lambda: score_membership(np.arange(6.0), MEMBERS * 0), "members must have at least two members and"),
     (lambda: sum_membership([NAN] * 3, np.eye(3), MEMBERS[2:5]), "released must be finite"),
     (lambda: sum_membership([1.0] * 3, np.eye(2), MEMBERS[2:5]), "targets must be finite numbers of the shape"),
-    (lambda: nearest_secrets(VECTORS, [0, 500], [5, 6]), "names must lie between -1 and 199, entry 1 does not"),
+    (lambda: nearest_secrets(VECTORS, [0, 500], [5, 6]), "names must be between -1 and 199, entry 1 is not"),
     (lambda: nearest_secrets(VECTORS, [-1, -1], [5, 6]), "at least one pair of a name"),
     (lambda: nearest_secrets(VECTORS, [0, 1], [5, 5]), "each kind must have at least two"),
     (lambda: expected_recovery([[0.5, 0.4]] * 2, [1, 1]), "each row of channel must be a"),
