@@ -19,7 +19,7 @@ OPENED = [entry for entry in PAGES if not entry.startswith((*ALIKE, "404"))] + [
     next((entry for entry in PAGES if entry.startswith(f"{folder}/")), "index.html") for folder in ALIKE
 ]
 
-PICTURED = ("index.html", "start/words.html", "mechanisms/tem.html", "understand/epsilon.html", "papers/index.html")
+TYPICAL = ("index.html", "start/words.html", "mechanisms/tem.html", "understand/epsilon.html", "papers/index.html")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,11 +61,10 @@ def _fits(page, address, scheme):
 
 
 @pytest.mark.parametrize(("width", "scheme", "named"), [(360, "light", "default"), (1440, "dark", "slate")])
-def test_pages_open_from_a_server(open_page, served, picture, width, scheme, named):
+def test_pages_open_from_a_server(open_page, served, width, scheme, named):
     page = open_page(served + "index.html", viewport={"width": width, "height": 800}, color_scheme=scheme)
-    for entry in PICTURED:
+    for entry in TYPICAL:
         assert _fits(page, served + entry, named), entry
-        picture(page, f"site-{entry.removesuffix('.html').replace('/', '-')}-{width}-{scheme}")
 
 
 def test_search_finds_a_mechanism(open_page, root):
