@@ -52,7 +52,7 @@ REFUSED = [
     (lambda: expected_recovery([[0.5, 0.4]] * 2, [1, 1]), "each row of channel must be a"),
     (lambda: expected_recovery([[1.0]] * 3, [1, 1]), "one row for each of 2 inputs, got 3"),
     (lambda: expected_recovery(np.eye(2), [1, NAN]), "prior must be finite"),
-    (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 2], [0, 0]), "true must lie between 0 and 1, entry 1"),
+    (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 2], [0, 0]), "true must be between 0 and 1, entry 1"),
     (lambda: bayes_recovery(np.eye(2), [1, 1], [0, 1], [0, 1], people=["a"]), "people must have one entry for each of"),
     (lambda: nearest_recovery([[1.0, 2.0]], [[1.0], [2.0]], [0]), "points must have 1 columns like candidates, got"),
 ]
