@@ -217,7 +217,7 @@ def test_links_pipes_and_folders_are_neither_followed_nor_replaced(write, comman
         os.mkfifo(f"pipe{ending}")
         write(command, f"pipe{ending}", f"'pipe{ending}' is a pipe, not a regular file: choose another name, or")
         Path(f"folder{ending}").mkdir()
-        write(command, f"folder{ending}", "is a folder: name a file in it")
+        write(command, f"folder{ending}", "is a folder: choose a file name in it")
 
 
 @on_posix

@@ -75,7 +75,7 @@ BAD_INPUT = [
     ("bad.txt", f"fine\n{SECRET} ".encode() + b"\xff\n", [], 1, "row 2: expected UTF-8"),
     ("bad.jsonl", f'{{"text": "a"}}\n{{"text": "{SECRET}', [], 1, "row 2: expected a JSON object"),
     ("bad.txt.gz", gzip.compress(b"a\n" * 999)[:-9], [], 1, "ends early"),
-    ("bad.csv", f'text\nfine\n"{SECRET}', [], 1, "row 2 (line 3): the row has a quote that is not closed"),
+    ("bad.csv", f'text\nfine\n"{SECRET}', [], 1, "row 2 (line 3): the row has an unclosed quote"),
     ("bad.jsonl", f'{{"body": "{SECRET}"}}\n', [], 1, "row 1: expected a column 'text'"),
     ("bad.jsonl", '{"text": "a"}\n', ["--keep", "label"], 1, "row 1: expected a column 'label'"),
     ("bad.jsonl", '{"text": 12}\n', [], 1, "row 1: expected a string in 'text', the value is of type int"),

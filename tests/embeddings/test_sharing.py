@@ -134,7 +134,7 @@ def test_nothing_is_overwritten_without_replace_and_foreign_files_never(model, l
     model.save(tmp_path / "more")
     (tmp_path / "more" / "privacy-mine.json").mkdir()
     for name in ("shared", "empty", "file", ".", "public", "more"):
-        with pytest.raises(ParameterError, match="holds something besides released vectors"):
+        with pytest.raises(ParameterError, match="contains data other than released vectors"):
             model.save(tmp_path / name, replace=True)
     assert (folder / "thesis.tex").exists()
 

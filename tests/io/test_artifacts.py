@@ -77,7 +77,7 @@ def test_a_cut_or_foreign_file_is_refused(read, tmp_path):
     for content in (*(whole[:end] for end in range(len(whole))), whole + b"\0", *foreign):
         with pytest.raises(DataError, match=r"^f is not a complete safetensors file. Get it again$"):
             read(content)
-    for name, message in (("missing", "cannot read"), ("pipe", "got a pipe")):
+    for name, message in (("missing", "cannot read"), ("pipe", "is a pipe")):
         if name == "pipe":
             os.mkfifo(tmp_path / name)
         assert_error(StorageError, lambda name=name: read_tensors(tmp_path / name, source="f"), message)
@@ -112,7 +112,7 @@ def test_a_saved_folder_is_read_and_replaced_only_if_it_holds_nothing_else(tmp_p
     assert FOLDER.place(place, replace=True) == place.resolve()
     assert_error(ParameterError, lambda: FOLDER.place(place), "already exists")
     (place / "mine.txt").touch()
-    assert_error(ParameterError, lambda: FOLDER.place(place, replace=True), "something besides a test")
+    assert_error(ParameterError, lambda: FOLDER.place(place, replace=True), "data other than a test")
 
 
 def test_a_folder_that_is_not_as_announced_is_refused(tmp_path):

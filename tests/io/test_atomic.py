@@ -262,7 +262,7 @@ def test_others_get_their_rights_only_after_the_rename(out, monkeypatch, bits):
 @pytest.mark.parametrize("kind", ["link", "link to nothing", "hard link", "pipe", "folder"])
 def test_a_planted_file_is_neither_followed_nor_opened(out, victim, mask, kind):
     plant(sibling(out, "rows"), kind, victim)
-    assert_error(StorageError, lambda: open_own(sibling(out, "rows")), "not a file that dptext made; move it away")
+    assert_error(StorageError, lambda: open_own(sibling(out, "rows")), "dptext did not create this file. Move it away")
     with pytest.raises(FileExistsError):
         open_new(sibling(out, "rows"))
 
@@ -282,7 +282,7 @@ def test_own_files_lose_the_rights_of_others_and_files_of_other_users_are_refuse
         assert mode(out) == 0o600
     if os.geteuid() == 0:  # who else may give a file away?
         os.chown(out, 12345, -1)
-        assert_error(StorageError, lambda: open_own(out), "not a file that dptext made")
+        assert_error(StorageError, lambda: open_own(out), "dptext did not create this file")
 
 
 def test_a_planted_link_is_not_taken_for_a_replaced_folder(out, tmp_path):
@@ -307,9 +307,9 @@ def test_a_target_that_would_destroy_something_is_refused(out, victim):
     refused(Path(os.devnull), ParameterError, "is a device, not a regular file")
     refused(out.parent / "pipe.txt", ParameterError, "is a pipe, not a regular file")
     refused(out.parent / "link.txt", ParameterError, "is a link, not a regular file")
-    refused(out.parent / "folder", ParameterError, "is a folder: name a file in it")
+    refused(out.parent / "folder", ParameterError, "is a folder: choose a file name in it")
     refused(victim, ParameterError, "already exists", "--force", replace=False)
-    refused(out.parent / "no" / "out.txt", StorageError, "its folder does not exist; create it first")
+    refused(out.parent / "no" / "out.txt", StorageError, "its folder does not exist. Create it first")
     refused(victim / "out.txt", StorageError, "is not a folder")
     for name in ("link.txt", "other.txt"):
         refused(out.parent / name, ParameterError, "is the same file as IN", IN=[victim])
@@ -328,7 +328,7 @@ def test_only_a_folder_of_the_same_kind_is_replaced(out):
     out.with_name("link").symlink_to(out)
     for kind, path, options, message in (
         (ParameterError, out, {"replace": False}, "already exists"),
-        (ParameterError, out, {"replace": True, "is_own": False}, "something besides vectors"),
+        (ParameterError, out, {"replace": True, "is_own": False}, "data other than vectors"),
         (ParameterError, out.with_name("link"), {"replace": True}, "is a link"),
         (StorageError, out.parent / "no" / "new", {"replace": True}, "its folder does not exist"),
     ):

@@ -34,7 +34,7 @@ def test_wrong_arguments_are_refused_before_a_file_is_opened(tmp_path):
     for kind, name, options, message in (
         (ParameterError, "no.csv", {"on_error": "pass"}, "on_error"),
         (ParameterError, "no.csv", {"keep": ("text",)}, "contains the text and would be released"),
-        (ParameterError, "no.csv", {"keep": ("n", "n")}, "is kept twice: name it once"),
+        (ParameterError, "no.csv", {"keep": ("n", "n")}, "is kept twice: list it once"),
         (ParameterError, "no.txt", {"user": "n"}, "has no columns to keep"),
         (ParameterError, "no.pdf", {}, "ends in .txt, .jsonl"),
         (StorageError, "no.csv", {}, "No such file"),
@@ -72,7 +72,7 @@ def test_unreadable_rows_are_left_out_and_listed_in_order(tmp_path, monkeypatch)
     assert result == ["a", "b", "c"] and MARKER not in str(rejects)
     assert [(name, row) for name, row, _ in rejects] == [("a.jsonl", row) for row in (2, 3, 4, 6)]
     raw(path, MARKER)
-    assert_error(DataError, lambda: rows_and_rejects(path), "no row could be read; the first is a.jsonl, row 1")
+    assert_error(DataError, lambda: rows_and_rejects(path), "no row could be read; the first error is a.jsonl, row 1")
     monkeypatch.setattr("dptext.io.batches.BATCH_REJECTS", 2)
     monkeypatch.setattr("dptext.io.documents._REJECTS_KEPT", 3)
     reader = read_documents(raw(path, "x\n\n" * 5 + '{"text": "a"}\n'), on_error="skip")
@@ -132,7 +132,7 @@ def test_folders_and_patterns_stand_for_their_files(tree):
     assert_error(DataError, lambda: find_files(["in/*.pdf"]), "no file of a known format matches")
     assert [path.name for path in find_files(["in/*.pdf"], any_format=True)] == ["d.pdf"]
     for sources in (["in/a.txt", "in/a.txt"], ["in", "in/../in/a.txt"], ["in/*", "in/a.txt"]):
-        assert_error(ParameterError, lambda s=sources: find_files(s), "an input file is named twice, so")
+        assert_error(ParameterError, lambda s=sources: find_files(s), "an input file is given twice, so")
     (tree / "in/[x].txt").touch()
     assert [path.name for path in find_files(["in/[x].txt"])] == ["[x].txt"]
 

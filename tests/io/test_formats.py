@@ -25,7 +25,7 @@ from dptext.io.formats import FORMATS, announced_by, file_format, written_format
 from sample_files import KINDS, WITH_COLUMNS, WRITTEN, fits, put, raw, read, rows_and_rejects, table, texts
 from secrecy import MARKER, assert_error
 
-CUT = "repair it, or copy the file again if it was cut"
+CUT = "repair it, or copy the file again if it was truncated"
 
 
 # -- round trip -----------------------------------------------------------------------------------------------
@@ -175,17 +175,17 @@ BAD = {  # name of the file: content, the error, and with on_error="skip" the te
     "not JSON": ("a.jsonl", f'{{"text": "a"}}\n{{"text": {MARKER}}}\n', f"is not valid JSON; {CUT}", ["a"], [2]),
     "empty line": ("a.jsonl", '{"text": "a"}\n\n', "row 2: expected a JSON object, the line is empty", ["a"], [2]),
     "another value": ("a.jsonl", '{"text": "a"}\n"x"\n', "row 2: expected a JSON object, got another", ["a"], [2]),
-    "too deep": ("a.jsonl", '{"text": "a"}\n' + "[" * 100_000 + "\n", "the line is nested too deep", ["a"], [2]),
-    "long number": ("a.jsonl", '{"text": "a"}\n{"n": ' + "1" * 5000 + "}\n", "the line holds a number", ["a"], [2]),
+    "too deep": ("a.jsonl", '{"text": "a"}\n' + "[" * 100_000 + "\n", "the line is nested too deeply", ["a"], [2]),
+    "long number": ("a.jsonl", '{"text": "a"}\n{"n": ' + "1" * 5000 + "}\n", "the line contains a number", ["a"], [2]),
     "no column": ("a.jsonl", f'{{"text": "a"}}\n{{"review": "{MARKER}"}}\n', "none among its 1: 'review'", ["a"], [2]),
     "no string": ("a.jsonl", '{"text": "a"}\n{"text": 5}\n', "row 2: expected a string in 'text'", ["a"], [2]),
-    "half a pair": ("a.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', "row 2: the row holds half a", ["a"], [2]),
+    "half a pair": ("a.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', "row 2: the row contains a lone", ["a"], [2]),
     "too many fields": ("a.csv", f"text\na\nb,{MARKER}\n", "row 2: expected 1 columns as in", ["a"], [2]),
     "too few fields": ("a.tsv", f"text\tn\na\t1\n{MARKER}\n", "row 2: expected 2 columns as in", ["a"], [2]),
     "open quote": (
         "a.csv",
         f'text\na\n"{MARKER}\n',
-        "row 2 (line 3): the row has a quote that is not closed",
+        "row 2 (line 3): the row has an unclosed quote",
         None,
         [],
     ),
@@ -237,14 +237,14 @@ def test_values_that_a_format_cannot_hold_are_named(tmp_path):
     refused("a.txt", "row 6 contains a line break", ".jsonl or .csv", texts=("a", f"{MARKER}\nb"))
     for suffix in (".txt", ".jsonl", ".csv", ".parquet"):
         refused(f"a{suffix}", "row 6 contains a lone surrogate", texts=("a", f"{MARKER}\ud800"))
-    refused("a.jsonl", "row 5: the kept 'n' cannot all be written as JSON", n=[{MARKER}, 1])
-    refused("a.parquet", "rows 5 to 6: the kept 'n' cannot all be written as parquet", n=[MARKER, 1])
+    refused("a.jsonl", "row 5: the kept columns 'n' cannot be written as JSON", n=[{MARKER}, 1])
+    refused("a.parquet", "rows 5 to 6: the kept columns 'n' cannot be written as parquet", n=[MARKER, 1])
     for options, message in (
         ({"keep": ["text"]}, "contains the text and would be released"),
-        ({"keep": ["n", "n"]}, "is kept twice: name it once"),
+        ({"keep": ["n", "n"]}, "is kept twice: list it once"),
     ):
         assert_error(ParameterError, lambda o=options: DocumentWriter(pathlib.Path("a.csv"), **o), message)
-    assert_error(ParameterError, lambda: DocumentWriter(pathlib.Path("a.txt"), keep=["n"]), "cannot hold kept columns")
+    assert_error(ParameterError, lambda: DocumentWriter(pathlib.Path("a.txt"), keep=["n"]), "cannot have kept columns")
 
 
 # -- streams --------------------------------------------------------------------------------------------------
@@ -353,7 +353,7 @@ def test_a_json_list_is_read_in_any_layout(tmp_path, indent):
     ("content", "message"),
     [
         (b'[{"text": "a"},\n{"text": "b"', "the list is broken, ends early"),
-        (b'[{"text": "a"}]\n{"text": "b"}\n', "or is followed by something else"),
+        (b'[{"text": "a"}]\n{"text": "b"}\n', "or is followed by other data"),
         (b'[{"text": "a"},\n{"text": "\xff"}]', "expected one JSON list in UTF-8"),
     ],
 )

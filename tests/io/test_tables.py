@@ -244,4 +244,4 @@ def test_objects_are_rebuilt_or_refused_by_their_type():
     endless.append(endless)
     for value, kind in ((Text(MARKER), "Text"), ([{1: Text(MARKER)}], "Text"), (lambda: MARKER, "function")):
         assert_error(DataError, lambda value=value: rebuilt_values([value], "kept"), f"'{kind}'")
-    assert_error(DataError, lambda: rebuilt_values([endless], "kept"), "nested without end")
+    assert_error(DataError, lambda: rebuilt_values([endless], "kept"), "endlessly nested")

@@ -92,7 +92,7 @@ def test_wrong_columns_are_refused(mechanism, build):
         table = table.rename(columns={"day": "stars"})
     else:
         return  # it cannot have two columns of one name
-    message = "expected a column 'stars', the table has 2 of this name"
+    message = "expected a column 'stars', the table has 2 columns with this name"
     assert_error(ParameterError, lambda: dptext.privatize(table, mechanism, keep=["stars"]), message)
 
 
@@ -101,9 +101,9 @@ def test_other_values_are_refused_with_advice(mechanism):
     import polars
 
     for value, advice in (
-        (polars.LazyFrame(columns()), "polars.LazyFrame: collect() it first"),
-        (datasets.DatasetDict(), "take its splits one by one"),
-        (dataset().to_iterable_dataset(), "give its texts"),
+        (polars.LazyFrame(columns()), "polars.LazyFrame: call collect() first"),
+        (datasets.DatasetDict(), "pass one split at a time"),
+        (dataset().to_iterable_dataset(), "pass its texts"),
         ({"text": ["a"]}, "got builtins.dict"),
         (np.array([["a", "b"]]), "got numpy.ndarray"),
     ):
@@ -157,7 +157,7 @@ def test_types_of_pandas_stay():
     assert list(stripped["grade"].cat.categories) == ["b", "a"]
     assert dptext.strip_metadata(frame.head(0))["whole"].dtype == "Int64"
     for unknown in [pandas.Series([object()])]:
-        with pytest.raises(DataError, match="the kept column 'x' holds values of the type"):
+        with pytest.raises(DataError, match="the kept column 'x' has values of type"):
             dptext.strip_metadata(pandas.DataFrame({"x": unknown}))
 
 
@@ -178,7 +178,7 @@ def test_types_of_polars_stay():
     assert stripped.select(others).schema == frame.select(others).schema
     enums = polars.Series([["b", "a"], None], dtype=polars.List(polars.Enum(["c", "b", "a"])))
     for unknown in (polars.Series([object()], dtype=polars.Object), polars.Series([1], dtype=polars.Int128), enums):
-        with pytest.raises(DataError, match="the kept column 'x' holds values of the type"):
+        with pytest.raises(DataError, match="the kept column 'x' has values of type"):
             dptext.strip_metadata(polars.DataFrame({"x": unknown}))
 
 

@@ -96,13 +96,13 @@ def test_only_a_bank_is_replaced(bank, saved, tmp_path):
     other = tmp_path / "letters"
     other.mkdir()
     (other / "mine.txt").write_text("mine")
-    with pytest.raises(ParameterError, match="holds something besides a bank"):
+    with pytest.raises(ParameterError, match="contains data other than a bank"):
         bank.save(other, replace=True)
     assert (other / "mine.txt").read_text() == "mine"
     (saved / "mine.txt").write_text("mine")
-    with pytest.raises(ParameterError, match="holds something besides a bank"):
+    with pytest.raises(ParameterError, match="contains data other than a bank"):
         bank.save(saved, replace=True)
-    with pytest.raises(ParameterError, match="holds something besides a bank"):
+    with pytest.raises(ParameterError, match="contains data other than a bank"):
         bank.save(other / "mine.txt", replace=True)
     with pytest.raises(StorageError, match="its folder does not exist"):
         bank.save(tmp_path / "no" / "bank")

@@ -121,7 +121,7 @@ def test_neither_the_secret_nor_metadata_of_columns_gets_out(spark, frame, mecha
         assert not any(MARKER.encode() in path.read_bytes() for path in out.iterdir())
     field = StructField("x", ArrayType(VectorUDT()), metadata={"a": MARKER})
     assert_error(
-        DataError, lambda: frames._bare_field(field), "the kept column 'x' holds values of the type 'VectorUDT"
+        DataError, lambda: frames._bare_field(field), "the kept column 'x' has values of type 'VectorUDT"
     )
 
 

@@ -384,7 +384,7 @@ def test_a_folder_returns_the_same_distribution(tmp_path):
         release.save(folder)
     release.save(folder, replace=True)
     (folder / "mine.txt").write_text("mine")
-    with pytest.raises(ParameterError, match="holds something besides a description"):
+    with pytest.raises(ParameterError, match="contains data other than a description"):
         release.save(folder, replace=True)
     for earlier in (fitted(labels=learned()), fitted(features=released_vectors())):
         earlier.save(tmp_path / "earlier", replace=True)

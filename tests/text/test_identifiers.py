@@ -95,13 +95,13 @@ def test_a_tenth_of_the_values_is_enough():
         ("https://example.org/ann", "web addresses"),
     ]:
         result = look_at("column", [value, *["none"] * 9] * 3)
-        assert result.reasons == (f"some of its values hold {kind}",)
+        assert result.reasons == (f"some of its values contain {kind}",)
         assert not look_at("column", [value, *["none"] * 10]).identifies
 
 
 def test_free_text_and_exact_dates_are_named():
     texts = [f"this row number {number} says something that nobody else has said before" for number in range(5)]
-    assert look_at("column", texts).reasons == ("it holds free text, which no guarantee covers",)
+    assert look_at("column", texts).reasons == ("it contains free text, which no guarantee covers",)
     assert look_at("column", texts).kind == "text"
     days = [datetime.date(2021, 5, day) for day in range(1, 6)]
     times = [f"{day} 10:0{day.day}:59" for day in days]
@@ -113,7 +113,7 @@ def test_free_text_and_exact_dates_are_named():
         [f"{day}T09:30:00Z" for day in days],
     ):
         result = look_at("column", dates * 4)
-        assert (result.kind, result.reasons) == ("date", ("it holds exact dates, which distinguish people",))
+        assert (result.kind, result.reasons) == ("date", ("it contains exact dates, which distinguish people",))
     assert look_at("column", [f"{day:%Y-%m}" for day in days] * 4).reasons == ()
 
 
@@ -128,7 +128,7 @@ def test_values_of_any_kind_are_examined():
     nested = [*mails, {}, [], object(), 10**5000, b"\xff"]
     result = look_at("column", nested)
     assert (result.rows, result.present, result.distinct) == (7, 5, 5)
-    assert result.reasons == ("some of its values hold e-mail addresses",)
+    assert result.reasons == ("some of its values contain e-mail addresses",)
     deep = []
     for _ in range(50_000):
         deep = [deep]

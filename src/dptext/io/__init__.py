@@ -1,1 +1,1 @@
-"""Files and tables of texts: read in batches, written completely or not at all."""
+"""Files and tables of texts: reading in batches, and writing completely or not at all."""

@@ -1,4 +1,4 @@
-"""A saved folder: ``config.json`` states its format and the SHA-256 of every other file; arrays are safetensors."""
+"""Saved folders: ``config.json`` has the format and the SHA-256 of every other file; arrays are safetensors files."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ CONFIG = "config.json"
 
 Array: TypeAlias = npt.NDArray[Any]
 Content = bytes | Callable[[HashedFile], None]
-"""The bytes of a file, or a function that writes them."""
+"""Bytes of a file, or a function that writes them."""
 
 _KINDS = "iuf"
-_OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how the message of a failed disk ends, in Rust
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")  # end of Rust's messages about disk errors
 
 
 @dataclass(frozen=True, kw_only=True)
 class SavedFolder:
-    """A kind of folder; ``further`` are patterns of the files that may be missing."""
+    """Kind of saved folder; ``further`` are patterns of optional files."""
 
     format: str
     version: int
@@ -79,7 +79,7 @@ class SavedFolder:
         return check_new_folder(named, replace=replace, is_ours=self.is_here, holds=self.holds)
 
     def is_here(self, place: Path) -> bool:
-        """True if a folder is of this kind and holds nothing else."""
+        """Return True if a folder is of this kind and contains no other files."""
         inside = list(place.iterdir())
         names = {file.name for file in inside}
         complete = names >= {CONFIG, *self.files} and not any(map(self._is_unknown, names - {CONFIG}))
@@ -89,16 +89,16 @@ class SavedFolder:
         return name not in self.files and not any(fnmatchcase(name, pattern) for pattern in self.further)
 
     def announces(self, place: Path) -> bool:
-        """True if the configuration of a folder states this format; nothing else is checked."""
+        """Return True if the configuration of a folder states this format; check nothing else."""
         return announced_format(place) == self.format
 
     def read(self, place: Path, source: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """Return the configuration and all files but the large ones, after checking every digest."""
+        """Return the configuration and the contents of all small files, after checking every digest."""
         check_released(place / CONFIG)
         missing = [name for name in (CONFIG, *self.files) if not (place / name).exists()]
         if not place.is_dir():
             raise DataError(f"{source} does not exist: expected a folder written by {self.writer}")
-        if CONFIG in missing:  # another folder: which other files it lacks says nothing
+        if CONFIG in missing:  # not such a folder: its other missing files are irrelevant
             missing = [CONFIG]
         if missing:
             raise DataError(f"{source}: {' and '.join(missing)} is missing. Expected a folder written by {self.writer}")
@@ -127,7 +127,7 @@ class SavedFolder:
 
 
 def announced_format(place: Path) -> str | None:
-    """The format that the configuration of a folder states, if it has one."""
+    """Return the format in the configuration of a folder, if any."""
     name = _read_config(place).get("format") if (place / CONFIG).is_file() else None
     return name if isinstance(name, str) else None
 
@@ -152,7 +152,7 @@ def _write(place: Path, content: Content) -> str:
 def refuse_unknown(
     source: str, names: Iterable[str], known: Sequence[str] | Mapping[str, Any], where: str = ""
 ) -> None:
-    """Raise `DataError` for a name that this version does not read."""
+    """Raise `DataError` for a field that this version does not know."""
     unknown = sorted(set(names) - set(known))
     if unknown:
         name = f"{where}{unknown[0]}"[:60]
@@ -160,14 +160,14 @@ def refuse_unknown(
 
 
 def read_statement_of(content: bytes, source: str, name: str) -> PrivacyStatement:
-    """The statement in a file of a folder; `DataError` if it is none."""
+    """Parse the privacy statement in a file of a folder; raise `DataError` if it is invalid."""
     with suppress(UnicodeDecodeError):
         return PrivacyStatement.from_json(content.decode())
-    raise DataError(f"{source}: expected UTF-8 in {name}; get the folder again")
+    raise DataError(f"{source}: {name} is not UTF-8. Get the folder again")
 
 
 def tensor_bytes(tensors: Mapping[str, npt.ArrayLike], metadata: Mapping[str, str] | None = None) -> bytes:
-    """A safetensors file of number arrays by name; `ParameterError` for other types."""
+    """Return a safetensors file of named numeric arrays; raise `ParameterError` for other types."""
     arrays = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in _KINDS or array.dtype.itemsize > 8 or name == "__metadata__":
@@ -179,8 +179,8 @@ def tensor_bytes(tensors: Mapping[str, npt.ArrayLike], metadata: Mapping[str, st
 
 
 def read_tensors(path: str | os.PathLike[str], *, source: str) -> tuple[dict[str, Array], dict[str, str]]:
-    """The arrays of a safetensors file, read-only and in memory, and its metadata; ``source`` is its name in errors."""
-    open_stored(path).close()  # for a pipe, safetensors would wait for a writer
+    """Load the read-only arrays and the metadata of a safetensors file; ``source`` is its name in errors."""
+    open_stored(path).close()  # safetensors would wait for the writer of a pipe
     try:
         with safe_open(path, framework="np", backend="pread") as file:
             arrays: dict[str, Array] = file.get_tensors()
@@ -202,19 +202,19 @@ def read_tensors(path: str | os.PathLike[str], *, source: str) -> tuple[dict[str
 
 
 def digest_of_parts(digests: Mapping[str, str]) -> str:
-    """One digest of a folder of parts (as Spark writes it), from the digests of its files by name."""
+    """Return the digest of a folder of parts (as Spark writes it), from the digests of its files by name."""
     lines = "".join(f"{name}\0{digests[name]}\n" for name in sorted(digests))
     return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def folder_digest(folder: Path) -> str:
-    """`digest_of_parts` of a folder without its hidden files and those that begin with ``_``."""
+    """Return `digest_of_parts` of the files of a folder whose names do not begin with a dot or ``_``."""
     parts = [file for file in folder.iterdir() if file.is_file() and not file.name.startswith(("_", "."))]
     return digest_of_parts({file.name: file_digest(file) for file in parts})
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file, in hexadecimal; `StorageError` if it cannot be read."""
+    """Return the hexadecimal SHA-256 digest of a file; raise `StorageError` if it cannot be read."""
     try:
         with open_stored(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -225,7 +225,7 @@ def file_digest(path: str | os.PathLike[str]) -> str:
 
 
 def read_stored(path: str | os.PathLike[str]) -> bytes:
-    """All bytes of a regular file; see `open_stored`."""
+    """Read all bytes of a regular file; see `open_stored`."""
     with open_stored(path) as stream:
         try:
             return stream.read()

@@ -24,7 +24,7 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINA
 
 
 def sibling(target: Path, suffix: str) -> Path:
-    """Return a hidden name in the folder of a file."""
+    """Return the path of a hidden file next to a file."""
     name = os.fsencode(target.name)
     if len(name) > _LONGEST_NAME:  # most systems allow 255 bytes
         digest = hashlib.sha256(name).hexdigest()[:16]
@@ -33,7 +33,7 @@ def sibling(target: Path, suffix: str) -> Path:
 
 
 def check_released(path: Path) -> None:
-    """Raise `DataError` if a file, or the folder around it, is a temporary one."""
+    """Raise `DataError` if a file or its folder is a temporary output."""
     for name in (path.name, path.absolute().parent.name):
         if name.startswith(".") and name.endswith(_PART):
             raise DataError(f"{name} is an unfinished output: run the command again to complete it")
@@ -46,13 +46,13 @@ def check_target(
     apart_from: Mapping[str, Iterable[str | os.PathLike[str]]],
     by: str = "add --force",
 ) -> None:
-    """Raise if a file cannot be written, or if it exists, is not regular or is one of ``apart_from`` (by its name)."""
+    """Raise if a file cannot be written, exists, is not regular, or is one of ``apart_from`` (files by role)."""
     for role, files in apart_from.items():
         if any(is_same(target, Path(file)) for file in files):
             raise ParameterError(f"{str(target)!r} is the same file as {role}: choose another name")
     kind = _kind_at(target)
     if kind == "a folder":
-        raise ParameterError(f"{str(target)!r} is a folder: name a file in it")
+        raise ParameterError(f"{str(target)!r} is a folder: choose a file name in it")
     if kind not in (None, "a file"):
         raise ParameterError(f"{str(target)!r} is {kind}, not a regular file: choose another name, or move it away")
     if kind is not None and not replace:
@@ -61,11 +61,11 @@ def check_target(
 
 
 def check_folder_around(target: Path) -> None:
-    """Raise `StorageError` if the parent folder cannot hold the target."""
+    """Raise `StorageError` if the parent folder is missing, read-only or not a folder."""
     folder = target.absolute().parent
     problem = None
     if not os.path.lexists(folder):
-        problem = "its folder does not exist; create it first"
+        problem = "its folder does not exist. Create it first"
     elif not folder.is_dir():
         problem = f"{str(folder)!r} is not a folder"
     elif not os.access(folder, os.W_OK | os.X_OK):
@@ -75,7 +75,7 @@ def check_folder_around(target: Path) -> None:
 
 
 def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bool], holds: str) -> Path:
-    """Return the resolved path of a new folder; only one that ``is_ours`` accepts may be replaced."""
+    """Return the resolved path of a new folder; an existing one may be replaced only if ``is_ours`` accepts it."""
     with _storage_errors(named):
         target = named.parent.resolve() / named.name if named.name not in ("", "..") else named.resolve()
         _restore(target)
@@ -85,9 +85,9 @@ def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bo
     if exists and not replace:
         problem = "already exists: choose another name, or replace it (--force, replace=True)"
     elif target.is_symlink():
-        problem = "is a link: name the folder itself, or another one"
+        problem = "is a link: use the path of its target, or another one"
     elif exists and not is_own:
-        problem = f"holds something besides {holds}, and replacing it would delete that: choose another name"
+        problem = f"contains data other than {holds}, which replacing it would delete: choose another name"
     if problem is not None:
         raise ParameterError(f"{str(named)!r} {problem}")
     check_folder_around(target)
@@ -95,7 +95,7 @@ def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bo
 
 
 def is_same(one: Path, other: Path) -> bool:
-    """Return whether two paths name the same file."""
+    """Return True if two paths name the same file."""
     with suppress(OSError, ValueError):
         if one.absolute().parent.resolve() / one.name == other.absolute().parent.resolve() / other.name:
             return True
@@ -107,7 +107,7 @@ _KINDS = {stat.S_IFREG: "a file", stat.S_IFLNK: "a link", stat.S_IFDIR: "a folde
 
 
 def _kind_at(target: Path) -> str | None:
-    """The kind of file with this name, if there is one."""
+    """Return the kind of file at a path, or None if there is none."""
     with _storage_errors(target), suppress(FileNotFoundError, NotADirectoryError):
         return _KINDS.get(stat.S_IFMT(target.lstat().st_mode), "a device")
     return None
@@ -127,29 +127,29 @@ def _storage_errors(target: Path) -> Iterator[None]:
 
 
 def open_new(path: Path) -> IO[bytes]:
-    """Create a file that only its owner can read, open for reading and writing; `FileExistsError` if it exists."""
+    """Create a file (mode 0600) for reading and writing; raise `FileExistsError` if it exists."""
     return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | _BINARY, 0o600), "r+b")
 
 
 def open_own(path: Path) -> IO[bytes]:
-    """Open or create a file that only its owner can read; never a link, a file with two names or of another user."""
+    """Open or create a file (mode 0600); raise if it is a link, has several names or belongs to another user."""
     with suppress(FileExistsError):
         return open_new(path)
-    if stat.S_ISREG(path.lstat().st_mode):  # before it is opened: opening alone can affect a device
+    if stat.S_ISREG(path.lstat().st_mode):  # checked before opening, which can affect a device
         stream = os.fdopen(os.open(path, os.O_RDWR | _NO_FOLLOW), "r+b")
         status = os.fstat(stream.fileno())
-        is_own = getattr(os, "geteuid", lambda: 1)() or status.st_uid == 0  # of others, fchmod fails
+        is_own = getattr(os, "geteuid", lambda: 1)() or status.st_uid == 0  # fchmod fails for files of other users
         with suppress(PermissionError):
             if status.st_nlink == 1 and is_own:
                 if hasattr(os, "fchmod"):
                     os.fchmod(stream.fileno(), 0o600)
                 return stream
         stream.close()
-    raise StorageError(f"cannot write {str(path)!r}: it is not a file that dptext made; move it away")
+    raise StorageError(f"cannot write {str(path)!r}: dptext did not create this file. Move it away")
 
 
 def lock(descriptor: int) -> bool | None:
-    """Lock an open file until it is closed; False: another process has it, None: the system has no such locks."""
+    """Lock an open file until it is closed; return False if another process has the lock, None if unsupported."""
     try:
         import fcntl
 
@@ -162,9 +162,9 @@ def lock(descriptor: int) -> bool | None:
 
 
 def open_locked(path: Path) -> IO[bytes] | None:
-    """`open_own` and lock a hidden file, new or left by a killed process; None while another process has it."""
+    """Open (`open_own`) and lock a new or stale hidden file; return None if another process has the lock."""
     while True:
-        with suppress(FileNotFoundError):  # renamed or removed meanwhile: try again
+        with suppress(FileNotFoundError):  # try again if it was renamed or removed meanwhile
             stream = open_own(path)
             if lock(stream.fileno()) is False:
                 stream.close()
@@ -173,12 +173,12 @@ def open_locked(path: Path) -> IO[bytes] | None:
                 if os.path.samestat(os.fstat(stream.fileno()), path.lstat()):
                     return stream
             stream.close()
-        path.parent.stat()  # if the folder is missing, that is the error
+        path.parent.stat()  # raises if the folder is missing
 
 
 @contextmanager
 def file_lock(target: Path) -> Iterator[None]:
-    """Lock ``.OUT.lock`` while an output is made; `StorageError` if another process is making it."""
+    """Lock ``.OUT.lock`` while an output is written; raise `StorageError` if another process has the lock."""
     path = sibling(target, "lock")
     with _storage_errors(target):
         stream = open_locked(path)
@@ -188,7 +188,7 @@ def file_lock(target: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            with suppress(OSError):  # Windows does not remove an open file
+            with suppress(OSError):  # Windows cannot remove open files
                 path.unlink()
 
 
@@ -196,7 +196,7 @@ def file_lock(target: Path) -> Iterator[None]:
 
 
 class HashedFile:
-    """A writable binary file that computes the SHA-256 of its bytes; `close` leaves the file below open."""
+    """Writable binary file that computes the SHA-256 of its bytes; `close` does not close the underlying file."""
 
     closed = False
 
@@ -214,7 +214,7 @@ class HashedFile:
         return self._count
 
     def close(self) -> None:
-        """Do nothing: the file stays open."""
+        """Leave the file open."""
 
     def flush(self) -> None:
         self._stream.flush()
@@ -229,7 +229,7 @@ def hashed_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> It
     target = Path(path)
     kind = _kind_at(target)
     if kind not in (None, "a file"):
-        raise StorageError(f"cannot write {str(target)!r}: it is {kind}, not a regular file; move it away")
+        raise StorageError(f"cannot write {str(target)!r}: it is {kind}, not a regular file. Move it away")
     with _storage_errors(target):
         descriptor, name = tempfile.mkstemp(**_temporary_name(target))
         part = Path(name)
@@ -248,7 +248,7 @@ def _temporary_name(target: Path) -> dict[str, Any]:
 
 
 def publish(part: Path, target: Path, *, owner_only: bool = False) -> None:
-    """Rename a finished file (mode 0600) to its target first, then give it the mode of a new file there."""
+    """Rename a finished file (mode 0600) to its target, then set the mode of a new file there."""
     part.replace(target)
     if not owner_only:
         set_default_mode(target)
@@ -256,16 +256,16 @@ def publish(part: Path, target: Path, *, owner_only: bool = False) -> None:
 
 
 def set_default_mode(path: Path) -> None:
-    """Give a file or folder the mode of a new one there, as the system, its mask and access lists decide."""
+    """Give a file or folder the mode that the system (umask, access lists) gives a new one in the same place."""
     with tempfile.TemporaryDirectory(**_temporary_name(path), ignore_cleanup_errors=True) as folder:
         new = Path(folder, "new")
         new.touch()
         mode = stat.S_IMODE(new.stat().st_mode)
-    path.chmod(mode | (mode & 0o444) >> 2 if path.is_dir() else mode)  # who may read its files may enter a folder
+    path.chmod(mode | (mode & 0o444) >> 2 if path.is_dir() else mode)  # readers of the files may enter the folder
 
 
 def sync_folder(path: Path) -> None:
-    """Force the folder of a file to the disk, where the system allows it."""
+    """Flush the folder of a file to the disk, if the system supports it."""
     with suppress(OSError):
         folder = os.open(path.absolute().parent, os.O_RDONLY)
         try:
@@ -279,7 +279,7 @@ def sync_folder(path: Path) -> None:
 
 @contextmanager
 def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
-    """Write a folder completely or not at all; a replaced one comes back after a failure or a kill."""
+    """Write a folder completely or not at all; a replaced folder is restored after a failure or a kill."""
     with _storage_errors(target):
         _restore(target)
         part = Path(tempfile.mkdtemp(**_temporary_name(target)))
@@ -300,9 +300,9 @@ def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
 
 
 def _restore(target: Path) -> None:
-    """Bring a replaced folder back if there is no new one, else delete it."""
+    """Restore a replaced folder if there is no new one, or else delete it."""
     replaced = sibling(target, "replaced")
-    if not replaced.is_dir() or replaced.is_symlink():  # dptext makes no links
+    if not replaced.is_dir() or replaced.is_symlink():  # dptext does not create links
         return
     if os.path.lexists(target):
         shutil.rmtree(replaced, ignore_errors=True)
@@ -312,7 +312,7 @@ def _restore(target: Path) -> None:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Create a folder (mode 0700) in the system's temporary one, and remove it at the end."""
+    """Create a temporary folder (mode 0700), and remove it at the end."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="dptext-work-", ignore_cleanup_errors=True)
     except OSError as error:

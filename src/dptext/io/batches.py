@@ -1,4 +1,4 @@
-"""Batches of rows, and the input files that they are read from."""
+"""Batches of rows, and the input files that contain them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dptext.validation import format_names
 
 BATCH_ROWS = 1 << 16
 BATCH_CHARACTERS = 1 << 20
-"""A batch ends with the row that brings it to this many rows or characters: the input alone decides where."""
+"""A batch ends with the row that reaches one of these limits, so its end depends on the input only."""
 
 BATCH_REJECTS = 1 << 12
 """Number of rejected rows that form a batch without texts."""
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A row of a file that could not be read, and why; never its content."""
+    """A row of a file that could not be read, and the reason; never its content."""
 
     file: str
     row: int
@@ -53,28 +53,28 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Consecutive rows in the order of the input."""
+    """Consecutive rows in input order."""
 
     texts: Sequence[str | None]
     columns: Columns
     rejects: tuple[Reject, ...] = ()
 
     def digest(self) -> bytes:
-        """SHA-256 of the texts, each with its length."""
+        """Return the SHA-256 digest of the texts and their lengths."""
         lengths = np.array([-1 if text is None else len(text) for text in self.texts], dtype="<i8")
         content = hashlib.sha256(lengths.tobytes())
         content.update("".join(text for text in self.texts if text is not None).encode("utf-8", "surrogatepass"))
         return content.digest()
 
     def identity(self) -> bytes:
-        """SHA-256 of the texts and of all columns, to detect a changed input."""
+        """Return the SHA-256 digest of the texts and all columns, to detect a changed input."""
         return hashlib.sha256(self.digest() + repr(dict(self.columns)).encode("utf-8", "backslashreplace")).digest()
 
 
 def row_batches(
     rows: Iterable[Reject | tuple[str | None, Sequence[Any]]], names: Sequence[str] = ()
 ) -> Iterator[Batch]:
-    """Rows (a text and the values of its other columns) and rejected rows, in batches."""
+    """Yield batches of rows (a text and the values of its other columns) and of rejected rows."""
     texts: list[str | None] = []
     columns: dict[str, list[Any]] = {name: [] for name in names}
     rejects: list[Reject] = []
@@ -96,7 +96,7 @@ def row_batches(
 
 
 def text_batches(texts: Iterable[str | None]) -> Iterator[Batch]:
-    """Texts without other columns, in batches."""
+    """Yield batches of texts without other columns."""
     return row_batches((text, ()) for text in texts)
 
 
@@ -104,7 +104,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """True if a string holds half a surrogate pair, which no encoding can write."""
+    """Return True if a string contains a lone surrogate, which UTF-8 cannot encode."""
     return not text.isascii() and _SURROGATE.search(text) is not None
 
 
@@ -112,23 +112,23 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def is_pipe(path: Path) -> bool:
-    """True if this can be read only once: standard input, a pipe, a device. An impossible path is none."""
-    with suppress(OSError, ValueError):  # it is refused when it is opened
+    """Return True if a path can be read only once (standard input, a pipe, a device); False for an invalid path."""
+    with suppress(OSError, ValueError):  # opening it raises
         return path == STANDARD or (path.exists() and not path.is_file() and not path.is_dir())
     return False
 
 
 def display_name(path: Path) -> str:
-    """The name of a file on one line."""
+    """Return the name of a file as one printable line."""
     if path == STANDARD:
         return "standard input"
     return path.name if path.name.isprintable() else repr(path.name)[1:-1]
 
 
 def open_stored(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """Open a regular file for reading; `StorageError` for a pipe or device, which may never end."""
+    """Open a regular file for reading; raise `StorageError` for a pipe or device, which may never end."""
     try:
-        # a pipe without a writer opens immediately, and is refused below
+        # a pipe without a writer opens immediately, and raises below
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:
         raise StorageError.of("read", path, error) from None
@@ -136,12 +136,12 @@ def open_stored(path: str | os.PathLike[str]) -> io.BufferedReader:
     if stat.S_ISREG(mode):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    problem = os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else "expected a file, got a pipe or a device"
+    problem = os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else "it is a pipe or a device, not a file"
     raise StorageError(f"cannot read {os.fspath(path)!r}: {problem}")
 
 
 def standard_input() -> IO[bytes]:
-    """The bytes of standard input; `StorageError` if it is closed."""
+    """Return the binary standard input; raise `StorageError` if it is closed."""
     if sys.stdin is None:
         raise StorageError("cannot read standard input: it is closed")
     return sys.stdin.buffer
@@ -151,7 +151,7 @@ _BROKEN = ": the compressed data is broken or ends early"
 
 
 class InputFile:
-    """A file or standard input, opened for reading, and the stream of its decompressed bytes."""
+    """An open input file, or standard input, and the stream of its decompressed bytes."""
 
     def __init__(self, path: Path, compression: str = "") -> None:
         self.name = display_name(path)
@@ -178,7 +178,7 @@ class InputFile:
         self.file.close()
 
     def lines(self, encoding: str | None) -> io.TextIOWrapper:
-        """The decoded lines with their line ends; bytes that are not UTF-8 become surrogates."""
+        """Return the decoded lines with their line ends; bytes that are not UTF-8 become surrogates."""
         is_utf8, errors = encoding in (None, "utf-8", "utf-8-sig"), None
         start = self.stream.peek(64)[:64]
         has_mark = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -193,7 +193,7 @@ class InputFile:
         return lines
 
     def guarded(self, rows: Iterator[T], damage: str = _BROKEN, *kinds: type[Exception]) -> Iterator[T]:
-        """Yield rows of the file; errors that may quote it, and those of the system, become one that names it."""
+        """Yield rows of the file; replace errors that may quote it, and system errors, by one that names the file."""
         system: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
         try:
             yield from rows
@@ -201,10 +201,10 @@ class InputFile:
         except DptextError:
             raise
         except system + kinds as error:
-            number = getattr(error, "errno", None)  # damaged data has none
+            number = getattr(error, "errno", None)  # errors about damaged data have no number
         if number is not None:
             raise StorageError(f"cannot read {self.name!r}: {os.strerror(number)}")
-        raise DataError(f"{self.name}{damage}; copy the file again")
+        raise DataError(f"{self.name}{damage}. Copy the file again")
 
 
 def _decompressed(file: Any, compression: str) -> Any:
@@ -234,18 +234,18 @@ _USUAL_WORDS = (
 def describe_columns(
     missing: object, names: Sequence[object], *, required: Sequence[object] = (), sure: bool = False
 ) -> str:
-    """Describe the present columns in an error about a missing one; never show values."""
+    """Describe the existing columns for an error about a missing one; never show values."""
     count = f"none among its {len(names)}"
     if names and not sure and may_be_values(names, required=required):
-        return f"{count} (not shown: they may be values; a file begins with a line of names)"
+        return f"{count} (not shown, because they may be values: add a first line with column names)"
     present = [str(name) for name in names if _could_be_name(name)]
     return f"{count}: {format_names(present, near=missing)}" if present else count
 
 
 def check_header(names: Sequence[str], required: Sequence[str], file: str, *, sure: bool = False) -> None:
-    """Raise `DataError` unless a file has the required columns, each once; ``sure``: these are names, not values."""
+    """Raise `DataError` unless a file has each required column once; ``sure`` means that names are not values."""
     if len(set(names)) != len(names):
-        raise DataError(f"{file}: two columns have the same name; rename one")
+        raise DataError(f"{file}: two columns have the same name. Rename one")
     for column in required:
         if column not in names:
             present = describe_columns(column, names, required=required, sure=sure)
@@ -253,7 +253,7 @@ def check_header(names: Sequence[str], required: Sequence[str], file: str, *, su
 
 
 def may_be_values(names: Sequence[object], *, required: Sequence[object] = ()) -> bool:
-    """True unless every entry could be a column name (short, no sentence) and one is usual or ``required``."""
+    """Return False if all entries look like column names (short, not sentences) and one is usual or ``required``."""
     return not (all(map(_could_be_name, names)) and any(name in required or _is_usual(str(name)) for name in names))
 
 
@@ -262,6 +262,6 @@ def _could_be_name(name: object) -> bool:
 
 
 def _is_usual(name: str) -> bool:
-    """True if all words are usual in column names: ``review_text``, ``userId``, ``col_3``."""
+    """Return True if all words are usual in column names, such as ``review_text``, ``userId``, ``col_3``."""
     words = {word.casefold() for word in _WORD.findall(name)}
     return _NUMBERED.fullmatch(name) is not None or (bool(words) and words <= set(_USUAL_WORDS.split()))

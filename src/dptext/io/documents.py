@@ -1,4 +1,4 @@
-"""Documents: a stream of batches of rows from files, written batch by batch, in constant memory."""
+"""Documents in files: reading and writing batches of rows in constant memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dptext.validation import check_choice
 
 OnError: TypeAlias = Literal["fail", "skip"]
 PathLike: TypeAlias = str | os.PathLike[str]
-_REJECTS_KEPT = 1000  # so that memory does not grow with the input
+_REJECTS_KEPT = 1000  # bounds the memory
 _OWN = (".privacy.json", ".rejects.jsonl", ".answers.jsonl")
 
 
@@ -36,10 +36,10 @@ class Document:
     """One text with its user, label and other attributes.
 
     Attributes:
-        text: the text; None where a row has none (null).
-        user: its author, where users are the privacy unit.
-        label: its class, for training.
-        attributes: other columns by name.
+        text: the text; None for a missing text (null).
+        user: id of the author, if users are the privacy unit.
+        label: class of the text, for training.
+        attributes: values of other columns by name.
     """
 
     # private values stay out of logs and tracebacks
@@ -53,7 +53,7 @@ class Document:
 
 
 def check_one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
-    """Return the texts; `ParameterError` for a string or a table, which would be iterated over otherwise."""
+    """Return the texts; raise `ParameterError` for a string or a table, whose items are not texts."""
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         raise ParameterError(f"texts must be a list, an array or a Series of strings, got {type(texts).__name__}")
     shape = getattr(texts, "shape", (0,))
@@ -63,7 +63,7 @@ def check_one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
 
 
 def is_missing(text: object) -> bool:
-    """True for None, NaN and pandas' own missing values (known by name: pandas need not be installed)."""
+    """Return True for None, NaN and the missing values of pandas (by name, because pandas is optional)."""
     return text is None or (isinstance(text, float) and text != text) or type(text).__name__ in ("NAType", "NaTType")
 
 
@@ -79,12 +79,12 @@ def canonical_label(value: object) -> str | None:
 
 
 def check_kept_columns(text: str, keep: Sequence[str]) -> None:
-    """Raise `ParameterError` if the text itself, or a column twice, is among the columns to keep."""
+    """Raise `ParameterError` if the columns to keep include the text or contain duplicates."""
     if text in keep:
         raise ParameterError(f"the column {text!r} contains the text and would be released unchanged: do not keep it")
     twice = next((name for name in keep if list(keep).count(name) > 1), None)
     if twice is not None:
-        raise ParameterError(f"the column {twice!r} is kept twice: name it once")
+        raise ParameterError(f"the column {twice!r} is kept twice: list it once")
 
 
 # -- in -------------------------------------------------------------------------------------------------------
@@ -102,29 +102,29 @@ def read_documents(
     encoding: str | None = None,
     separator: str | None = None,
 ) -> DocumentReader:
-    """Stream the documents of a file, or of several one after the other.
+    """Stream the documents of one or several files, in order.
 
     Args:
         source: a .txt, .jsonl, .csv, .tsv (plain, .gz, .zst or .xz), .parquet or .xlsx file; ``"-"`` for standard
             input; or several of them.
-        text: the column that holds the text (all but .txt).
-        user: the column that names the author, if any.
-        label: the column that holds the label, if any.
+        text: name of the text column (except in .txt files).
+        user: name of the user column, if any.
+        label: name of the label column, if any.
         keep: further columns to read into ``attributes``; all others are dropped.
-        on_error: ``"fail"`` at the first row that cannot be read, or ``"skip"`` it (`DocumentReader.rejects`).
-        suffix: the format, if the name does not state it (``".jsonl"``; standard input).
-        encoding: the encoding of the text (``"windows-1252"``); None for UTF-8, or UTF-16 with a byte order mark.
-        separator: the separator of .csv fields (``";"``); None for the comma, or another one if only that one gives a
-            header with these columns.
+        on_error: ``"fail"`` at the first row that cannot be read, or ``"skip"`` such rows (`DocumentReader.rejects`).
+        suffix: the format, if the file name does not have it (such as ``".jsonl"`` for standard input).
+        encoding: encoding of the text (such as ``"windows-1252"``); None for UTF-8, or UTF-16 with a byte order mark.
+        separator: separator of .csv fields (such as ``";"``); None for the comma, or another separator if only that
+            one gives a header with these columns.
 
     Returns:
         An iterator of `Document`.
 
     Raises:
         StorageError: a file cannot be opened or read.
-        DataError: a row is broken (wrong encoding, cut, not JSON, without the column, not a string). The error names
-            the row, never its content.
-        ParameterError: an unknown suffix, encoding or separator; columns of a .txt file.
+        DataError: a row is broken (wrong encoding, truncated, not JSON, a missing column, not a string). The error
+            names the row, never its content.
+        ParameterError: the suffix, encoding or separator is unknown, or columns of a .txt file are requested.
         MissingExtraError: the package that reads .xlsx is not installed.
 
     Example:
@@ -155,10 +155,12 @@ def _reading(
     text: str, columns: tuple[str, ...], encoding: str | None, separator: str | None, *, skip: bool = False
 ) -> Reading:
     try:
-        "".encode(encoding or "utf-8")  # refuses codecs of bytes
+        "".encode(encoding or "utf-8")  # raises for binary codecs
         name = None if encoding is None else codecs.lookup(encoding).name
     except (LookupError, TypeError, ValueError):
-        raise ParameterError(f"encoding must be a text encoding of Python ('windows-1252'), got {encoding!r}") from None
+        raise ParameterError(
+            f"encoding must be a text encoding of Python, such as windows-1252, got {encoding!r}"
+        ) from None
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         raise ParameterError(f"separator must be one character (',', ';' or a tab), got {separator!r}")
     return Reading(text, columns, skip, name, separator)
@@ -172,7 +174,7 @@ def first_rows(
     encoding: str | None = None,
     separator: str | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of files with all their columns, for a look at them; pipes and rows that cannot be read are left out."""
+    """Yield the rows of files with all columns, for inspection; skip pipes and rows that cannot be read."""
     if only is not None and not only:
         return
     reading = _reading("", tuple(only or ()), encoding, separator)
@@ -186,7 +188,7 @@ def first_rows(
 
 
 class Source:
-    """One file in batches; its header and first row are read, and validated, when it is opened."""
+    """One file in batches; its header and first row are read and validated when it is opened."""
 
     def __init__(self, path: Path, announced: FileFormat, reading: Reading) -> None:
         self._file = InputFile(path, announced.compression)
@@ -223,7 +225,7 @@ class Source:
 
 
 def _problem(row: Row, reading: Reading) -> str:
-    """Why a row cannot be used; its columns are named only to the owner, since rejects may be shown."""
+    """Return why a row cannot be used. With ``skip`` (rejects may be shown), do not name its columns."""
     if isinstance(row, BadRow):
         return row.reason
     for column in (reading.text, *reading.columns):
@@ -234,7 +236,7 @@ def _problem(row: Row, reading: Reading) -> str:
 
 
 class DocumentReader(Iterator[Document]):
-    """The documents of one or more files, once and in order, one by one or in `batches`."""
+    """Iterator over the documents of one or more files, in order and only once, singly or in `batches`."""
 
     def __init__(
         self,
@@ -252,15 +254,15 @@ class DocumentReader(Iterator[Document]):
         self._at_end: list[Callable[[], None]] = []
         self._current: Source | None = None
         self._done = 0
-        self._turns: list[Source | Callable[[], Source]] = []  # open, or to be opened
+        self._turns: list[Source | Callable[[], Source]] = []  # open sources, or functions that open them
         sources = []
         for path, opened in files:
-            source = opened()  # every file is opened once before anything is read
+            source = opened()  # open every file once before anything is read
             sources.append(source)
             if len(files) == 1 or not path.is_file():
-                self._turns.append(source)  # a pipe can be opened once only
+                self._turns.append(source)  # a pipe can be opened only once
             else:
-                source.close()  # a folder may hold more files than a process may open
+                source.close()  # there may be more files than a process may open
                 self._turns.append(opened)
         self._names = ", ".join(source.name for source in sources[:3]) or "nothing"
         self.size = sum(source.size for source in sources) if all(source.size for source in sources) else 0
@@ -271,7 +273,7 @@ class DocumentReader(Iterator[Document]):
         return self._done + (0 if self._current is None else self._current.position)
 
     def watch(self, watcher: Callable[[Batch], None], *, at_end: Callable[[], None] | None = None) -> None:
-        """Call a function with every batch before it is used, and another one after the last row."""
+        """Call ``watcher`` with every batch before it is used, and ``at_end`` after the last row."""
         self._watchers.append(watcher)
         self._at_end += [] if at_end is None else [at_end]
 
@@ -283,7 +285,7 @@ class DocumentReader(Iterator[Document]):
                 turn.close()
 
     def batches(self) -> Iterator[Batch]:
-        """The rows in batches; where one ends depends on the content of the files alone."""
+        """Yield the rows in batches; the ends of batches depend on the content of the files only."""
         try:
             for turn in self._turns:
                 self._current = turn() if callable(turn) else turn
@@ -300,7 +302,7 @@ class DocumentReader(Iterator[Document]):
             self.close()
         if self.count == 0 and self.rejects:
             first = self.rejects[0]
-            raise DataError(f"no row could be read; the first is {first.file}, row {first.row}: {first.reason}")
+            raise DataError(f"no row could be read; the first error is {first.file}, row {first.row}: {first.reason}")
         if self.count == 0:
             raise DataError(f"{self._names} contains no documents: at least one row is needed")
         for callback in self._at_end:
@@ -335,18 +337,18 @@ class DocumentReader(Iterator[Document]):
 
 
 class DocumentWriter:
-    """Batches of documents as bytes, in the format that a file name announces."""
+    """Writer of batches of documents, in the format of a file name."""
 
     def __init__(self, path: Path, *, text: str = "text", keep: Sequence[str] = ()) -> None:
         self.format = written_format(path)
         check_kept_columns(text, keep)
         if keep and not self.format.format.has_columns:
-            raise ParameterError(f"a {self.format.kind} file cannot hold kept columns: write .jsonl or .csv")
+            raise ParameterError(f"a {self.format.kind} file cannot have kept columns: write .jsonl or .csv")
         self._names = (text, *keep)
 
     @property
     def is_assembled(self) -> bool:
-        """Whether the file is made by `finish`, not by the bytes of the batches alone."""
+        """Whether `finish` assembles the file, which is then not the concatenated bytes of the batches."""
         return self.format.is_assembled
 
     def encode(self, texts: Sequence[str | None], columns: Columns, *, row: int, first: bool) -> bytes:
@@ -369,8 +371,8 @@ class DocumentWriter:
             self.finish(path, ends[1:], out)
 
     def finish(self, batches: Path, ends: Sequence[int], out: HashedFile) -> None:
-        """Make the file from the bytes of all batches, which lie in a file one after the other and end at ``ends``."""
-        if self.format.format.is_lines:  # one member without name and time: one per batch would show where it ended
+        """Assemble the output from a file with the concatenated bytes of all batches, which end at ``ends``."""
+        if self.format.format.is_lines:  # one gzip member without name and time; one per batch would reveal its end
             with batches.open("rb") as stream, gzip.GzipFile("", "wb", 6, out, mtime=0) as packed:
                 shutil.copyfileobj(stream, packed, 1 << 20)
             return
@@ -383,7 +385,7 @@ class DocumentWriter:
 
 
 def find_files(sources: Iterable[str | os.PathLike[str]], *, any_format: bool = False) -> list[Path]:
-    """The files that names, folders and patterns stand for, sorted within each."""
+    """Return the files of a list of names, folders and patterns, sorted within each entry."""
     paths: list[Path] = []
     for source in sources:
         path = Path(source)
@@ -394,7 +396,7 @@ def find_files(sources: Iterable[str | os.PathLike[str]], *, any_format: bool = 
         else:
             paths.append(path)
     if len({path.resolve() for path in paths}) < len(paths):
-        raise ParameterError("an input file is named twice, so its rows would be released twice")
+        raise ParameterError("an input file is given twice, so its rows would be released twice: pass it once")
     return paths
 
 
@@ -411,7 +413,7 @@ def _below(folder: Path) -> list[Path]:
 
 
 def _matching(pattern: str, any_format: bool) -> list[Path]:
-    every = [Path(name) for name in glob.glob(pattern, recursive=True)]  # noqa: PTH207  Path.glob takes no absolute pattern
+    every = [Path(name) for name in glob.glob(pattern, recursive=True)]  # noqa: PTH207  Path.glob rejects absolute patterns
     files = sorted(file for file in every if file.is_file() and (any_format or _is_input(file)))
     if not files:
         raise DataError(f"no file of a known format matches {pattern!r}: name a file or a folder")

@@ -1,4 +1,4 @@
-"""The formats of files of documents: what a file name announces, how rows are read and how they are written."""
+"""File formats of documents: recognise them by the file name, read rows and write rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any, Literal, TypeAlias
 from dptext.errors import DataError, ParameterError, extra
 from dptext.io.batches import Columns, InputFile, check_header, has_lone_surrogate
 
-_LONGEST_FIELD = 1 << 28  # bytes; a longer one is a quote that was never closed
-_CUT = "repair it, or copy the file again if it was cut"
+_LONGEST_FIELD = 1 << 28  # bytes; longer fields are unclosed quotes
+_CUT = "repair it, or copy the file again if it was truncated"
 _SEPARATORS = ",;\t|"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are read."""
+    """Options for reading files."""
 
     text: str = "text"
     columns: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """Why a row cannot be read; never its content."""
+    """Reason why a row cannot be read; never its content."""
 
     reason: str
 
@@ -47,17 +47,17 @@ Values: TypeAlias = tuple[Any, ...]
 # -- in -------------------------------------------------------------------------------------------------------
 
 _NOT_UTF8 = BadRow(
-    "expected UTF-8, the row holds other bytes; name the encoding (--encoding windows-1252), or copy the file again if "
-    "it was cut"
+    "expected UTF-8, got other bytes; name the encoding (such as --encoding windows-1252), or copy the file again if "
+    "it was truncated"
 )
 
 
 def read_rows(file: InputFile, kind: Format, reading: Reading, required: Names) -> Iterator[Row]:
-    """The rows of a file; `DataError` if a required column is missing or the file cannot be read on."""
-    with suppress(UnicodeError):  # such an error holds the data: none must be chained
+    """Yield the rows of a file; raise `DataError` if a required column is missing or reading cannot continue."""
+    with suppress(UnicodeError):  # contains private data, so it must not be chained
         yield from file.guarded(kind.read(file, reading, required))
         return
-    encoding = reading.encoding or "that it announces"
+    encoding = reading.encoding or "of its byte order mark"
     raise DataError(f"{file.name}: expected text in the encoding {encoding}; name the right one (--encoding)")
 
 
@@ -82,9 +82,9 @@ def _read_json(line: str) -> Row:
     except json.JSONDecodeError:
         problem = "is not valid JSON" if line.strip() else "is empty"
     except ValueError:
-        problem = "holds a number of too many digits"
+        problem = "contains a number with too many digits"
     except RecursionError:
-        problem = "is nested too deep"
+        problem = "is nested too deeply"
     return BadRow(f"expected a JSON object, the line {problem}; {_CUT}")
 
 
@@ -95,7 +95,7 @@ def _read_json_list(content: str, name: str) -> Iterator[Row]:
     if not isinstance(values, list) or has_lone_surrogate(content):
         raise DataError(
             f"{name}: expected one JSON list in UTF-8, or one JSON object per line; the list is broken, ends early or "
-            f"is followed by something else; {_CUT}"
+            f"is followed by other data; {_CUT}"
         )
     for value in values:
         yield _json_row(value, content)
@@ -108,19 +108,19 @@ def _json_row(value: Any, source: str) -> Row:
         with suppress(RecursionError):
             if not has_lone_surrogate(json.dumps(value, ensure_ascii=False)):
                 return value
-        return BadRow("the row holds half a surrogate pair, which is no text; repair it")
+        return BadRow("the row contains a lone surrogate, which is not valid text; repair it")
     return value
 
 
 def _read_tsv(file: InputFile, reading: Reading, required: Names) -> Iterator[Row]:
-    """Tabs separate, nothing quotes (text/tab-separated-values): a field holds neither a tab nor a line break."""
+    """Read text/tab-separated-values: there is no quoting, so fields contain no tabs and no line breaks."""
     yield from _read_csv(file, replace(reading, separator=reading.separator or "\t"), required, csv.QUOTE_NONE)
 
 
 def _read_csv(
     file: InputFile, reading: Reading, required: Names, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
 ) -> Iterator[Row]:
-    csv.field_size_limit(_LONGEST_FIELD)  # a long review is not an error
+    csv.field_size_limit(_LONGEST_FIELD)  # long reviews are not errors
     lines = file.lines(reading.encoding)
     first = next(lines, None)
     if first is None:
@@ -138,7 +138,7 @@ def _read_csv(
             number += 1
             if not "".join(row).isascii() and has_lone_surrogate("".join(row)):
                 yield _NOT_UTF8
-            elif len(row) == width or (width == 1 and not row):  # csv reads the empty line of one column as no fields
+            elif len(row) == width or (width == 1 and not row):  # csv reads an empty line as a row without fields
                 yield dict(zip(header, row or [""], strict=True))
             else:
                 place = f"(line {reader.line_num})"
@@ -146,8 +146,8 @@ def _read_csv(
     except csv.Error as error:
         problem = "is not valid CSV"
         if "unexpected end" in str(error) or "field limit" in str(error):
-            problem = "has a quote that is not closed"
-        # never skipped: a guess where the next row starts could take a piece of a text for a kept column
+            problem = "has an unclosed quote"
+        # never skipped: with a wrong start of the next row, a part of a text could become a kept column
         raise DataError(
             f"{file.name}, row {number + 1} (line {reader.line_num}): the row {problem}, and where the next one starts "
             f"is uncertain; {_CUT}"
@@ -155,7 +155,7 @@ def _read_csv(
 
 
 def _sniffed_separator(line: str, required: Names) -> str:
-    """Another separator than the comma only if the header gives the wanted columns with it and not with the comma."""
+    """Return the comma, or another separator if only that one gives a header with the required columns."""
     headers: dict[str, list[str]] = {}
     for separator in _SEPARATORS:
         with suppress(csv.Error, StopIteration):
@@ -172,15 +172,15 @@ def _read_parquet(file: InputFile, _reading: Reading, required: Names) -> Iterat
 
 
 def _read_xlsx(file: InputFile, _reading: Reading, required: Names) -> Iterator[Row]:
-    """Yield the rows of the one sheet that has any, without empty ones; the first row names the columns."""
+    """Yield the non-empty rows of the only non-empty sheet; the first row has the column names."""
     openpyxl = extra("openpyxl", "excel", file.name)
     sheets = None
-    # errors of openpyxl may hold a value, its warnings are about parts that are not read
+    # errors of openpyxl may contain a value; its warnings concern parts that are not read
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         book = openpyxl.load_workbook(file.file, read_only=True, data_only=True)
         for sheet in book.worksheets:
-            sheet.reset_dimensions()  # the size that a file states may be wrong
+            sheet.reset_dimensions()  # the stated size may be wrong
         tables = (
             [row for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row)]
             for sheet in book.worksheets
@@ -206,7 +206,7 @@ def _read_xlsx(file: InputFile, _reading: Reading, required: Names) -> Iterator[
 
 
 def _plain(value: Any) -> Any:
-    """A date or a time in its ISO spelling; a day as a date alone."""
+    """Convert dates and times to ISO format, and a datetime at midnight to a date."""
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
         value = value.date()
     if isinstance(value, datetime.date | datetime.time):
@@ -229,17 +229,17 @@ def _txt_lines(_names: Names, rows: Iterator[Values], number: int) -> Iterator[s
 def _json_lines(names: Names, rows: Iterator[Values], number: int) -> Iterator[str]:
     for row, values in enumerate(rows, number):
         line = None
-        with suppress(TypeError, ValueError, RecursionError):  # JSON has no NaN; other programs write null
+        with suppress(TypeError, ValueError, RecursionError):  # NaN becomes null, as in other programs
             fields = zip(names, values, strict=True)
             line = _JSON.encode({name: None if value != value else value for name, value in fields})
         if line is None:
             kept = ", ".join(map(repr, names[1:]))
-            raise DataError(f"row {row}: the kept {kept} cannot all be written as JSON")
+            raise DataError(f"row {row}: the kept columns {kept} cannot be written as JSON. Convert or drop them")
         yield line + "\n"
 
 
 def _to_json(value: object) -> str:
-    """What JSON has no type for and everybody spells alike."""
+    """Convert dates and times, which JSON has no type for."""
     if isinstance(value, datetime.date | datetime.time):  # a datetime is a date
         return value.isoformat()
     raise TypeError
@@ -249,14 +249,14 @@ _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_to_json)
 
 
 class _Written(list[str]):
-    """A file for `csv.writer`, which writes row by row."""
+    """List with the file interface that `csv.writer` needs."""
 
     write = list.append
 
 
 def _csv_lines(_names: Names, rows: Iterator[Values], _number: int) -> Iterator[str]:
     lines = _Written()
-    csv.writer(lines, lineterminator="\r\n").writerows(rows)  # with \r among the line ends, it is quoted
+    csv.writer(lines, lineterminator="\r\n").writerows(rows)  # a line end with \r makes the writer quote \r in fields
     return (line[:-2] + "\n" for line in lines)
 
 
@@ -265,7 +265,7 @@ def _csv_lines(_names: Names, rows: Iterator[Values], _number: int) -> Iterator[
 
 @dataclass(frozen=True)
 class Format:
-    """How files of a format are read, and written if they are. Lines may be compressed and piped."""
+    """Functions that read and write files of a format. Line formats may be compressed and piped."""
 
     suffixes: Names
     read: Callable[[InputFile, Reading, Names], Iterator[Row]]
@@ -290,8 +290,8 @@ class Format:
             rows, row = chain([names], rows), row - 1
         lines = list(self.lines(names, rows, row))
         if starts_file and lines and lines[0].startswith("\ufeff"):
-            lines[0] = "\ufeff" + lines[0]  # readers drop the first one of a file
-        with suppress(UnicodeEncodeError):  # such an error holds the value: none must be chained
+            lines[0] = "\ufeff" + lines[0]  # readers drop the first byte order mark
+        with suppress(UnicodeEncodeError):  # contains private data, so it must not be chained
             return "".join(lines).encode("utf-8")
         number = next(number for number, line in enumerate(lines, row) if has_lone_surrogate(line))
         raise DataError(f"row {number} contains a lone surrogate, which UTF-8 cannot encode")
@@ -308,17 +308,17 @@ FORMATS = {
         Format((".xlsx",), _read_xlsx, is_lines=False, is_written=False),
     )
 }
-"""All formats, by their usual suffix."""
+"""All formats, by main suffix."""
 
 _BY_SUFFIX = {suffix: name for name, kind in FORMATS.items() for suffix in kind.suffixes}
 _COMPRESSIONS = (".gz", ".zst", ".xz")
 NAMES_OF_FORMATS = ".txt, .jsonl, .csv, .tsv, each may be .gz, .zst or .xz; .parquet, .xlsx"
-"""How names end, for the help of commands."""
+"""Suffixes of file names, for help texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """What a file name announces: a key of `FORMATS`, and ``""``, ``".gz"``, ``".zst"`` or ``".xz"``."""
+    """Format of a file name: a key of `FORMATS`, and a compression ``""``, ``".gz"``, ``".zst"`` or ``".xz"``."""
 
     kind: str
     compression: str = ""
@@ -337,7 +337,7 @@ class FileFormat:
 
 
 def announced_by(path: Path) -> FileFormat:
-    """What a name says of its format; the kind may be unknown, or empty."""
+    """Return the format by the suffixes of a file name; the kind may be unknown or empty."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = suffixes.pop() if suffixes[-1:] and suffixes[-1] in _COMPRESSIONS else ""
     kind = suffixes[-1] if suffixes else ""
@@ -345,7 +345,7 @@ def announced_by(path: Path) -> FileFormat:
 
 
 def file_format(path: Path) -> FileFormat:
-    """The format that a file name announces; `ParameterError` for an unknown one."""
+    """Return the format of a file name; raise `ParameterError` if it is unknown."""
     announced = announced_by(path)
     if announced.kind not in FORMATS or (announced.compression and not announced.format.is_lines):
         raise ParameterError(f"expected a file name that ends in {NAMES_OF_FORMATS}, got {path.name!r}")
@@ -353,7 +353,7 @@ def file_format(path: Path) -> FileFormat:
 
 
 def written_format(path: Path) -> FileFormat:
-    """The format that the name of an output announces; `ParameterError` if it is not written."""
+    """Return the format of an output name; raise `ParameterError` if the format cannot be written."""
     announced = file_format(path)
     if not announced.is_written:
         raise ParameterError(

@@ -1,6 +1,6 @@
-"""Parquet through pyarrow: rows of any file, and files of texts or vectors with kept columns.
+"""Parquet through pyarrow: read rows of any file; write texts or vectors with kept columns.
 
-Nothing that runs on a device imports this module.
+The device runtime does not import this module.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DAMAGE = (" is not a parquet file, or is truncated, damaged or not UTF-8", pa.A
 
 
 def parquet_rows(file: InputFile, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a file, with these columns or, if none is named, all."""
+    """Yield the rows of a file with these columns, or with all columns if none is named."""
     return file.guarded(_rows(file, columns), *_DAMAGE)
 
 
@@ -36,7 +36,7 @@ def _rows(file: InputFile, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     source = _opened(file.file)
     names = source.schema_arrow.names
     check_header(names, columns, file.name, sure=True)
-    # a name with a dot would select inside a structure
+    # names with dots would select fields of structures
     selected = list(columns) if columns and not any("." in name for name in names) else None
     count = 0
     for batch in source.iter_batches(_ROWS_AT_A_TIME, columns=selected):
@@ -48,20 +48,20 @@ def _rows(file: InputFile, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def _opened(file: Any) -> Any:
-    # no buffers ahead of the reader, so that memory does not grow with a row group
+    # without read-ahead, memory does not grow with the size of a row group
     return pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
 
 
 def _values(column: Any) -> list[Any]:
     kind = column.type
-    if pa.types.is_timestamp(kind) and kind.unit == "ns":  # Python's own times end at microseconds
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":  # Python times have a resolution of microseconds
         column = column.cast(pa.timestamp("us", kind.tz), safe=False)
     values: list[Any] = column.to_pylist()
     return values
 
 
 def vector_batches(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
-    """Yield a column of vectors as (n, k) arrays, from a file or from the parts of a folder."""
+    """Yield a column of vectors as (n, k) arrays, from a file or the parts of a folder."""
     parts = [path]
     if path.is_dir():
         parts = sorted(file for file in path.glob("*.parquet") if not file.name.startswith(("_", ".")))
@@ -73,7 +73,7 @@ def vector_batches(path: Path, name: str) -> Iterator[npt.NDArray[np.float32]]:
 def _vectors(file: InputFile, name: str) -> Iterator[npt.NDArray[np.float32]]:
     wrong = DataError(f"{file.name}: expected a column {name!r} of vectors of one length, as dptext writes it")
     source, width = _opened(file.file), None
-    # lists of a fixed size, as dptext writes them, or not, as Spark does
+    # fixed-size lists (written by dptext) or lists (written by Spark)
     kinds = [field.type for field in source.schema_arrow if field.name == name]
     is_list = len(kinds) == 1 and isinstance(kinds[0], pa.FixedSizeListType | pa.ListType)
     if not is_list or not pa.types.is_floating(kinds[0].value_type):
@@ -98,8 +98,8 @@ def segment(
     keep: Sequence[str],
     row: int,
 ) -> bytes:
-    """Texts or vectors (n, k) and the kept columns as bytes, for `assemble`; ``row`` is the first, for errors."""
-    with suppress(pa.ArrowException, OverflowError, UnicodeEncodeError):  # which may quote a value
+    """Return texts or (n, k) vectors and kept columns as bytes for `assemble`; ``row`` is the first, for errors."""
+    with suppress(pa.ArrowException, OverflowError, UnicodeEncodeError):  # errors may quote a value
         if isinstance(values, np.ndarray):
             numbers = pa.array(np.ascontiguousarray(values, dtype=np.float32).ravel())
             array = pa.FixedSizeListArray.from_arrays(numbers, values.shape[1])
@@ -112,8 +112,8 @@ def segment(
         return content
     kept = ", ".join(map(repr, keep))
     raise DataError(
-        f"rows {row} to {row + len(values) - 1}: the kept {kept} cannot all be written as parquet: convert the column, "
-        "or do not keep it"
+        f"rows {row} to {row + len(values) - 1}: the kept columns {kept} cannot be written as parquet. "
+        "Convert or drop them"
     )
 
 
@@ -139,4 +139,4 @@ def assemble(spool: Path, ends: Sequence[int], out: Any, *, rows: int = _ROW_GRO
             if waiting.num_rows:
                 writer.write_table(waiting.combine_chunks())
         return
-    raise DataError("a kept column holds values of several types, which parquet cannot: convert it, or do not keep it")
+    raise DataError("a kept column has values of several types, which parquet forbids: convert it, or do not keep it")

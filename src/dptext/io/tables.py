@@ -1,6 +1,6 @@
-"""Tables of pandas, polars, pyarrow and Hugging Face datasets: texts out, and a table of the values alone in.
+"""Tables of pandas, polars, pyarrow and Hugging Face datasets: read texts, and rebuild tables from values only.
 
-No library is imported unless the caller brought it.
+A library is imported only for its own tables.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KNOWN = "a pandas or polars DataFrame, a pyarrow Table or a datasets.Dataset"
 
 @dataclass(frozen=True)
 class TableKind:
-    """A table, as its library has it: read a column, make columns anew, build a table of them."""
+    """Interface to a table of one library: read a column, rebuild columns, and build a table from columns."""
 
     names: Sequence[Any]
     read: Callable[[Any], Iterable[Any]]
@@ -39,33 +39,33 @@ class TableKind:
         """Raise `ParameterError` unless exactly one column has this name."""
         count = list(self.names).count(name)
         if count != 1:
-            problem = f"{count} of this name" if count else describe_columns(name, self.names)
+            problem = f"{count} columns with this name" if count else describe_columns(name, self.names)
             raise ParameterError(f"expected a column {name!r}, the table has {problem}")
 
 
 def strip_metadata(table: Table) -> Table:
-    """Return a table rebuilt from the values of its columns: nothing else can be written or sent with it.
+    """Return a table rebuilt from the values of its columns, so that nothing else can be written or sent with it.
 
-    Tables carry more than the values of their rows, and writers, pickles and ``save_to_disk`` pass it on: an index,
+    Tables contain more than the values of their rows, and writers, pickles and ``save_to_disk`` include it: an index,
     attributes and metadata, the source of a dataset (sizes of its splits and files, builder, description), categories
-    and class names without rows, values beneath missing ones, buffers shared with rows that were left out.
+    and class names without rows, values hidden by nulls, and buffers shared with removed rows.
 
-    ``datasets.Dataset.map`` passes most of it on. The sizes alone, in bytes of the *original* texts, tell one diagnosis
-    from another, whatever the noise. So strip a dataset before you hand it on (`dptext.privatize` does it itself).
+    ``datasets.Dataset.map`` keeps most of it. The sizes alone, in bytes of the *original* texts, can distinguish two
+    diagnoses despite the noise. So strip a dataset before you share it (`dptext.privatize` does so).
 
     Args:
         table: a pandas or polars DataFrame, a pyarrow Table or a datasets.Dataset, without the private columns. It is
-            not changed. A dataset on disk is read into memory.
+            not modified. A dataset on disk is read into memory.
 
     Returns:
-        The same kind of table with the same columns and values. Types stay, but for those of Arrow that carry more than
-        values: extension types become their storage types, dictionaries and views plain values. Categories without
-        rows are dropped. Class names without rows become ``"unused 0"`` (1, 2, ...), because classes are numbers; those
-        after the last used one are dropped.
+        A table of the same kind with the same columns and values. Types stay the same, except Arrow types that contain
+        more than values: extension types become their storage types, dictionaries and views become plain values.
+        Categories without rows are dropped. Class names without rows become ``"unused 0"`` (1, 2, ...), because classes
+        are numbers; those after the last used one are dropped.
 
     Raises:
-        ParameterError: another kind of table; two columns with one name.
-        DataError: a column of an unknown type.
+        ParameterError: the kind of table is unknown, or two columns have the same name.
+        DataError: a column has an unknown type.
 
     Example:
         >>> import pyarrow
@@ -81,14 +81,14 @@ def strip_metadata(table: Table) -> Table:
 
 
 def is_table(value: Any) -> bool:
-    """True if a value has columns, known to `table_kind` or not, so that iterating would not give texts."""
-    # ask the class: a lazy frame would compute its columns
+    """Return True if a value has columns, so that iterating would not give texts; `table_kind` may not know it."""
+    # check the class, because a lazy frame would compute its columns
     has_columns = any(hasattr(type(value), name) for name in ("columns", "column_names"))
     return has_columns or isinstance(value, Mapping) or len(getattr(value, "shape", (0,))) != 1
 
 
 def table_kind(table: Any) -> TableKind:
-    """How to read this table and build another one; `ParameterError` for an unknown kind."""
+    """Return the interface to a table; raise `ParameterError` for an unknown kind."""
     name = f"{type(table).__module__.partition('.')[0]}.{type(table).__name__}"
     kinds: dict[str, Callable[[Any], TableKind]] = {
         "pandas.DataFrame": _pandas,
@@ -99,10 +99,10 @@ def table_kind(table: Any) -> TableKind:
     if name in kinds:
         return kinds[name](table)
     instead = {
-        "polars.LazyFrame": ": collect() it first",
+        "polars.LazyFrame": ": call collect() first",
         "pyspark.DataFrame": ": use dptext.spark.frames.privatize",
-        "datasets.DatasetDict": ": take its splits one by one",
-        "datasets.IterableDataset": ": give its texts, (row['text'] for row in it)",
+        "datasets.DatasetDict": ": pass one split at a time",
+        "datasets.IterableDataset": ": pass its texts, (row['text'] for row in dataset)",
     }.get(name, "")
     raise ParameterError(f"expected {_KNOWN}, got {name}{instead}")
 
@@ -111,10 +111,10 @@ def table_kind(table: Any) -> TableKind:
 
 
 def rebuilt_column(column: Any, name: str) -> Any:
-    """A column made anew from its values: no metadata, dictionaries, hidden values, shared buffers or old chunks."""
+    """Rebuild a column from its values, without metadata, dictionaries, hidden values, shared buffers or old chunks."""
     import pyarrow as pa
 
-    with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):  # their words may quote a value
+    with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):  # errors may quote a value
         kind = _values_type(column.type)
         whole = pa.table([column], names=[""]).combine_chunks().column(0)
         return pa.chunked_array([_rebuilt_array(chunk, kind) for chunk in whole.chunks], type=kind)
@@ -130,13 +130,13 @@ def _rebuilt_array(array: Any, kind: Any) -> Any:
         return pa.array(array.to_pylist(), type=kind)
     if array.null_count == len(array):
         return pa.nulls(len(array), kind)
-    valid = np.asarray(array.is_valid())  # take copies values alone, not what lies beneath nulls
+    valid = np.asarray(array.is_valid())  # take copies values only, not those hidden by nulls
     places = pa.array(np.cumsum(valid) - 1, mask=~valid)
     return array.cast(kind).drop_null().take(places)
 
 
 def _values_type(kind: Any) -> Any:
-    """The type of the values alone: without metadata, extension types, dictionaries and views."""
+    """Return the type of the values only, without metadata, extension types, dictionaries and views."""
     import pyarrow as pa
 
     def inner(name: str, field: Any) -> Any:
@@ -180,7 +180,7 @@ def _datasets(table: Any) -> TableKind:
     import pyarrow as pa
 
     def rebuilt(name: str) -> tuple[Any, Any]:
-        # as Arrow: the selected rows in their order, nothing decoded
+        # the Arrow format has the selected rows in order, without decoding
         column = rebuilt_column(table.with_format("arrow").select_columns([name])[:].column(name), name)
         feature = table.features[name]
         if type(feature) is not datasets.ClassLabel:
@@ -192,7 +192,7 @@ def _datasets(table: Any) -> TableKind:
         values = pa.table([column for column, _ in columns.values()], names=list(columns))
         labels = {name: feature for name, (_, feature) in columns.items() if feature is not None}
         features = datasets.Features({**datasets.Features.from_arrow_schema(values.schema), **labels})
-        # its fingerprint is a hash of this table alone: save_to_disk writes it, and the old one would test guesses
+        # the new fingerprint depends on this table only; save_to_disk writes it, and the old one could confirm guesses
         return datasets.Dataset(values.cast(features.arrow_schema), info=datasets.DatasetInfo(features=features))
 
     return TableKind(
@@ -232,7 +232,7 @@ def _pandas(table: Any) -> TableKind:
 
 
 def _series(pandas: Any, column: Any, name: Any) -> Any:
-    """A pandas Series of the values of another."""
+    """Rebuild a pandas Series from its values."""
     dtype = column.dtype
     if isinstance(dtype, pandas.CategoricalDtype):
         values = _series(pandas, column.astype(dtype.categories.dtype), name)
@@ -258,14 +258,14 @@ _PANDAS: Final = frozenset({"Timestamp", "Timedelta", "NaTType", "NAType", "Peri
 
 
 def rebuilt_values(values: Iterable[Any], name: object) -> list[Any]:
-    """Python objects made anew, since a subclass or a foreign object may carry anything; containers as well."""
+    """Rebuild Python objects and containers, because subclasses and foreign objects may contain anything."""
     unknown = ""
     try:
         return [value if type(value) is str else _rebuilt(value) for value in values]
     except TypeError as error:
         unknown = str(error)
     except RecursionError:
-        unknown = "containers nested without end"
+        unknown = "endlessly nested containers"
     raise unknown_type(name, unknown)
 
 
@@ -298,28 +298,28 @@ def _polars(table: Any) -> TableKind:
 
 
 def _polars_series(polars: Any, column: Any, name: str) -> Any:
-    """A polars Series of the values of another."""
+    """Rebuild a polars Series from its values."""
     import pyarrow as pa
 
     dtype = column.dtype
-    # not in Arrow: 128-bit integers
+    # Arrow has no 128-bit integers
     with suppress(TypeError, pa.ArrowException, polars.exceptions.PolarsError, polars.exceptions.PanicException):
         if dtype == polars.Object:
-            raise TypeError  # polars would give the addresses of its values
+            raise TypeError  # polars would return memory addresses
         result = polars.from_arrow(rebuilt_column(column.to_arrow(compat_level=polars.CompatLevel.oldest()), name))
         if isinstance(dtype, polars.Enum):
             used = set(result.to_list())
             return result.cast(polars.Enum([entry for entry in dtype.categories if entry in used]))
         if isinstance(dtype, polars.Categorical):
-            return result.cast(polars.Categorical())  # without the name of the categories
+            return result.cast(polars.Categorical())  # drops the name of the categories
         if result.dtype == dtype:
             return result
     raise unknown_type(name, dtype.base_type().__name__)
 
 
 def unknown_type(name: object, kind: str) -> DataError:
-    """The error for a kept column that cannot be rebuilt from its values; ``kind`` is the type."""
+    """Return the error for a kept column that cannot be rebuilt from its values; ``kind`` is the type."""
     return DataError(
-        f"the kept column {name!r} holds values of the type {kind!r}, which may carry more along than the rows that "
-        "are kept: convert it, or do not keep it"
+        f"the kept column {name!r} has values of type {kind!r}, which may contain more than the kept rows: convert "
+        "it, or do not keep it"
     )

@@ -1,1 +1,1 @@
-"""Tokens of a text, and the vocabulary in which they are looked up."""
+"""Tokens, sentences, vocabularies, and identifiers in texts and tables."""

@@ -1,4 +1,4 @@
-"""Columns that may identify people: by their names, the form of their values, and the number of different values.
+"""Find columns that may identify people, by their names, the format of their values and the number of distinct values.
 
 Derivation: docs/howto/redact.md#text-identifiers
 """
@@ -21,20 +21,20 @@ from dptext.io.documents import first_rows, is_missing
 from dptext.text.patterns import Span, find
 
 LOOKED_AT = 10_000
-"""Default number of rows that are read."""
+"""Default number of rows to read."""
 NAMES_SOMEBODY = "its name suggests that it identifies a person"
 ALL_DIFFERENT = "nearly every row has a different value, which links rows to other tables"
 
-_MAX_COLUMNS = 10_000  # keys of JSON may differ in each row
-_MAX_LETTERS, _MAX_SEARCHED, _MAX_LEAVES = 500, 1000, 50  # of a value; values of a column; items of a nested value
-_MOST, _SOME, _NEARLY_ALL = 0.6, 0.1, 0.9  # shares of values
-_MIN_ROWS, _MIN_CODES, _MIN_NAMES, _MIN_DATES = 50, 20, 10, 5  # different values
+_MAX_COLUMNS = 10_000  # JSON rows may have different keys
+_MAX_LETTERS, _MAX_SEARCHED, _MAX_LEAVES = 500, 1000, 50  # per value; values per column; items per nested value
+_MOST, _SOME, _NEARLY_ALL = 0.6, 0.1, 0.9  # fractions of the values
+_MIN_ROWS, _MIN_CODES, _MIN_NAMES, _MIN_DATES = 50, 20, 10, 5  # distinct values
 _TEXT_WORDS, _TEXT_LETTERS = 8, 40
 
 
 @dataclass(frozen=True)
 class Column:
-    """The kind of a column and the reasons why it may identify people, from some of its rows."""
+    """The kind of a column, and the reasons why it may identify people, from a sample of its rows."""
 
     name: str
     rows: int
@@ -45,14 +45,14 @@ class Column:
 
     @property
     def identifies(self) -> bool:
-        """True if there is a reason to think that it identifies people."""
+        """Whether there is a reason to think that the column identifies people."""
         return bool(self.reasons)
 
 
 def columns_of(
     paths: Sequence[Path], *, limit: int = LOOKED_AT, only: Collection[str] | None = None, **layout: str | None
 ) -> list[Column]:
-    """Return the columns of files, from their first rows; ``layout``: suffix, encoding and separator."""
+    """Describe the columns of files by their first rows; ``layout`` takes suffix, encoding and separator."""
     samples = {} if only is None else {name: _Sample(name) for name in only}
     for row in islice(first_rows(paths, only=only, **layout), limit):
         for name, value in row.items():
@@ -64,14 +64,14 @@ def columns_of(
 
 
 def look_at(name: str, values: Iterable[object]) -> Column:
-    """Return a column by its name and some of its values."""
+    """Describe a column by its name and a sample of its values."""
     sample = _Sample(name)
     for value in values:
         sample.add(value)
     return sample.column()
 
 
-# parts of names in small letters without accents: English, and the common ones of German, French, Spanish, Italian
+# lower-case parts of names without accents: English, and frequent German, French, Spanish and Italian words
 _PERSON, _CONTACT, _BIRTH, _NAME, _KEY, _OTHER = (
     frozenset(words.split())
     for words in (
@@ -99,9 +99,9 @@ def _reason_of_name(name: str) -> str | None:
     words = {*parts, "".join(parts)}
     is_measured = bool(parts) and (parts[-1] in _OTHER or parts[0] in _COUNTED)
     if words & _BIRTH:
-        return "its name suggests that it holds a date of birth"
+        return "its name suggests that it contains a date of birth"
     if words & _CONTACT and not is_measured:
-        return "its name suggests that it holds an address or a number of a person"
+        return "its name suggests that it contains an address or number of a person"
     if (words & _PERSON and not is_measured) or (words & _NAME and not words & _OTHER):
         return NAMES_SOMEBODY
     if words & _KEY and not words & _OTHER:
@@ -135,7 +135,7 @@ _FORMS = {
 
 
 class _Sample:
-    """Counts over the values of a column; of a value only a digest is kept."""
+    """Statistics of the values of a column; only digests of the values are stored."""
 
     def __init__(self, name: str) -> None:
         self._name, self._rows = name, 0
@@ -204,15 +204,15 @@ class _Sample:
         per_row = present >= _MIN_ROWS and distinct >= _NEARLY_ALL * present and not is_text and not is_date
         is_code = not is_date and self._is_most("codes") and distinct >= _MIN_CODES
         named = [
-            f"some of its values hold {label}"
+            f"some of its values contain {label}"
             for kind, label in _FORMS.items()
             if counts[kind] and counts[kind] >= _SOME * counts["searched"]
         ]
         rules = {
             "most of its values are codes or long numbers, which link rows to other tables": is_code,
             "most of its values look like names of people": self._is_most("names") and distinct >= _MIN_NAMES,
-            "it holds exact dates, which distinguish people": is_date and distinct >= min(_MIN_DATES, present / 2),
-            "it holds free text, which no guarantee covers": is_text,
+            "it contains exact dates, which distinguish people": is_date and distinct >= min(_MIN_DATES, present / 2),
+            "it contains free text, which no guarantee covers": is_text,
             ALL_DIFFERENT: per_row,
         }
         return (*named, *(reason for reason, holds in rules.items() if holds))
@@ -220,7 +220,7 @@ class _Sample:
 
 def _forms_in(text: str) -> set[str]:
     spans: list[Span] = []
-    for span in sorted(find(text), key=lambda span: span.start - span.end):  # of overlapping ones the longest counts
+    for span in sorted(find(text), key=lambda span: span.start - span.end):  # the longest of overlapping spans counts
         if all(span.end <= other.start or other.end <= span.start for other in spans):
             spans.append(span)
     if any(span.kind == "date" and span.start == 0 and _TIME.fullmatch(text[span.end :]) for span in spans):
@@ -233,5 +233,5 @@ def _to_text(value: object) -> str:
         return bytes(value)[:_MAX_LETTERS].hex()
     try:
         return str(value)
-    except (ValueError, RecursionError):  # of numbers of some thousand digits, of lists of many lists
+    except (ValueError, RecursionError):  # for numbers with thousands of digits and deeply nested lists
         return "a value too long to print"

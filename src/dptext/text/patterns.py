@@ -1,6 +1,6 @@
-"""Patterns for identifying text with a form of its own: addresses, numbers and dates. They find no names.
+"""Patterns for identifying text with a fixed format: addresses, numbers and dates. They do not find names.
 
-A search takes linear time: a pattern starts at the start of a run only, and all repetition is bounded or possessive.
+A search takes linear time: matches start only at the start of a run, and all repetition is bounded or possessive.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS = ("email", "url", "ip", "card", "date", "phone", "number")
 
 
 class Span(NamedTuple):
-    """A recognised part of a text, and its kind."""
+    """A recognised part of a text and its kind."""
 
     start: int
     end: int
@@ -32,7 +32,7 @@ class Span(NamedTuple):
 
 
 def find(text: str, kinds: Iterable[str] = KINDS) -> list[Span]:
-    """Return everything in a text that matches a pattern; spans may overlap."""
+    """Return all spans of a text that match a pattern; they may overlap."""
     plain = text if text.isascii() else text.translate(_PLAIN)
     has_digit = any(map(str.isdigit, plain))
     return [
@@ -44,7 +44,7 @@ def find(text: str, kinds: Iterable[str] = KINDS) -> list[Span]:
 
 
 def check_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
-    """Return the kinds in the order of `KINDS`, each once; raise `ParameterError` for an unknown one."""
+    """Return the distinct kinds in the order of `KINDS`; raise `ParameterError` for an unknown kind."""
     if isinstance(kinds, str):
         raise ParameterError("kinds must be a list of kinds, got a single string. Put it into a list")
     known = {check_choice("an entry of kinds", kind, KINDS) for kind in kinds}
@@ -52,7 +52,7 @@ def check_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
 
 
 class _Plain(dict[int, int]):
-    def __missing__(self, code: int) -> int:  # one character for one, so that positions stay the same
+    def __missing__(self, code: int) -> int:  # maps single characters, so that positions stay the same
         letter = chr(code)
         by_category = {"Pd": "-", "Zs": " ", "Nd": str(unicodedata.decimal(letter, ""))}
         plain = by_category.get(unicodedata.category(letter)) or unicodedata.normalize("NFKC", letter)
@@ -65,7 +65,7 @@ _Match = Any
 _Finder = Callable[[str], Iterator[Any]]
 
 
-# so that a match is not a part of something longer
+# prevent matches inside a longer token
 _BEFORE, _AFTER = r"(?<![\p{L}\p{N}_+]|\p{N}[.,:/\-])", r"(?![\p{L}\p{N}_]|[/\-:]\p{N})"
 
 

@@ -1,4 +1,4 @@
-"""Split a text into tokens and join them again, without loss, in any script; sentences; public vocabularies.
+"""Lossless tokens of texts in any script, sentences, and public vocabularies.
 
 Derivation: docs/mechanisms/sentences.md#text-sentences
 """
@@ -17,7 +17,7 @@ from dptext.errors import DataError
 
 
 class Kind(StrEnum):
-    """The kind of a token, which decides how it is treated."""
+    """Kind of a token, which determines how it is processed."""
 
     WORD = "word"
     NUMBER = "number"
@@ -29,14 +29,14 @@ class Kind(StrEnum):
 
 
 class Token(NamedTuple):
-    """A piece of text and its kind."""
+    """A part of a text and its kind."""
 
     text: str
     kind: Kind
 
 
-# An address ends before closing punctuation: "see https://a.b/c." keeps its full stop. The look-behinds let a
-# match start at the start of a run only; without them a long run is scanned once for each of its characters.
+# An address ends before closing punctuation: "see https://a.b/c." keeps its full stop. With the
+# look-behinds, matches start only at the start of a run; without them, a long run is scanned once per character.
 _URL = r"(?<![a-z0-9+.\-])(?:[a-z][a-z0-9+.\-]{1,15}+://|www\.)[^\s<>\"]*[^\s<>\"\p{P}]/?"
 _EMAIL = r"(?<![\p{L}\p{N}._%+\-])[\p{L}\p{N}._%+\-]++@[\p{L}\p{N}\-]+(?:\.[\p{L}\p{N}\-]+)+"
 _HANDLE = r"(?<![\p{L}\p{N}_@])@[\p{L}\p{N}_]+"
@@ -45,15 +45,15 @@ ADDRESSES = {
     kind: regex.compile(pattern, regex.V1 | regex.IGNORECASE)
     for kind, pattern in ((Kind.EMAIL, _EMAIL), (Kind.URL, _URL), (Kind.HANDLE, _HANDLE))
 }
-"""What addresses look like, by kind; each takes linear time for all it finds in a text."""
-_EMAIL_AS_IT_IS = regex.compile(_EMAIL, regex.V1)  # U+0345 counts as a letter only where case is ignored
+"""Patterns of addresses by kind; finding all matches in a text takes linear time."""
+_EMAIL_AS_IT_IS = regex.compile(_EMAIL, regex.V1)  # U+0345 is a letter only if case is ignored
 _WORD_BOUNDARY = regex.compile(r"\b", regex.V1 | regex.WORD)
-# The same boundaries (WB6 to WB13b) for ASCII, in three fifths of the time: letters and digits run together, a full
-# stop, a colon or an apostrophe joins letters, a full stop, a comma, a semicolon or an apostrophe joins digits.
+# The same boundaries (WB6 to WB13b) for ASCII, in three fifths of the time: letters and digits form one run; full
+# stops, colons and apostrophes join letters; full stops, commas, semicolons and apostrophes join digits.
 _RUN = r"[A-Za-z0-9_]+(?:(?:[.:'](?<=[A-Za-z].)(?=[A-Za-z])|[.,;'](?<=[0-9].)(?=[0-9]))[A-Za-z0-9_]+)*"
 _ASCII_PIECE = re.compile(rf"{_RUN}| +|\r\n|[\s\S]")
 # Letters and an apostrophe: clitics at the end, an elided word of one or two letters (or "qu") at the start.
-# A clitic is looked for from the end (reversed): from the start each letter before an apostrophe would be one to try.
+# Clitics are searched in reverse; otherwise, each letter before an apostrophe would be a candidate.
 _CLITIC = regex.compile(r"\p{L}\p{M}*(n['’]t|['’](?:s|re|ve|ll|d|m))\Z", regex.V1 | regex.IGNORECASE | regex.REVERSE)
 _LONE_ELISION = regex.compile(r"\p{L}\p{M}*(?:\p{L}\p{M}*)?'", regex.V1)
 _ELISION = regex.compile(r"(\p{L}\p{M}*(?:\p{L}\p{M}*)?['’])(\p{L}.+)", regex.V1)
@@ -77,12 +77,12 @@ def join(tokens: list[Token]) -> str:
 
 
 def pieces(text: str) -> list[str]:
-    """Return the token texts alone, for loops over whole corpora."""
+    """Return only the texts of the tokens, for loops over whole corpora."""
     if not ("@" in text or "://" in text or "www." in text.lower()):
         result = _ASCII_PIECE.findall(text) if text.isascii() else _words_of(text)
     else:
         result = []
-        # split with a group yields the addresses at the odd places
+        # a split with a group puts the addresses at odd positions
         for place, part in enumerate(_ADDRESS.split(text)):
             result += [part] if place % 2 else _words_of(part)
     if "'" in text:
@@ -93,7 +93,7 @@ def pieces(text: str) -> list[str]:
 
 
 def _parted(pieces: list[str], apostrophe: str) -> list[str]:
-    """Split the pieces that contain an apostrophe further."""
+    """Split the pieces that contain an apostrophe."""
     parted: list[str] = []
     done = 0
     for place in [place for place, piece in enumerate(pieces) if apostrophe in piece and len(piece) > 1]:
@@ -108,7 +108,7 @@ def _words_of(text: str) -> list[str]:
         return _ASCII_PIECE.findall(text)
     if _FLAGS.search(text) is None:
         return [piece for piece in _WORD_BOUNDARY.split(text) if piece]
-    # pairing the letters of a long run of flags takes quadratic time: such a run is one token
+    # a long run of flags is one token, because pairing its letters takes quadratic time
     parts = _FLAGS.split(text)
     return [
         piece
@@ -140,7 +140,7 @@ def _split_apostrophe(piece: str) -> tuple[str, ...]:
 
 
 def kind_of(piece: str) -> Kind:
-    """Return the kind of a token, which depends on its text alone; defined for every string."""
+    """Return the kind of a token, which depends on its text only; defined for every string."""
     if piece.isspace():
         return Kind.SPACE
     if piece.isalpha():
@@ -157,28 +157,28 @@ def kind_of(piece: str) -> Kind:
 
 
 def fold(word: str) -> str:
-    """Return the form under which words are looked up: NFC, case folded, one apostrophe, no soft hyphens."""
+    """Return the lookup form of a word: NFC, case folded, straight apostrophes, no soft hyphens."""
     if word.isascii():
         return word.lower()
     if len(word) > _LONGEST_WORD:
-        return word  # no vocabulary holds it, and normalising takes quadratic time on hostile marks
+        return word  # no vocabulary contains it, and normalising adversarial marks takes quadratic time
     plain = word.replace("\u00ad", "").replace("’", "'")
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", plain).casefold())
 
 
 def letters_between(text: str) -> list[str]:
-    """Return the runs of a text between characters that are never replaced (punctuation, symbols, white space)."""
+    """Split a text at the characters that are never replaced (punctuation, symbols, white space)."""
     return [part for part in _KEPT.split(text) if part]
 
 
 def is_single_word(word: str) -> bool:
-    """Return True if a vocabulary entry is a word that `pieces` can yield: no number, address or punctuation."""
+    """Return True if `pieces` can yield a vocabulary entry as a word (not a number, address or punctuation)."""
     if word in _LONE_CLITICS or _LONE_ELISION.fullmatch(word):
         return True
     return kind_of(word) is Kind.WORD and pieces(word) == [word]
 
 
-# -- sentences, by a public rule that depends on the text alone, on every machine ------------------------------
+# -- sentences, by a public rule that depends on the text only -------------------------------------------------
 
 _CLOSING = r"['\"”’»)\]}」』）]*+"
 _PARAGRAPH = regex.compile(r"\n[^\S\n]*+\n", regex.V1)
@@ -189,13 +189,13 @@ _ABBREVIATED = (
     "apr jun jul aug sep sept oct nov dec approx est"
 )
 _ABBREVIATIONS = frozenset(_ABBREVIATED.split())
-_LONGEST_ABBREVIATION = 16  # characters in which an abbreviation is looked for
+_LONGEST_ABBREVIATION = 16  # characters to search for an abbreviation
 _OPENING = "'\"“‘«([{"
 
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text, stripped; runs of white space within a sentence become one space."""
-    result: list[list[str]] = []  # in parts, because concatenating strings would take quadratic time
+    result: list[list[str]] = []  # lists of parts, because concatenating strings takes quadratic time
     for paragraph in _PARAGRAPH.split(text):
         start = 0
         for stop in _STOP.finditer(paragraph):
@@ -207,7 +207,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _ends_sentence(text: str, stop: regex.Match[str]) -> bool:
-    """Return True if a sentence ends at a punctuation mark."""
+    """Return True if a punctuation mark ends a sentence."""
     mark = stop[1]
     if mark == ".":
         before = text[max(0, stop.start() - _LONGEST_ABBREVIATION) : stop.start()].split()
@@ -227,11 +227,11 @@ def _add_sentence(groups: list[list[str]], part: str) -> None:
 # -- vocabularies ---------------------------------------------------------------------------------------------
 
 UNKNOWN = "<unk>"
-"""An element of every vocabulary: it stands for every word outside the vocabulary."""
+"""Entry of every vocabulary that represents all unknown words."""
 
 
 class Vocabulary:
-    """Words and their rows, frozen."""
+    """Immutable mapping from words to rows."""
 
     __slots__ = ("_rows", "_unknown_row", "_words")
 
@@ -243,17 +243,17 @@ class Vocabulary:
             if first != row:
                 raise DataError(f"words must be distinct (case folded): remove one of rows {first} and {row}")
         if UNKNOWN not in self._rows:
-            raise DataError(f"a vocabulary must contain {UNKNOWN!r}, the word for all others. load_vectors adds it")
+            raise DataError(f"a vocabulary must contain {UNKNOWN!r} for unknown words. load_vectors adds it")
         self._unknown_row = self._rows[UNKNOWN]
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words, row by row."""
+        """Words in row order."""
         return self._words
 
     @property
     def unknown_row(self) -> int:
-        """The row of `UNKNOWN`."""
+        """Row of `UNKNOWN`."""
         return self._unknown_row
 
     def __len__(self) -> int:
@@ -263,5 +263,5 @@ class Vocabulary:
         return fold(word) in self._rows
 
     def row(self, word: str) -> int:
-        """The row of a word, the row of `UNKNOWN` for every string outside."""
+        """Return the row of a word, or the row of `UNKNOWN` for every other string."""
         return self._rows.get(fold(word), self._unknown_row)

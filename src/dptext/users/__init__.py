@@ -1,1 +1,1 @@
-"""Documents grouped by the person who wrote them."""
+"""Documents grouped by user, and words and labels learned from users."""

@@ -1,4 +1,4 @@
-"""Documents grouped by user, in bounded memory, and the words of users in a file that training maps."""
+"""Group documents by user in bounded memory, and store the words of users in a memory-mapped file."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ Level: TypeAlias = str | int | float | bool | None
 Rows: TypeAlias = npt.NDArray[np.int32]
 Lengths: TypeAlias = npt.NDArray[np.int64]
 Chunk: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
-"""(documents,) texts; (documents,) their classes."""
+"""Texts of documents, and their (documents,) classes."""
 ONE_NAME = (
     "each person has exactly one user id; a person with several ids is treated as several users",
     "no two people share a user id; people who share one are treated as a single user",
 )
 """Assumptions of every user-level guarantee."""
 OUTSIDE = -1
-"""Row of a word that the vocabulary does not contain; class of a document that belongs to no class."""
+"""Row of a word outside the vocabulary; class of a document outside all classes."""
 NO_WORD = -2
 """Row of a token that is not a word."""
 DOCUMENT_END = -2
-"""Follows the last word of each document in a `UserStore`."""
+"""Marker after the last word of each document in a `UserStore`."""
 MAX_LEVELS = 1000
-CHUNK_SIZE = 1 << 20  # bytes of texts; words
+CHUNK_SIZE = 1 << 20  # bytes of text, or number of words
 BUFFER_BYTES = 1 << 22
 LARGE_BUCKET = 1 << 25  # bytes; a larger bucket is read in several passes
-_RECORD = struct.Struct("<16siI")  # digest of the user, class or level, bytes of content
+_RECORD = struct.Struct("<16siI")  # digest of the user, class or level, size of the content
 _CACHE_SIZE = 1 << 18
 _LONGEST_CACHED = 64
 _WORD_BYTES = 4
@@ -59,7 +59,7 @@ Value = TypeVar("Value")
 
 @dataclass(slots=True)
 class _UserDocuments:
-    """The documents of one user up to a limit, and the numbers of all of them (levels), in the order of the input."""
+    """Documents of one user up to a limit, and the numbers (levels) of all of them, in input order."""
 
     documents: list[tuple[int, bytes]] = field(default_factory=list)
     numbers: dict[int, None] = field(default_factory=dict)
@@ -67,9 +67,9 @@ class _UserDocuments:
 
 
 class _Partition:
-    """Documents by user in 256 buckets of a nameless temporary file, encrypted under a key that only memory holds.
+    """Documents by user in 256 buckets of an unnamed temporary file, encrypted with a key that is only in memory.
 
-    A bucket is read back and grouped in a dictionary. Users come in the order of digests under a secret key.
+    Each bucket is read back and grouped in a dictionary. Users are ordered by keyed digests with a secret key.
     """
 
     def __init__(self, seed: int | None) -> None:
@@ -78,7 +78,7 @@ class _Partition:
         self._encryptor = _cipher(self._key, 0)
         self._file = _temporary_file()
         self._buffers = [bytearray() for _ in range(256)]
-        self._runs: list[list[tuple[int, int]]] = [[] for _ in range(256)]  # where, and how many bytes
+        self._runs: list[list[tuple[int, int]]] = [[] for _ in range(256)]  # offset and number of bytes
         self._end = self._buffered = 0
 
     def close(self) -> None:
@@ -86,10 +86,10 @@ class _Partition:
         self._file.close()
 
     def add(self, user: str, number: int, content: bytes) -> None:
-        """Add the next document of the input."""
+        """Add a document, in input order."""
         hasher = self._hash.copy()
         hasher.update(user.encode("utf-8", "surrogatepass"))
-        digest = hasher.digest()  # two users share one with a probability below n^2 / 2^129
+        digest = hasher.digest()  # the collision probability of n users is below n^2 / 2^129
         buffer = self._buffers[digest[0]]
         buffer += _RECORD.pack(digest, number, len(content))
         buffer += content
@@ -98,7 +98,7 @@ class _Partition:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the buffers to the file."""
         try:
             self._file.seek(self._end)
             for buffer, runs in zip(self._buffers, self._runs, strict=True):
@@ -113,7 +113,7 @@ class _Partition:
         self._buffered = 0
 
     def users(self, limit: float, size: Callable[[bytes], int]) -> Iterator[_UserDocuments]:
-        """Yield users with their first documents, until the ``size`` of these reaches the limit."""
+        """Yield users with their first documents, up to a limit on the total ``size`` of these."""
         for runs in self._runs:
             passes = min(256, 1 + sum(length for _, length in runs) // LARGE_BUCKET)
             for number in range(passes):
@@ -150,7 +150,7 @@ def _temporary_file() -> Any:
 
 
 def _cipher(key: bytes, position: int) -> Any:
-    """AES-CTR from this position of the file on; it encrypts and decrypts."""
+    """Return AES-CTR from a position of the file, for encryption and decryption."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     block, skipped = divmod(position, 16)
@@ -160,7 +160,7 @@ def _cipher(key: bytes, position: int) -> Any:
 
 
 class _Repeatable(Generic[T]):
-    """An iterable that calls a function for each iteration."""
+    """Iterable that calls a function for each iteration."""
 
     def __init__(self, iterate: Callable[[], Iterator[T]]) -> None:
         self._iterate = iterate
@@ -173,7 +173,7 @@ class _Repeatable(Generic[T]):
 
 
 class UserWords:
-    """The words of one user as rows of a vocabulary, with `DOCUMENT_END` after each document, and all their levels."""
+    """Words of one user as vocabulary rows, with `DOCUMENT_END` after each document, and the levels of the user."""
 
     __slots__ = ("levels", "rows")
 
@@ -181,7 +181,7 @@ class UserWords:
         self.rows, self.levels = rows, levels
 
     def chunks(self) -> Iterator[tuple[Rows, Lengths]]:
-        """Yield (rows, lengths) of whole documents in the order of the input; at least one pair, of bounded size."""
+        """Yield (rows, lengths) of whole documents in input order: at least one pair, of bounded size."""
         ends = np.flatnonzero(self.rows == DOCUMENT_END)
         first = start = 0
         while first < ends.size:
@@ -223,13 +223,13 @@ def users_of(
 def _words_of(partition: _Partition, levels: Sequence[Level], limit: float) -> Iterator[UserWords]:
     for user in partition.users(limit, lambda content: len(content) // _WORD_BYTES - 1):
         contents = [content for _, content in user.documents]
-        if user.size > limit:  # by words of the last document
+        if user.size > limit:  # drop excess words of the last document
             contents[-1] = contents[-1][: -_WORD_BYTES * (user.size - int(limit) + 1)] + _END
         yield UserWords(np.frombuffer(b"".join(contents), np.int32), tuple(levels[number] for number in user.numbers))
 
 
 class _Levels:
-    """Numbers of levels, in the order in which they come."""
+    """Numbers of levels, in order of first occurrence."""
 
     def __init__(self) -> None:
         self.values: list[Level] = []
@@ -243,18 +243,18 @@ class _Levels:
         number = self._numbers.setdefault((type(level), level), len(self.values))
         if number == len(self.values):
             if number >= MAX_LEVELS:
-                raise DataError(f"the column of levels has more than {MAX_LEVELS:,} values: name another column")
+                raise DataError(f"the column of levels has more than {MAX_LEVELS:,} values: choose another column")
             self.values.append(level)
         return number
 
 
 class TokenRows:
-    """The rows of the words of texts, one text after the other."""
+    """Mapping from texts to the concatenated rows of their words."""
 
     def __init__(self, row_of: Callable[[str], int]) -> None:
         rows: _TokenCache[int] = _TokenCache(row_of)
 
-        def rows_in(chunk: str) -> tuple[int, ...]:  # not a method: in a circle, the caches would outlive this object
+        def rows_in(chunk: str) -> tuple[int, ...]:  # a method would make a reference cycle that keeps the caches
             return tuple([row for row in map(rows.__getitem__, pieces(chunk)) if row != NO_WORD])
 
         self._rows_in = rows_in
@@ -262,7 +262,7 @@ class TokenRows:
 
     def of(self, text: str | None) -> Sequence[int]:
         """Return the rows of the words of one text."""
-        if text and text.isascii():  # no token contains a space and something else, so chunks can be cached
+        if text and text.isascii():  # no token contains a space and other characters, so chunks can be cached
             return list(chain.from_iterable(map(self._chunks.__getitem__, text.split(" "))))
         return self._rows_in(text) if text else ()
 
@@ -277,7 +277,7 @@ class TokenRows:
 
 
 class _TokenCache(dict[str, Value]):
-    """Results of a function for tokens; it keeps short tokens, up to a fixed number."""
+    """Cache for a function of tokens; it stores short tokens only, up to a fixed number."""
 
     def __init__(self, function: Callable[[str], Value]) -> None:
         super().__init__()
@@ -296,7 +296,7 @@ class _TokenCache(dict[str, Value]):
 
 
 class UserTexts:
-    """The texts of one user, with a class per document."""
+    """Texts of one user, with one class per document."""
 
     __slots__ = ("_chunks",)
 
@@ -304,7 +304,7 @@ class UserTexts:
         self._chunks = chunks
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield (texts, classes) in the order of the input; at least one pair, none of them empty."""
+        """Yield (texts, classes) in input order: at least one pair, and no empty pair."""
         return iter(self._chunks)
 
 
@@ -328,7 +328,7 @@ def texts_of(
 
 
 def _text_chunks(user: _UserDocuments) -> Iterator[Chunk]:
-    """Cut the documents of a user into chunks of at most `CHUNK_SIZE` bytes, but of at least one document."""
+    """Split the documents of a user into chunks of at most `CHUNK_SIZE` bytes or of one document."""
     texts: list[str] = []
     codes: list[int] = []
     size = 0
@@ -346,13 +346,13 @@ def _text_chunks(user: _UserDocuments) -> Iterator[Chunk]:
 
 
 def check_users_are_read(documents: object, unit: UserUnit) -> None:
-    """Raise a ParameterError for a table, which iterates over its column names, and for a reader without users."""
+    """Raise a ParameterError for a table (it would iterate over column names), or for a reader without users."""
     if is_table(documents):
-        raise ParameterError("expected documents, got a table: make dptext.Document objects of its rows")
+        raise ParameterError("expected documents, got a table: convert its rows to dptext.Document objects")
     if isinstance(documents, str) or not isinstance(documents, Iterable):
         raise ParameterError(f"documents must be Document objects or a reader, got {type(documents).__name__}")
     if isinstance(documents, DocumentReader) and unit == "user" and documents.user_column is None:
-        raise ParameterError("the reader has no user column: name it (user=), or use unit='document'")
+        raise ParameterError("the reader has no user column: pass user=, or use unit='document'")
 
 
 def _rows_in(
@@ -364,7 +364,7 @@ def _rows_in(
         has_label = documents.label_column is not None and len(columns) == 1 and not is_level
         for name in columns:
             if name not in documents.kept_columns and not has_label:
-                raise ParameterError(f"the column {name!r} is not read: read_documents(..., keep=[{name!r}])")
+                raise ParameterError(f"the column {name!r} is not read: use read_documents(..., keep=[{name!r}])")
     for row, document in enumerate(documents, 1):
         if not isinstance(document, Document):
             raise DataError(f"row {row} must be a Document, got {type(document).__name__}")
@@ -383,7 +383,7 @@ def _rows_in(
 
 
 def user_name(user: object, row: int | None = None) -> str:
-    """Return the canonical id of a row's user; raise a DataError, with the number of the row, if there is none."""
+    """Return the canonical user id of a row; raise a DataError with the row number if it is missing."""
     name = canonical_id(user)
     if name is None:
         where = "a row" if row is None else f"row {row}"
@@ -396,7 +396,7 @@ def user_name(user: object, row: int | None = None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class UserStore:
-    """The words of all users, with `DOCUMENT_END` after each document; valid until `stored_users` ends."""
+    """Words of all users, with `DOCUMENT_END` after each document; valid inside the context of `stored_users`."""
 
     rows: Rows
     offsets: npt.NDArray[np.int64]
@@ -406,7 +406,7 @@ class UserStore:
         return len(self.levels)
 
     def digest(self) -> bytes:
-        """Return the SHA-256 digest of the content, which depends on the order of the users. **Private.**"""
+        """Return the SHA-256 digest of the content; it depends on the order of the users. **Private.**"""
         content = hashlib.sha256(np.array([len(self.rows), len(self)], dtype="<i8").tobytes())
         for values in (self.rows, self.offsets, self.levels):
             content.update(np.ascontiguousarray(values).data)
@@ -417,7 +417,7 @@ class UserStore:
 def stored_users(
     users: Iterable[UserWords], code: Callable[[tuple[Level, ...]], int] = lambda _: 0
 ) -> Iterator[UserStore]:
-    """Write the users of `users_of` to a nameless temporary file."""
+    """Write the users of `users_of` to an unnamed temporary file."""
     offsets, levels = array("q", [0]), array("H")
     with closing(_temporary_file()) as file:
         try:

@@ -34,11 +34,11 @@ LONGEST_WORD = 40
 LONGEST_LABEL = 100
 """Maximum length of a released label."""
 _USER_IDS = ("all documents of a user have the same user id, and documents of others have different ones",)
-_JOINERS = "\u200c\u200d"  # between letters they are spelling: in Persian, Hindi, emoji
+_JOINERS = "\u200c\u200d"  # part of the spelling in Persian, Hindi and emoji
 
 
 class LearnedVocabulary(Vocabulary):
-    """Words that were learned from users: not public, although they may be shown."""
+    """Words learned from users; they are not public, although they may be published."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class PrivateVocabulary(ReprMixin):
     """The result of `private_vocabulary`.
 
     Attributes:
-        words: the new words, folded (`dptext.text.tokens.fold`), by descending noisy count. The counts are not kept.
+        words: new words, folded (`dptext.text.tokens.fold`), by descending noisy count. The counts are not stored.
         statement: the privacy statement.
     """
 
@@ -57,11 +57,11 @@ class PrivateVocabulary(ReprMixin):
 
     @property
     def vocabulary(self) -> LearnedVocabulary:
-        """The new words and the unknown word."""
+        """Vocabulary of the new words and the unknown word."""
         return LearnedVocabulary((*self.words, UNKNOWN))
 
     def after(self, known: Vocabulary) -> LearnedVocabulary:
-        """Return the known words, in their rows, followed by the new ones."""
+        """Return a vocabulary of the known words, in their rows, followed by the new words."""
         return LearnedVocabulary((*known.words, *(word for word in self.words if word not in known)))
 
     def _repr_fields(self) -> Fields:
@@ -83,22 +83,23 @@ def private_vocabulary(
 ) -> PrivateVocabulary:
     """Learn words from users' own texts.
 
-    A candidate is a word in the sense of `dptext.text.tokens`, folded, of at most `LONGEST_WORD` characters, without
-    white space, control characters and invisible marks. So a vocabulary and every vector format can hold it.
+    A candidate is a folded word in the sense of `dptext.text.tokens`, with at most `LONGEST_WORD` characters and
+    without white space, control characters and invisible marks. Vocabularies and all vector formats can represent it.
 
     Args:
-        documents: with users, in any order.
-        epsilon, delta: privacy budget per user. Public, as all arguments.
+        documents: documents with users, in any order.
+        epsilon, delta: privacy budget per user. All arguments are public.
         words_per_user: L, the maximum number of different words that a user contributes. A larger value covers more of
             a user's vocabulary but raises the threshold, which grows as the square root of L.
-        known: public words, or words that were released under a statement of their own.
+        known: public words, or words that were released under their own privacy statement.
         public_users: public upper bound on the number of users, used to check delta: a
             `dptext.privacy.budgets.DeltaWarning` is issued unless delta is below its inverse.
 
     **Guarantee** (unit user, add/remove, central): (epsilon, delta)-DP, as in the statement. A word that only one user
     wrote is released with a probability of at most delta / words_per_user.
 
-    Memory grows with the number of different unknown words (about 100 bytes each). The words of one user must fit.
+    Memory grows with the number of distinct unknown words (about 100 bytes each). The words of one user must fit into
+    memory.
 
     Raises:
         MissingExtraError: OpenDP is not installed.
@@ -108,7 +109,7 @@ def private_vocabulary(
     warn_of_delta(delta, public_users=public_users)
     mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=words_per_user)
     if isinstance(known, str):
-        raise ParameterError("known must be a Vocabulary or a list of words, got one string")
+        raise ParameterError("known must be a Vocabulary or a list of words, got a single string. Put it into a list")
     known_words = frozenset(map(fold, known.words if isinstance(known, Vocabulary) else known or ()))
     numbers: dict[str, int] = {}
 
@@ -129,7 +130,7 @@ def private_vocabulary(
             "private vocabulary",
             {"words_per_user": words_per_user},
             {"longest_word": LONGEST_WORD, "known_words": len(known_words)},
-            "the words that were known before are public, or were released with their own statement",
+            "the previously known words are public, or were released with their own statement",
         ),
     )
 
@@ -139,9 +140,9 @@ class PrivateLabels(ReprMixin):
     """The result of `private_labels`.
 
     Attributes:
-        column: the column of the labels.
-        names: the labels, as `dptext.io.documents.canonical_label` writes them, by descending noisy count. The counts
-            are not kept.
+        column: name of the label column.
+        names: labels in the form of `dptext.io.documents.canonical_label`, by descending noisy count. The counts are
+            not stored.
         statement: the privacy statement.
     """
 
@@ -168,18 +169,18 @@ def private_labels(
     unit: UserUnit = "user",
     public_users: int | None = None,
 ) -> PrivateLabels:
-    """Learn which labels occur, if there is no public list of them.
+    """Learn the label set of private documents, if there is no public list of labels.
 
     The set of labels of a private file reveals who is in it, if a user has a rare label. Here, a label is released
     only if enough users have it. A candidate is a number, a truth value, or a text of at most `LONGEST_LABEL`
     characters without control characters, line breaks and invisible marks.
 
     Args:
-        documents: with users, in any order.
+        documents: documents with users, in any order.
         epsilon, delta: privacy budget per user. It adds to the budget of each release that uses the labels (the
-            statements compose). Public, as all arguments.
-        column: the column of the labels: a kept one (of `Document.attributes`), or if there is none of that name, the
-            label of the documents.
+            statements compose). All arguments are public.
+        column: name of the label column in `Document.attributes` (a kept column); if it does not exist, the label of
+            the documents is used.
         labels_per_user: L, the maximum number of different labels that a user contributes, chosen at random. The
             threshold grows as the square root of L. With ``unit="document"`` it is 1.
         unit: privacy unit: a user with all their documents, or a single document.
@@ -188,7 +189,7 @@ def private_labels(
     **Guarantee** (that unit, add/remove, central): (epsilon, delta)-DP, as in the statement. A label that only one user
     has is released with a probability of at most delta / labels_per_user.
 
-    Memory grows with the number of different labels.
+    Memory grows with the number of distinct labels.
 
     Raises:
         MissingExtraError: OpenDP is not installed.
@@ -265,7 +266,7 @@ def _statement(
 
 
 def _sample(numbers: npt.NDArray[np.int32], limit: int, bits: RandomBits) -> npt.NDArray[np.int32]:
-    """Choose at most ``limit`` numbers uniformly (up to n^2 / 2^64, the chance that two draws are equal)."""
+    """Choose at most ``limit`` numbers uniformly (up to n^2 / 2^64, the probability of equal random draws)."""
     if numbers.size <= limit:
         return numbers
     return numbers[np.argpartition(bits.integers(numbers.size), limit - 1)[:limit]]
@@ -285,15 +286,15 @@ def _may_enter(word: str) -> bool:
 
 
 def _is_nonletter(letter: str) -> bool:
-    """True for white space, control characters, marks of direction and other invisible characters."""
+    """Return True for white space, control characters, direction marks and other invisible characters."""
     if letter in _JOINERS:
         return False
     return letter.isspace() or unicodedata.category(letter) in ("Cc", "Cf", "Cs")
 
 
 NoiseKind: TypeAlias = Literal["gaussian", "laplace"]
-_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of delta that the names may take, tried in turn
-_MARGIN = 1 + 1e-9  # for the rounding of a tail
+_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # candidate fractions of delta for the release of names
+_MARGIN = 1 + 1e-9  # covers rounding errors of a tail
 
 
 @dataclass(frozen=True)
@@ -309,7 +310,7 @@ class ThresholdedCounts:
     delta_of_names: float
 
     def release(self, counts: Mapping[int, int]) -> dict[int, int]:
-        """The noisy counts that are large enough, in no particular order."""
+        """Return the noisy counts that reach the threshold, in no particular order."""
         with _opendp() as opendp:
             measurement = _measurement(opendp, self.noise, self.scale, self.threshold)
         noisy: dict[int, int] = measurement(dict(counts))
@@ -317,7 +318,7 @@ class ThresholdedCounts:
 
 
 def thresholded_counts(*, epsilon: float, delta: float, keys: int) -> ThresholdedCounts:
-    """The noise with the lower threshold, Gaussian or Laplace: both follow from the arguments alone."""
+    """Return Gaussian or Laplace noise, whichever has the lower threshold; this depends on the arguments only."""
     epsilon = validation.check_float("epsilon", epsilon, minimum=1e-3, maximum=100)
     delta = validation.check_float("delta", delta, minimum=1e-100, below=1)
     keys = validation.check_int("the counts that a user may be in", keys, minimum=1, maximum=1 << 20)
@@ -326,7 +327,7 @@ def thresholded_counts(*, epsilon: float, delta: float, keys: int) -> Thresholde
 
 
 def gaussian_tail(scale: float, cutoff: int) -> float:
-    """At least P(Z >= cutoff) for the discrete Gaussian."""
+    """Return an upper bound on P(Z >= cutoff) for the discrete Gaussian distribution."""
     near = cutoff - 0.5
     if near < scale:
         return 1.0
@@ -334,7 +335,7 @@ def gaussian_tail(scale: float, cutoff: int) -> float:
 
 
 def laplace_tail(scale: float, cutoff: int) -> float:
-    """P(Z >= cutoff) for the discrete Laplace distribution, cutoff >= 1: q^cutoff / (1 + q), q = exp(-1 / scale)."""
+    """Return P(Z >= cutoff) = q^cutoff / (1 + q), q = exp(-1 / scale), for discrete Laplace noise and cutoff >= 1."""
     return _MARGIN * math.exp(-cutoff / scale) / (1 + math.exp(-1 / scale))
 
 
@@ -342,7 +343,7 @@ def _laplace(epsilon: float, delta: float, keys: int) -> ThresholdedCounts:
     scale = keys / epsilon
     with _opendp() as opendp:
         while _measurement(opendp, "laplace", scale, 2).map((keys, keys, 1))[0] > epsilon:
-            scale *= 1 + 1e-12  # its map rounds upwards
+            scale *= 1 + 1e-12  # the map of the measurement rounds upwards
     threshold = _threshold(lambda cutoff: laplace_tail(scale, cutoff), delta / keys)
     return ThresholdedCounts(epsilon, delta, keys, "laplace", scale, threshold, delta)
 
@@ -393,7 +394,7 @@ def _measurement(opendp: Any, noise: NoiseKind, scale: float, threshold: int) ->
 
 @contextmanager
 def _opendp() -> Iterator[Any]:
-    """OpenDP with the feature that thresholds need; others in this process keep the features that they chose."""
+    """Enable the OpenDP feature for thresholds in a context; restore the process-wide features at the end."""
     parts = [f"opendp.{part}" for part in ("combinators", "domains", "measurements", "metrics", "mod")]
     extras([(part, "opendp") for part in parts], "counting unknown words")
     opendp = extra("opendp", "opendp", "counting unknown words")
