@@ -63,7 +63,7 @@ def test_embed_writes_a_folder_to_share(embed):
     assert embed("-o", "shared", "--force", "-q")[0] == 0 and statement_of("shared") != before
     Path("shared/mine.txt").write_text("mine")
     code, _, err = embed("-o", "shared", "--force")
-    assert (code, "would delete that" in err) == (2, True)
+    assert (code, "replacing it would delete" in err) == (2, True)
 
 
 def test_levels_have_a_statement_each_and_explain_verifies_them(embed, run):

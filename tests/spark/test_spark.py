@@ -120,9 +120,7 @@ def test_neither_the_secret_nor_metadata_of_columns_gets_out(spark, frame, mecha
         release.write(str(out))
         assert not any(MARKER.encode() in path.read_bytes() for path in out.iterdir())
     field = StructField("x", ArrayType(VectorUDT()), metadata={"a": MARKER})
-    assert_error(
-        DataError, lambda: frames._bare_field(field), "the kept column 'x' has values of type 'VectorUDT"
-    )
+    assert_error(DataError, lambda: frames._bare_field(field), "the kept column 'x' has values of type 'VectorUDT")
 
 
 def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
