@@ -31,9 +31,9 @@ def main() -> None:
     public = dptext.load_vectors("glove-6b-50d", limit=5_000)
     model = dptext.Cooccurrence(public, epsilon=levels, delta=1e-6, level="level").fit(people)
     print(f"one release, {model.vectors_}")
-    print(dptext.PersonalBudgets(levels, delta=1e-6).table())
+    budgets = dptext.PersonalBudgets(levels, delta=1e-6)
     for level, statement in model.statements_.items():
-        print(f"{level}: {statement.guarantee}")
+        print(f"{level}: {statement.guarantee}, clipping norm {budgets.clipping_norm(level):.2f}")
     print("everybody:", model.statement_.guarantee, sep="")
 
 
