@@ -147,7 +147,7 @@ def audit_of_copy(sentences, work, run):
 def test_an_honest_release_of_sentences_is_not_refuted(audit_of_copy, name):
     code, text, err = audit_of_copy(name)
     assert (code, "KEPT: the guarantee holds" in text, "NO " in text) == (0, True, False), err
-    assert "every text is made of texts of the bank (32 texts, 0 of them otherwise)" in text
+    assert "every text is made of texts of the bank (32 texts, 0 of them are not)" in text
     assert f"THE GUARANTEE FOR A {'DOCUMENT' if name == 'whole.jsonl' else 'SENTENCE'}" in text
     assert not any(sentence in text for sentence in bank().texts)
     assert json.loads(audit_of_copy(name, "--json", "-q")[1])["refuted"] is False
@@ -160,8 +160,8 @@ def test_forged_statements_of_sentences_are_refuted(audit_of_copy):
         ("three.jsonl", {"parameters": {"size": 7}}, "chance_of_the_set, relinking_among_300 differ"),
         ("three.jsonl", {"parameters": {"bank_texts": 9}}, "bank_texts differ"),
         ("three.jsonl", {"parameters": {"relinking_among_300": 0.01}}, "relinking_among_300 differ"),
-        ("three.jsonl", {"parameters": {"max_sentences": 2}}, "of another number, the first in row"),
-        ("sentences.jsonl", {"parameters": {"sentences_counted": 1}}, "of another number, the first in row"),
+        ("three.jsonl", {"parameters": {"max_sentences": 2}}, "with another number, the first in row"),
+        ("sentences.jsonl", {"parameters": {"sentences_counted": 1}}, "with another number, the first in row"),
         ("sentences.jsonl", {"condition": "any two documents"}, "condition differ"),
         ("sentences.jsonl", {"exposed": ()}, "exposed differ"),
         ("whole.jsonl", {"assumptions": ()}, "assumptions differ"),
@@ -185,7 +185,7 @@ def test_a_text_that_is_not_of_the_bank_is_refuted_by_its_row_alone(audit_of_cop
     place = next(n for n, row in enumerate(read_rows("sentences.jsonl")) if row["text"] and n > 3)
     code, text, err = audit_of_copy("sentences.jsonl", forge=forge)
     assert (code, "sentence of its own" in text + err) == (3, False)
-    assert f"1 of them otherwise, the first in row {place + 1}" in plain(text)
+    assert f"1 of them are not, the first in row {place + 1}" in plain(text)
 
 
 # -- synthetic corpora ---------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ def test_released_vectors_are_checked_level_by_level(run):
     copy = Path("learned/vectors.bin")
     copy.write_bytes(copy.read_bytes()[:-1] + b"x")
     code, out, _ = run("audit", "learned")
-    assert (code, "NO  vectors.bin is a copy of these vectors (it holds others)" in out) == (3, True)
+    assert (code, "NO  vectors.bin is a copy of these vectors (it contains other vectors)" in out) == (3, True)
     Path("learned/words.txt").write_text(Path("learned/words.txt").read_text().replace("tea", "tee"))
     code, _, err = run("audit", "learned")
     assert (code, "words.txt does not match its digest" in err) == (1, True)

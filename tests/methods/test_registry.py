@@ -32,11 +32,11 @@ def test_a_method_without_attacks_or_reports_is_named(tmp_path, monkeypatch):
     (tmp_path / "in.txt").write_text("good\nbad\n" * 8)
     out = tmp_path / "out.txt"
     dptext.privatize_file(tmp_path / "in.txt", out, dptext.TEM(VECTORS, epsilon=1.0))
-    with pytest.raises(ParameterError, match="run `dptext attack linkage or recovery or attribute` instead of member"):
+    with pytest.raises(ParameterError, match="run `dptext attack` with linkage or recovery or attribute, not member"):
         attack_release("membership", out)
     monkeypatch.setattr(Words, "attacks", {})
     monkeypatch.setattr(Words, "examination", None)
-    with pytest.raises(ParameterError, match=r"out.txt holds words .*: no attack applies"):
+    with pytest.raises(ParameterError, match=r"out.txt contains words .*: no attack applies"):
         attack_release("linkage", out)
     with pytest.raises(ParameterError, match=r"out.txt contains words .*: there is no report about this method"):
         dptext.report(out)

@@ -333,14 +333,14 @@ def test_an_input_or_an_output_that_changed_is_refused(out):
         assert work.is_done(0, digest(DATA[0])) and not work.is_done(2, b"anything")
         assert_error(RefusedError, lambda: work.is_done(1, digest(MARKER.encode())), "the input has changed")
     out.write_bytes(b"of somebody else")
-    assert_error(ParameterError, lambda: job(out, resume=True), "has appeared since the interruption: move it away")
+    assert_error(ParameterError, lambda: job(out, resume=True), "appeared after the interruption: move it away")
     assert out.read_bytes() == b"of somebody else"
     out.unlink()
     with job(out, resume=True) as work:
         add(work, 2, 3)
         work.remember(STATEMENT)
         out.mkdir()
-        assert_error(StorageError, work.publish, "has appeared during the run")
+        assert_error(StorageError, work.publish, "appeared during the run")
     assert out.is_dir() and Job.is_open(out)
 
 

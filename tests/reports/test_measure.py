@@ -164,7 +164,7 @@ def test_unsuitable_files_and_columns_are_refused_without_any_text(folder, tmp_p
         ({"label": "none", "original": folder / "in.jsonl"}, DataError, "neither has a column 'none'"),
         ({"rows": 3}, ParameterError, "rows must be at least 10"),
         ({"original": folder / "out.jsonl"}, ParameterError, "must be different"),
-        ({"original": folder / "short.jsonl"}, DataError, "must have as many rows as short.jsonl, 159, got 160"),
+        ({"original": folder / "short.jsonl"}, DataError, r"must have as many rows as short.jsonl \(159\), got 160"),
         ({"original": folder / "shuffled.jsonl"}, DataError, "the private text does not have the layout"),
         ({"label": "who"}, ParameterError, "'who' must have at least two values that 10 people"),
     ]:

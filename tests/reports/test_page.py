@@ -208,11 +208,11 @@ def test_seeds_and_failed_checks_void_the_guarantee():
 
 def test_an_audit_claims_no_more_than_its_outcome():
     for verdict, words in [
-        (REFUTED, "REFUTED: 6 nats"),
+        (REFUTED, "REFUTED: the privacy loss is at least 6 nats"),
         (EXACT, "Holds, computed exactly"),
         (STATED, "CONSISTENT: the stated noise is sufficient for the guarantee. The file cannot"),
-        (SAMPLED, "Not refuted: 2 nats"),
-        (POWERLESS, "Not tested: these samples can show 3 nats"),
+        (SAMPLED, "Not refuted: the privacy loss is at least 2 nats"),
+        (POWERLESS, "Not tested: these samples can show a privacy loss of 3 nats"),
     ]:
         assert words in report_of(verdicts=[verdict]).html()
         assert words in report_of(verdicts=[verdict]).card()

@@ -184,7 +184,7 @@ def test_private_vectors_are_those_of_one_release(spark, frame, device, tmp_path
     assert vectors.shape == (len(TEXTS) + 1, device.width)
     assert len(np.unique(vectors, axis=0)) == len(vectors)
     assert main(["audit", out, "--samples", "2000"]) == 0
-    assert "404 vectors, 0 of them otherwise" in capsys.readouterr().out
+    assert "404 vectors, 0 of them do not" in capsys.readouterr().out
     repeated = frames.encode(frame.repartition(4), device, keep=["stars"], seed=2, partitions=1).df.collect()
     assert rows_of([(str(row.vector),) for row in repeated]) == rows_of(
         [(str(row.vector),) for row in spark.read.parquet(out).collect()]

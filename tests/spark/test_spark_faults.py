@@ -369,7 +369,7 @@ def test_a_session_of_ours_has_private_scratch_files_and_errors_of_one_line(spar
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, **settings})
     assert done.returncode == 0, done.stderr[-3000:]
     (line,) = done.stderr.splitlines()
-    assert line.startswith("dptext: ") and "a file of the input is not as its format requires" in line
+    assert line.startswith("dptext: ") and "a file of the input is malformed" in line
     scratch = Path(done.stdout.split()[-1])
     assert scratch.parent == tmp_path / "tmp"
     until = time.monotonic() + 60  # Java ends after Python

@@ -82,7 +82,7 @@ def expand_options(command: Any) -> Callable[..., None]:
     """Return a command with one parameter per option, as typer needs it, from one that takes options in dataclasses."""
     kinds = get_type_hints(command)
     options: dict[str, Parameter] = {}
-    groups: dict[str, list[str]] = {}  # names of the options that each dataclass holds
+    groups: dict[str, list[str]] = {}  # names of the options in each dataclass
     for name, parameter in signature(command).parameters.items():
         kind = kinds[name]
         if kind is Output:
@@ -183,7 +183,7 @@ def _restored_logging() -> Iterator[None]:
 
 
 def _say_bug(error: Exception) -> None:
-    """Print where an unexpected error was raised, but not its message, which may hold a text."""
+    """Print where an unexpected error was raised, but not its message, which may contain a text."""
     frames = traceback.extract_tb(error.__traceback__)
     package = Path(__file__).parents[1]
     last = [frame for frame in frames if package in Path(frame.filename).parents][-1]
@@ -200,7 +200,7 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     if "_DPTEXT_COMPLETE" in os.environ:
         app(args=list(arguments), prog_name="dptext")
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # of a scheduler: like Ctrl-C
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # from a scheduler: like Ctrl-C
     try:
         # typer's own call of a command would replace errors by exit codes
         command: Any = typer.main.get_command(app)
@@ -226,14 +226,14 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         say_error("out of memory: use fewer words (--limit)", error)
         return INPUT_OUTPUT
     except OSError as error:
-        if not isinstance(error, BrokenPipeError):  # "| head" is no error
+        if not isinstance(error, BrokenPipeError):  # "| head" is not an error
             name = "" if error.filename is None else f"{error.filename}: "
             say_error(f"input or output failed: {name}{error.strerror or type(error).__name__}", error)
         discard_output()
         return INPUT_OUTPUT
     except SystemExit as error:
         return INPUT_OUTPUT if error.code == 1 else 0  # 1: of rich, for a closed pipe; 0: of --show-completion
-    except Exception as error:  # noqa: BLE001  a traceback's last line may hold a text
+    except Exception as error:  # noqa: BLE001  a traceback's last line may contain a text
         _say_bug(error)
         return DptextError.exit_code
     return 0

@@ -23,7 +23,7 @@ attack = typer.Typer(
     no_args_is_help=True,
 )
 
-_USER = input_option(None, "Column that names the author of several rows.", "COLUMN", "--user")
+_USER = input_option(None, "Column that names the author, if authors have several rows.", "COLUMN", "--user")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ def linkage(
 ) -> None:
     """Link private rows to their originals.
 
-    Compares layout and shared words. Against sentence replacement (--bank), likelihoods are the best possible attack.
+    Compares layout and shared words. Against sentence replacement (--bank), likelihoods give the best possible attack.
 
     Example: dptext attack linkage notes.csv private.csv --text note
     """
@@ -92,7 +92,7 @@ def membership(
     *,
     folder: Path = argument(..., "A released distribution, or a folder of dptext embed.", "FOLDER"),
     members: Path | None = input_option(None, "Distribution: texts of people who are in it.", "FILE"),
-    others: Path | None = input_option(None, "Distribution: texts of others, twice as many if possible.", "FILE"),
+    others: Path | None = input_option(None, "Distribution: texts of other people, twice as many if possible.", "FILE"),
     text: str = options.TEXT,
     user: str | None = _USER,
     output: options.Output,

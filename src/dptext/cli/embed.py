@@ -55,7 +55,7 @@ class EmbedOptions:
     vectors: str = options.VECTORS
     limit: int = options.LIMIT
     steps: int = method_option(1000, "Skip-gram: number of training steps.", "N")
-    sampling_rate: float = method_option(0.05, "Skip-gram: chance that a user takes part in a step.", "RATE")
+    sampling_rate: float = method_option(0.05, "Skip-gram: probability that a user takes part in a step.", "RATE")
     checkpoint: Path | None = run_option(None, "Skip-gram: private checkpoint, deleted at the end.", "FILE")
     plan: bool = options.PLAN
     people: int | None = options.PEOPLE
@@ -77,7 +77,7 @@ def embed(
 ) -> None:
     """Learn word vectors from private texts, and write a folder that can be shared.
 
-    The folder holds vectors (also vectors.bin for gensim), a privacy statement and a card. All files of IN together
+    The folder contains vectors (also vectors.bin for gensim), a privacy statement and a card. All files of IN together
     make one release.
 
     Example: dptext embed notes.csv -o vectors --text note --user author --epsilon 8
@@ -165,19 +165,19 @@ def _check(settings: EmbedOptions, run: options.Run, *, has_pipe: bool) -> None:
         "--level COLUMN and --levels NAME=EPSILON,... must be given together": (
             bool(settings.levels) != (settings.level is not None)
         ),
-        f"{', '.join(flags)} is for --method skip-gram: add it, or leave out {' '.join(flags)}": (
+        f"{', '.join(flags)} is for --method skip-gram: add it, or omit {' '.join(flags)}": (
             flags and not is_skipgram
         ),
         "--resume needs --checkpoint FILE of the interrupted run": run.resume and not is_resumable,
         "--new-words protects users only: use --unit user": learns_words and settings.unit != "user",
-        "--new-words takes no seed: leave out --seed": learns_words and run.seed is not None,
-        "--new-words draws new words in every run: leave out --checkpoint": learns_words and is_resumable,
+        "--new-words takes no seed: omit --seed": learns_words and run.seed is not None,
+        "--new-words draws new words in every run: omit --checkpoint": learns_words and is_resumable,
         f"{'--new-words' if learns_words else '--ledger'} reads the input twice, which a pipe does not allow: name "
         "files as IN": has_pipe and (learns_words or has_ledger),
-        "--ledger charges guarantees, and a seed voids them: leave out --seed": has_ledger and run.seed is not None,
+        "--ledger charges guarantees, and a seed voids them: omit --seed": has_ledger and run.seed is not None,
         "--ledger charges users or documents: omit it with --unit pair": has_ledger and settings.unit == "pair",
-        "--ledger charges the users of the final input, and steps before an interruption may have used others: leave "
-        "out --checkpoint": has_ledger and is_resumable,
+        "--ledger charges the users of the final input, and steps before an interruption may have used others: omit "
+        "--checkpoint": has_ledger and is_resumable,
     })  # fmt: skip
     options.check_user(settings.unit, settings.user)
 
@@ -242,16 +242,16 @@ def _fit(
 def _print_prediction(settings: EmbedOptions, texts: options.Inputs, output: options.Output) -> None:
     """Print the predicted quality of a release."""
     options.check_all({
-        "--plan reads no private text: leave out IN": texts.sources,
+        "--plan reads no private text: omit IN": texts.sources,
         options.PEOPLE_REQUIRED: settings.people is None,
-        "--plan takes one --epsilon or compares several: leave out --levels": settings.levels,
+        "--plan takes one --epsilon or compares several: omit --levels": settings.levels,
         "--plan is for --method co-occurrences": settings.method == "skip-gram",
     })  # fmt: skip
     people: Any = settings.people
     public = load_vectors(settings.vectors, limit=settings.limit)
     if not settings.public:
         raise ParameterError("--plan needs public texts that stand for users: --public FILE")
-    epsilon = settings.epsilon or 1.0  # the table has its own
+    epsilon = settings.epsilon or 1.0  # the table shows several
     unit = "document" if settings.user is None else "user"
     expected = expected_vectors(
         Cooccurrence(public, epsilon=epsilon, unit=settings.unit, delta=settings.delta).plan(),

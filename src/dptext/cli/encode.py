@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class EncoderOptions:
     """The encoder, and the noise on its vectors."""
 
-    epsilon: float | None = privacy_option(None, "Privacy budget (epsilon) per text. A saved encoder has one.")
+    epsilon: float | None = privacy_option(None, "Privacy budget (epsilon) per text. A saved encoder has its own.")
     delta: float | None = privacy_option(None, "Delta, for a randomizer that has one.")
     encoder: str = method_option(
         "glove-6b-50d",
@@ -43,7 +43,7 @@ class EncoderOptions:
     )
     randomizer: str | None = method_option(None, f"Noise: {', '.join(RANDOMIZERS)}.", "NAME", show_default="PrivUnit")
     settings: tuple[str, ...] = options.SETTINGS
-    public: tuple[Path, ...] = input_option((), "Public texts to fit the projection on (repeatable).", "FILE")
+    public: tuple[Path, ...] = input_option((), "Public texts for the projection or --compare (repeatable).", "FILE")
     public_text: str = options.PUBLIC_TEXT
     public_label: str | None = options.PUBLIC_LABEL
     save: Path | None = output_option(None, "Save the fitted encoder, for devices that have only numpy.", "FOLDER")
@@ -66,7 +66,7 @@ class EncoderOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Texts(options.Rows):
-    """The rows that are encoded; --compare takes none."""
+    """The rows to encode; none with --compare."""
 
     sources: tuple[str, ...] = options.OPTIONAL_SOURCES
 
@@ -85,7 +85,7 @@ def encode(
 ) -> None:
     """Turn every text into a private vector.
 
-    Write OUT.parquet, and the privacy statement OUT.parquet.privacy.json. Guarantees are per text.
+    Write OUT (.parquet), and the privacy statement OUT.privacy.json. Guarantees are per text.
 
     Example: dptext encode notes.csv -o vectors.parquet --text note --epsilon 8
     """

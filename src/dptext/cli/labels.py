@@ -62,8 +62,8 @@ class LabelOptions:
     label: tuple[str, ...] = input_option((), "Label column (repeat it for combinations of labels).", "COLUMN")
     labels: tuple[str, ...] = input_option(
         (),
-        "Public labels of that column, one list per --label, never read from IN. A terminal shows you how many rows "
-        "have one, and asks. If no row has one, the command fails, so its exit status depends on private rows.",
+        "Public labels of that column, one list per --label, never read from IN. On a terminal, the command shows "
+        "how many rows have one, and asks. It fails if no row has one, so its exit status depends on private rows.",
         "A,B,...",
     )
     labels_file: Path | None = input_option(
@@ -103,7 +103,7 @@ class LabelOptions:
 
 
 def check_labels(rows: Any, labels: Labels, run: options.Run, output: options.Output) -> None:
-    """Count the private rows that have one of the public labels; raise if none has, and ask on a terminal."""
+    """Count the private rows that have one of the public labels; raise if no row has one, and ask on a terminal."""
     total = labelled = 0
     is_local = isinstance(rows, PrivateFiles)
     for values, number in _label_counts(rows, labels.columns) if is_local else rows.label_counts(labels):
@@ -112,7 +112,7 @@ def check_labels(rows: Any, labels: Labels, run: options.Run, output: options.Ou
     if not labelled:
         raise ParameterError(
             "no row of IN has one of the --labels. Nothing was released or charged. Correct --label or --labels (upper "
-            "and lower case differ), or add --labels-as-given to release all the same"
+            "and lower case differ), or add --labels-as-given to release anyway"
         )
     if not can_ask() or output.quiet:
         return
@@ -160,7 +160,7 @@ def classify(
             f"{str(statement_path(out))!r} already exists and does not cover labels: choose another name for OUT"
         )
     if distribution.resolve() in (out.resolve(), *out.resolve().parents):
-        raise ParameterError(f"{str(out)!r} lies in the folder of the release: choose another name for OUT")
+        raise ParameterError(f"{str(out)!r} is in the folder of the release: choose another name for OUT")
     check_columns(files, text=inputs.text, keep=keep, **inputs.layout)
     release = TextDistribution.load(distribution)
     if not release.labels.columns:

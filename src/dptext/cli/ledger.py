@@ -26,7 +26,7 @@ ledger = typer.Typer(
 )
 
 _FILE = argument(..., "The ledger.", "FILE")
-_RELEASE_ID = argument(..., "The release: its id, or a unique beginning of it.", "RELEASE_ID")
+_RELEASE_ID = argument(..., "Release id, or a unique beginning of it.", "RELEASE_ID")
 _ID_LENGTH = 12
 
 
@@ -71,7 +71,7 @@ def left(*, file: Path = _FILE, output: options.Output) -> None:
     book = Ledger(file)
     stream = standard_input()
     if stream.isatty():
-        say("The text or value, then Ctrl-D:")
+        say("Enter the text or value, then Ctrl-D:")
     try:
         value = stream.read().decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
@@ -100,7 +100,7 @@ def settle(*, file: Path = _FILE, release_id: str = _RELEASE_ID, output: options
 def void(*, file: Path = _FILE, release_id: str = _RELEASE_ID, output: options.Output) -> None:
     """Refund a pending release whose output was never written (the run died).
 
-    Exit code 3: it is released.
+    Exit code 3: the release is settled.
 
     Example: dptext ledger void book.db 3f2a
     """

@@ -34,7 +34,7 @@ def argument(default: Any, text: str, metavar: str) -> Any:
 
 input_option, output_option, privacy_option, method_option, run_option = (partial(_option, panel) for panel in PANELS)
 EPSILON_REQUIRED = "--epsilon is required: run `dptext advise FILE` to choose a method and an epsilon"
-ANALYSIS_SEED = 0  # of attacks, audits and reports: the same command gives the same numbers
+ANALYSIS_SEED = 0  # for attacks, audits and reports: the same command gives the same numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def flag(name: str) -> str:
 
 
 def changed_flags(group: Any, *names: str) -> list[str]:
-    """Return the flags of the options of a group (or of some) whose values differ from the defaults."""
+    """Return the flags of all options of a group (or of the named ones) that differ from the defaults."""
     options: dict[str, Any] = {part.name: part.default for part in fields(group) if not names or part.name in names}
     return [flag(name) for name, option in options.items() if getattr(group, name) != option.default]
 
@@ -142,7 +142,7 @@ def check_for_spark(inputs: Inputs, further: Mapping[str, object]) -> None:
 
 
 def check_user(unit: str, user: str | None) -> None:
-    """Raise unless the column of users is named exactly if users are protected."""
+    """Raise unless a user column is named if, and only if, users are protected."""
     if unit == "user" and user is None:
         raise ParameterError(
             "--user COLUMN is required: it names the author, whom the guarantee protects. To protect single texts "
@@ -158,7 +158,7 @@ class Charge:
 
     ledger: Path | None = LEDGER
     user: str | None = privacy_option(
-        None, "Column of authors: report the guarantee for all texts of one, and charge them in the ledger.", "COLUMN"
+        None, "Column of authors: report the guarantee for all texts of an author; charge authors, not texts.", "COLUMN"
     )
 
 
@@ -199,8 +199,8 @@ def _check_licence(licence: str | None) -> str | None:
 
 LICENCE_OPTION = output_option(None, "Licence of the public texts, for statement and card.", callback=_check_licence)
 PUBLIC_TEXT = input_option("text", "Column of the public files that holds the text.", "COLUMN")
-PUBLIC_LABEL = input_option(None, "Column of public labels, to predict or compare accuracy.", "COLUMN")
-RELEASE_VECTORS = input_option(None, "Word replacement: vectors, if they moved.", "NAME|PATH", "--vectors")
+PUBLIC_LABEL = input_option(None, "Column of labels in the public files, to predict accuracy.", "COLUMN")
+RELEASE_VECTORS = input_option(None, "Word replacement: vectors, if their path changed.", "NAME|PATH", "--vectors")
 RELEASE_BANK = input_option(None, "Sentence replacement: the folder of the bank.", "FOLDER", "--bank")
 
 

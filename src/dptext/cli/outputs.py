@@ -28,7 +28,7 @@ from dptext.text.identifiers import Column, columns_of
 
 
 def open_files(rows: options.Rows, out: Path, run: options.Run, charge: options.Charge) -> TextFiles:
-    """Return the opened input files; raise before any work if a file, a column or the place of OUT is unsuitable."""
+    """Return the opened input files; raise before any work if a file, a column or the path of OUT is unsuitable."""
     paths = find_files(rows.sources, any_format=rows.in_format is not None)
     if charge.ledger is not None:
         refuse_pipes(paths, "--ledger")
@@ -47,7 +47,7 @@ def refuse_pipes(paths: Sequence[Path], flag: str) -> None:
 
 
 def check_columns(files: Sequence[Path], **reading: Any) -> None:
-    """Raise if a file cannot be read, or a column is missing, by reading its first rows. Pipes are left alone."""
+    """Raise if a file cannot be read, or a column is missing, by reading its first rows. Pipes are not checked."""
     if plain := [file for file in files if not is_pipe(file)]:
         read_documents(plain, **reading).close()
 
@@ -61,7 +61,7 @@ def check_kept(columns: Iterable[Column]) -> None:
         reasons = "; ".join(f"{column.name!r} ({', '.join(column.reasons)})" for column in identifying)
         raise ParameterError(
             f"{names} would be published unchanged next to the private texts, and looks like an identifier: {reasons}. "
-            f"Leave it out, or confirm it: {confirmed}"
+            f"Omit it, or confirm it: {confirmed}"
         )
 
 
@@ -71,7 +71,7 @@ def announce(guarantee: str, caution: str, run: options.Run, output: options.Out
     if not caution:
         return
     output.say(caution)
-    if not (run.resume or confirm("Write it all the same?", yes=run.yes, quiet=output.quiet)):
+    if not (run.resume or confirm("Write it anyway?", yes=run.yes, quiet=output.quiet)):
         output.say("Nothing was written.")
         raise typer.Exit(1)
 
@@ -93,7 +93,7 @@ def shell_argument(source: str) -> str:
 def print_release(
     release: Release, noun: str, output: options.Output, *, user: str | None = None, warning: str | None = None
 ) -> None:
-    """Print what a release of rows has written, and counts of the private texts, which no statement holds."""
+    """Print the outputs of a release of rows, and counts of the private texts, which are in no statement."""
     if release.resumed:
         output.say(f"Resumed after {release.resumed:,} documents.")
     say_written(release.documents, noun, release.out, output, skipped=release.skipped)

@@ -38,14 +38,14 @@ _EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 def bank(
     *,
     public: tuple[str, ...] = argument(
-        ..., "Public files, folders or patterns, chosen without regard to IN.", "POOL..."
+        ..., "Public files, folders or patterns, chosen without regard to private texts.", "POOL..."
     ),
     text: str = options.TEXT,
     out: Path = output_option(..., "Output folder.", "FOLDER", "--out", "-o"),
     name: str | None = output_option(None, "Name of the public texts in the statement and the card."),
     licence: str | None = options.LICENCE_OPTION,
     force: bool = options.FORCE,
-    sentences: bool = method_option(False, "Cut documents into sentences, as private documents will be cut."),
+    sentences: bool = method_option(False, "Cut documents into sentences, as dptext privatize does with private ones."),
     encoder: str | None = options.ENCODER,
     output: options.Output,
 ) -> None:
@@ -62,7 +62,7 @@ def bank(
     target = check_place(out, replace=force)
     documents = Pool([Path(path) for path in public], text=text, name=name, licence=licence)
     if any(target in path.resolve().parents for path in documents.files):
-        raise ParameterError(f"{str(out)!r} holds a file of POOL, which would be deleted: choose another folder")
+        raise ParameterError(f"{str(out)!r} contains a file of POOL, which would be deleted: choose another folder")
     texts = documents.sentences() if sentences else documents
     saved = TextBank(texts, encoder=encoder)
     saved.save(out, replace=force)
@@ -101,7 +101,7 @@ class BankOptions:
 
     bank: Path | None = method_option(None, "Calibrate this bank instead of word replacement.", "FOLDER")
     relinking: float | None = method_option(
-        None, "Bank: find the epsilon at which an adversary names the author out of --people this often.", "CHANCE"
+        None, "Bank: find the epsilon at which an adversary names the author, one of --people, this often.", "CHANCE"
     )
     people: int = method_option(300, "Bank: number of people for --relinking.", "N")
     unit: Literal["sentence", "document"] = options.BANK_UNIT

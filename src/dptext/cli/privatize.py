@@ -41,7 +41,7 @@ class MechanismOptions:
     bank: Path | None = method_option(None, "Bank of public texts, written by dptext bank.", "FOLDER")
     settings: tuple[str, ...] = options.SETTINGS
     redact: bool = privacy_option(
-        False, "First replace e-mail addresses, phone and card numbers and dates (not names). This is no guarantee."
+        False, "First replace e-mail and web addresses, numbers and dates (not names). No guarantee covers recognition."
     )
     redact_presidio: bool = privacy_option(False, "Also replace the names that Presidio finds in English texts.")
     redact_list: Path | None = privacy_option(None, "Also replace the terms in this file (one per line).", "FILE")
@@ -57,7 +57,7 @@ class MechanismOptions:
             if self.bank is None:
                 raise ParameterError("--bank FOLDER is required: make a bank of public texts with `dptext bank`")
             if self.bank.resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
-                raise ParameterError(f"{out!r} lies in the folder of the bank: choose another name for OUT")
+                raise ParameterError(f"{out!r} is in the folder of the bank: choose another name for OUT")
 
     def build(self, sources: Iterable[Path]) -> TextMechanism:
         mechanism = self._build(sources)
@@ -81,7 +81,7 @@ class MechanismOptions:
             vectors = load_vectors(self.vectors, limit=self.limit)
             mechanism: TextMechanism = kind(vectors, epsilon=self.epsilon, **settings)
             return mechanism
-        from dptext.sentences.bank import TextBank  # word mechanisms do without
+        from dptext.sentences.bank import TextBank  # not needed for word mechanisms
         from dptext.sentences.rewriter import BankRewriter
 
         assert self.bank is not None
@@ -89,7 +89,7 @@ class MechanismOptions:
         bank = TextBank.load(self.bank)
         for source in sources:
             if bank.files and source.is_file() and file_digest(source) in bank.files:
-                raise ParameterError(f"the bank holds the texts of {str(source)!r}: make a bank of other, public texts")
+                raise ParameterError(f"the bank contains the texts of {str(source)!r}: make one of other, public texts")
         return BankRewriter(bank, epsilon=self.epsilon, unit=self.unit, max_sentences=self.max_sentences, **sizes)
 
 

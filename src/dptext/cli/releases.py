@@ -60,7 +60,7 @@ class AuditInputs(options.PublicInputs):
 def audit(*, file: Path = options.RELEASE, public_inputs: AuditInputs, output: options.Output) -> None:
     """Check a release against its statement, and try to refute the guarantee.
 
-    Exit code 3: something is refuted.
+    Exit code 3: a check failed, or the guarantee is refuted.
 
     Example: dptext audit private.csv
     """
@@ -103,7 +103,7 @@ def _audit_lines(method: Method, audit: Audit, *, is_folder: bool) -> list[str]:
 class ReportOptions(options.PublicInputs):
     """Settings of a report, as `dptext.report` names them."""
 
-    private: Path = argument(..., "A release with its statement beside it: texts, vectors or a corpus.", "PRIVATE")
+    private: Path = argument(..., "A release with its statement next to it: texts, vectors or a corpus.", "PRIVATE")
     original: Path | None = input_option(
         None, "Original texts, for attacks. Only their owner may see the page.", "FILE"
     )
@@ -119,13 +119,13 @@ def report(
     *,
     settings: ReportOptions,
     out: Path = output_option(..., "The page.", "OUT.html", "--out", "-o"),
-    card: Path | None = output_option(None, "Also a Markdown card, without numbers from --original.", "CARD.md"),
+    card: Path | None = output_option(None, "Also write a Markdown card, without numbers from --original.", "CARD.md"),
     force: bool = options.FORCE,
     output: options.Output,
 ) -> None:
     """Write a page about a release: guarantee, attack success and utility.
 
-    Exit code 3: the guarantee is refuted. The page is written all the same, and says so.
+    Exit code 3: the guarantee is refuted. The page is written anyway, and says so.
 
     Example: dptext report private.csv -o page.html --original notes.csv --label topic
     """
@@ -145,7 +145,7 @@ def report(
     output.say(f"Wrote {out}" + (f" and {card}" if card is not None else "") + ": open it in a browser.")
     if page.has_owner_numbers:
         output.say(
-            f"Note: {out} holds numbers computed from the original texts, which the guarantee does not cover. It is "
+            f"Note: {out} contains numbers computed from the original texts, which the guarantee does not cover. It is "
             "for the owner of the data only."
         )
     if page.refuted:
@@ -154,7 +154,7 @@ def report(
 
 def _write(path: Path, content: str, *, owner_only: bool = False) -> None:
     with hashed_file(path, owner_only=owner_only) as stream:
-        stream.write(content.encode("utf-8", "backslashreplace"))  # a file name may hold half a letter
+        stream.write(content.encode("utf-8", "backslashreplace"))  # a file name may contain half a letter
 
 
 _LISTS = ("checks", "attacks", "owner_attacks", "controls", "utility", "identifying")

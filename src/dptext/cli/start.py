@@ -52,7 +52,7 @@ def demo(
 
     Example: dptext demo --epsilon 1
     """
-    from dptext.features.pool import Pool  # the other commands do without
+    from dptext.features.pool import Pool  # not needed by the other commands
     from dptext.synthesis.release import Draw, PrivateFiles, distribution_path, synthesize_file
     from dptext.synthesis.synthesizer import Synthesizer
 
@@ -86,7 +86,7 @@ class _Sample:
         self.synthetic = folder / "synthetic.jsonl"
 
     def save(self) -> None:
-        """Write the sample, unless the folder holds other files of these names."""
+        """Write the sample, unless the folder contains other files with these names."""
         rows: dict[Path, list[dict[str, str]]] = {
             self.private_file: _user_rows(self.private, first=1),
             self.pool_file: [{"text": str(row.text)} for row in self.public],
@@ -95,7 +95,7 @@ class _Sample:
         contents = {path: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows[path]) for path in rows}
         is_foreign = any(path.exists() and path.read_bytes() != text.encode() for path, text in contents.items())
         if is_foreign or (self.synthetic.exists() and not self.private_file.exists()):
-            raise ParameterError(f"{str(self.folder)!r} holds files that are not the demo's: choose another --folder")
+            raise ParameterError(f"{str(self.folder)!r} has files that are not the demo's: choose another --folder")
         self.folder.mkdir(parents=True, exist_ok=True)
         for path, text in contents.items():
             with hashed_file(path) as stream:
@@ -198,7 +198,7 @@ def advise(
         None, "Column that names the author, whom the guarantee protects.", "COLUMN", show_default="guessed"
     ),
     trust: Holder | None = privacy_option(
-        None, "central: one party may hold all texts; local: each owner protects its own."
+        None, "central: one party may hold all texts; local: each owner protects their own."
     ),
     recipient: Recipient | None = privacy_option(None, "Who receives the release."),
     purpose: Purpose | None = method_option(
@@ -215,7 +215,7 @@ def advise(
 
     Example: dptext advise notes.csv --purpose read --recipient public --trust central
     """
-    from dptext.methods import advise as comparison  # loads every method: the help does without
+    from dptext.methods import advise as comparison  # loads every method, which the help does not need
 
     advice = comparison.advise(
         [Path(name) for name in sources],

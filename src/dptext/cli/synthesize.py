@@ -85,7 +85,7 @@ class CorpusOptions:
 
 
 def _answers_path(out: Path) -> Path:
-    """File that keeps the answers of a server until the output is written, so that a resumed run repeats no call."""
+    """Return the file of a server's answers, kept until the output is written: a resumed run repeats no call."""
     return out.with_name(f"{out.name}.answers.jsonl")
 
 

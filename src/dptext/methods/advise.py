@@ -23,7 +23,7 @@ WIDTH = 80
 _LONGEST_NAME = 40
 _INSTALL = 'pip install "dptext[glove]"'
 _INDENT = 13
-OWNER = "For you alone: this page counts private rows. Do not pass it on, and copy none of its counts into a command."
+OWNER = "For you alone: this page counts private rows. Do not pass it on or copy its counts into a command."
 
 
 class Fit(StrEnum):
@@ -41,7 +41,7 @@ class ComparedMethod:
     name: str
     command: str
     fit: Fit
-    reasons: tuple[str, ...]  # against it, the gravest first
+    reasons: tuple[str, ...]  # reasons against it, the most serious first
     statement: PrivacyStatement | None  # None: unknown without the extra that is missing
     good_for: str
     commands: tuple[str, ...]
@@ -52,7 +52,7 @@ class ComparedMethod:
     rank: int  # how well it serves the purpose, 0 to 3
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values."""
+        """Return everything as plain values."""
         statement = self.statement
         names = ("name", "command", "fit", "reasons", "good_for", "commands", "guarantee", "attack", "texts")
         return {name: getattr(self, name) for name in names} | {
@@ -68,7 +68,7 @@ class Advice:
 
     Attributes:
         data: columns and counts of the rows.
-        requirements: the answers.
+        requirements: the answers about purpose, recipient and trust.
         methods: all release methods, the best one first.
         recommendation: two sentences.
         public: the name of the public texts.
@@ -82,7 +82,7 @@ class Advice:
 
     @property
     def recommended(self) -> ComparedMethod | None:
-        """The method that suits best, if one does."""
+        """The recommended method; None if there is none."""
         return self.methods[0] if self.methods[0].fit is Fit.RECOMMENDED else None
 
     def method(self, name: str) -> ComparedMethod:
@@ -94,10 +94,10 @@ class Advice:
         for method in self.methods:
             if name in (method.name, method.command):
                 return method
-        raise KeyError(f"the methods are {', '.join(method.name for method in self.methods)}")
+        raise KeyError(f"no method {name!r}: the methods are {', '.join(method.name for method in self.methods)}")
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for the owner of the rows."""
+        """Return everything as plain values, for the owner of the rows."""
         return {
             "for_the_owner_only": True,
             "requirements": vars(self.requirements),
@@ -131,8 +131,8 @@ def advise(
     """Compare the release methods for a table: guarantee, utility, attack success and the command to run.
 
     The guarantees come from the real mechanisms, without reading a private text. The figures come from
-    public texts and public numbers. Of the rows, only the columns and some counts are read. **The advice is private:
-    it is for the owner of the rows.** It contains no value of a row, but names of columns. Nothing is written.
+    public texts and public numbers. Only column names and some counts are taken from the rows. **The advice is
+    private: it is for the owner of the rows.** It contains no value of a row. Nothing is written.
 
     Args:
         source: a path, or a list of `pathlib.Path` objects (files, folders, patterns); a table (pandas, polars,
@@ -142,7 +142,7 @@ def advise(
             "devices" (devices send vectors of texts), "statistics" (what many people write about, or something else).
         recipient: "public", "partner" or "colleagues".
         trust: "central": one party may hold all texts; "local": each owner or device protects its own texts.
-        public: public texts for predictions, as `dptext.Pool` takes them; None: bundled utterances.
+        public: public texts for predictions, in any form that `dptext.Pool` accepts; None: bundled utterances.
         public_text: the text column of public files and tables.
 
     Raises:
@@ -202,7 +202,7 @@ def _judge(method: Method, case: AdviceInput) -> ComparedMethod:
         commands = (_INSTALL, *commands)
         caveats.append(Caveat(0, f"Install first: {_INSTALL}."))
     weight = max((caveat.weight for caveat in caveats), default=0)
-    if len(case.requirements.unanswered) == 3:  # nothing was said that could exclude a method
+    if len(case.requirements.unanswered) == 3:  # no answer that could exclude a method
         weight = min(weight, 1)
     return ComparedMethod(
         name=method.name,
@@ -230,13 +230,13 @@ def _mismatches(method: Method, requirements: Requirements) -> Iterator[Caveat]:
 def _strength_caveats(
     statement: PrivacyStatement, person: PrivacyStatement | None, requirements: Requirements
 ) -> Iterator[Caveat]:
-    """Caveats about the size of the bound; for a person, where the number of texts is known."""
+    """Yield caveats about the size of the bound, per person where the number of texts is known."""
     strength = Strength.of((person or statement).epsilon)
     if strength is Strength.PROTECTS:
         return
     is_public = requirements.recipient == "public"
     weight = int(is_public) + (strength is Strength.TOO_LARGE)
-    suffix = ", and a public release cannot be called back" if is_public else ""
+    suffix = ", and a public release cannot be withdrawn" if is_public else ""
     if person is not None and Strength.of(statement.epsilon) is Strength.PROTECTS:
         reason = (
             "It protects one text, but not the user with the most texts here: take fewer texts per user, or divide "
@@ -279,7 +279,7 @@ def _wrap(line: str, width: int) -> str:
 
 
 def column_name(data: Data, name: str) -> str:
-    """Return the name of a column to show; without a header it could be a private value, which is hidden."""
+    """Return the name to display for a column: its number if the name could be a private value (no header)."""
     if len(name) <= _LONGEST_NAME and name.isprintable():
         return name
     return f"column {[column.name for column in data.columns].index(name) + 1}"

@@ -1,4 +1,4 @@
-"""Sentence replacement: each private text becomes a text of a public bank, a similar one more often."""
+"""Sentence replacement: each private text becomes a text of a public bank, more often a similar one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class BankExamination(RowExamination):
         self.owner_attacks += scores
         if not compare_draws(self._rewriter, likely)[2]:
             name = "the stated share of outputs is among the texts most similar to their originals"
-            seen = "it does not: these are not its originals, or the statement is false"
+            seen = "it is not: these are not the originals, or the statement is false"
             self._draw_checks = [Check(name, False, seen)]
 
     def random_rows(self, count: int) -> list[str]:
@@ -77,7 +77,7 @@ class BankExamination(RowExamination):
 
 
 class BankPreviewer(Previewer):
-    """Texts replaced by texts of a public bank: exact."""
+    """Preview of texts replaced by texts of a public bank, computed exactly."""
 
     key, title = "sentences", "A text becomes a public text"
     epsilons = (0.5, 20.0, 8.0)
@@ -137,13 +137,13 @@ def check_bank(files: ReleaseFiles, rewriter: BankRewriter) -> Audit:
                 foreign.append(count)
             elif always not in parts if always is not None else min(parts) > counted:
                 others.append(count)
-        seen = f"{count:,} texts, {len(foreign):,} of them otherwise"
+        seen = f"{count:,} texts, {len(foreign):,} of them are not"
         yield Check("every text is made of texts of the bank", not foreign, seen + _first_row(foreign))
         number = f"{always:,}" if always is not None else f"at most {counted:,}"
-        seen = f"{len(others):,} of another number{_first_row(others)}"
+        seen = f"{len(others):,} with another number{_first_row(others)}"
         yield Check(f"every text is made of {number} of them, as the statement says", not others, seen)
 
-    names = ("bank", "bank_licence")  # of one fingerprint
+    names = ("bank", "bank_licence")  # which may differ for the same fingerprint
     follows = check_document_guarantee(files.statement, rewriter, counted, apart_from=names)
     return audit_file(files, contents, follows, audit(rewriter, **files.sampling))
 
@@ -190,7 +190,7 @@ def link_bank(
         row = after.chosen[int(np.argmin(parts))] + 1
         raise DataError(
             f"{files.data.name}, row {row}: the private text does not have as many texts of the bank as the original "
-            "has parts: name the file it was made from, in its order"
+            "has parts: name the file it was made from, in the same order"
         )
     options, people, longest = linkage_options(files, before), likely.shape[1], int(parts.max())
     best, *others = linkage_of_scores(likely, shape=likely.shape, attack="linkage (likelihood)", **options)

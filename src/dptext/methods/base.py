@@ -44,22 +44,22 @@ class Method(Protocol):
     """One way to release text. There is one instance of each in `dptext.methods.registry.METHODS`."""
 
     name: ClassVar[str]  # for people
-    command: ClassVar[str]  # of the command line
+    command: ClassVar[str]  # on the command line
     trust: ClassVar[Trust]  # who adds the noise
     purposes: ClassVar[Mapping[str | None, int]]  # how well it serves each purpose, 3 to 0; None: no purpose was named
-    mismatch: ClassVar[Mapping[str, str]]  # why it does not serve a purpose that has 0 there
+    mismatch: ClassVar[Mapping[str, str]]  # why it does not serve a purpose, where `purposes` has 0
     never: ClassVar[str | None] = None  # why it is never recommended
     needs_vectors: ClassVar[bool] = False  # whether its command needs the extra with public word vectors
     holds: ClassVar[str]  # the contents of its release, for messages
     audited: ClassVar[str]  # the kind of audit, for `dptext.privacy.wording.audited`
-    inputs: ClassVar[frozenset[str]] = frozenset()  # public inputs of `ReleaseFiles` that it takes
+    inputs: ClassVar[frozenset[str]] = frozenset()  # public inputs of `ReleaseFiles` that it uses
     folder: ClassVar[str | None] = None  # the format of the folder that it releases; None: a file
     attacks: ClassVar[Mapping[str, Attack]] = {}  # by the name of their command (``dptext attack``)
     playground: ClassVar[type[Previewer] | None] = None
     examination: ClassVar[type[Examination] | None] = None  # for ``dptext report``
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
-        """Return whether a statement is of a release of this method."""
+        """Return whether a statement belongs to a release of this method."""
         ...
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
@@ -102,7 +102,7 @@ class Assessment:
 
 @dataclass(frozen=True, eq=False)
 class PublicTexts:
-    """Public texts in a random order, which stand for a bank, a pool or people in predictions."""
+    """Public texts in a random order, which serve as a bank, a pool or users in predictions."""
 
     texts: tuple[str, ...]
     name: str
@@ -117,10 +117,10 @@ class PublicTexts:
 
     @classmethod
     def of(cls, files: Any, *, text: str) -> PublicTexts:
-        """Texts of the caller: files, or anything that `Pool` takes."""
+        """Return the public texts of the caller: files, or anything that `Pool` accepts."""
         pool = Pool(files, text=text)
         if len(pool) <= _MIN_TEXTS:
-            raise ParameterError(f"public must hold more than {_MIN_TEXTS} texts, got {len(pool)}")
+            raise ParameterError(f"public must contain more than {_MIN_TEXTS} texts, got {len(pool)}")
         names = [files] if isinstance(files, str | os.PathLike) else files
         paths = tuple(map(str, names)) if pool.files else ()
         return cls(_shuffled(list(pool.texts)), "your public texts", paths, text, len(pool))
@@ -151,7 +151,7 @@ def _shuffled(texts: list[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class AdviceInput:
-    """Everything that advice follows from: counts of the private rows, the user's requirements, and public texts."""
+    """All inputs of the advice: counts of the private rows, the user's requirements, and public texts."""
 
     data: Data
     requirements: Requirements
@@ -170,20 +170,20 @@ class AdviceInput:
             return None
 
     def label_caveats(self) -> Iterator[Caveat]:
-        """Caveats about the labels of a classifier, for methods that keep them as they are."""
+        """Yield caveats about the labels of a classifier, for methods that publish them unchanged."""
         if self.classifies and self.data.classes is None:
             yield NO_LABEL
         elif self.classifies:
             yield Caveat(0, "Labels are published unchanged; the guarantee does not cover them.")
 
     def keep_options(self) -> list[str]:
-        """``--keep`` for the labels that a classifier needs, except columns that may identify a person."""
+        """Return ``--keep`` for the labels that a classifier needs, except columns that may identify a person."""
         safe = {column.name for column in self.data.columns if not column.reasons}
         labels = self.data.roles.labels if self.classifies else ()
         return [option("keep", label) for label in labels if label in safe]
 
     def public_options(self) -> str:
-        """``--public`` for each public file, or for the placeholder, and their text column."""
+        """Return ``--public`` for each public file, or for the placeholder, and their text column."""
         files = [option("public", path) for path in self.public.files or (PUBLIC,)]
         return " ".join([*files, *option_unless("public-text", self.public.column, "text")])
 
@@ -191,7 +191,7 @@ class AdviceInput:
         return option_unless("text", self.data.roles.text, "text")
 
     def command(self, method: Method, suffix: str, *options: str) -> str:
-        """The command line that releases the private files."""
+        """Return the command line that releases the private files."""
         user = [] if self.data.roles.user is None else [option("user", self.data.roles.user)]
         if not user and method.trust is Trust.CENTRAL:
             user = ["--unit document"]
@@ -205,13 +205,13 @@ def describe(topic: str, **values: Any) -> str:
 
 
 def round_down(count: int) -> int:
-    """A round public number that is at most ``count``: two digits, then zeros."""
+    """Return a round public number that is at most ``count`` (but at least 1): two digits, then zeros."""
     power = int(10 ** max(len(str(count)) - 2, 0))
     return max(count, 1) // power * power
 
 
 def option(name: str, value: str) -> str:
-    """``--name value`` for a shell, also where the value begins with a dash."""
+    """Return ``--name value`` for a shell, also where the value begins with a dash."""
     return f"--{name}={quote(value)}" if value.startswith("-") else f"--{name} {quote(value)}"
 
 

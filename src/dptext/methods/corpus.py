@@ -65,9 +65,9 @@ NOISE_ERROR = 1e-6
 """Probability with which `check_noise` rejects an honest release."""
 _VISIBLE = 0.85  # smallest noise, relative to the stated scale, that a conclusive comparison may miss
 _MAX_TRAINING = 20_000
-_MAX_TARGETS = 1000  # members, and others
+_MAX_TARGETS = 1000  # of members, and as many other people
 _MAX_NUMBERS = 1 << 31
-_NO_HELD_OUT = "--held-out names a file of people who are not in the data"
+_NO_HELD_OUT = "no file of people who are not in the data was named (--held-out)"
 
 
 # -- checks --------------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def check_corpus(files: ReleaseFiles, described: Described | None) -> Audit:
     contents = partial(_check_texts, files, described)
     audit = audit_file(files, contents, _check_people(statement), _judge_people(statement))
     if described is not None:
-        differ = disagreements(statement, described.statement, of_a_release=True)  # it may contain more, not less
+        differ = disagreements(statement, described.statement, of_a_release=True)  # the corpus may add to it
         if statement.release_id is None or statement.release_id != described.statement.release_id:
             differ.insert(0, "release_id")
         seen = f"{', '.join(differ)} differ" if differ else f"release {described.statement.release_id}"
@@ -252,7 +252,7 @@ class CorpusExamination(Examination):
             known = f"its labels are known ({', '.join(labels)})" if labels else "it has no labels"
             raise ParameterError(f"a synthetic corpus has no original rows, and {known}: omit other columns")
         if files.held_out is not None and files.original is None:
-            raise ParameterError("held_out needs original: members of the release are compared with other people")
+            raise ParameterError("held_out needs original: name both, to compare members with other people")
         self.add_audit(check_corpus(files, read_description(self._folder)))
         self.notes += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self._distribution.doubts()]
         if files.label is not None and files.original is None:

@@ -1,4 +1,4 @@
-"""Columns and counts of private rows, for their owner only (no value of a row is kept), and what a release is for."""
+"""Columns and counts of private rows, for their owner only (no value of a row is kept), and the requirements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_ROWS = 200_000
 """Maximum number of rows that are counted; later ones are ignored."""
 _INSPECTED = 10_000  # rows from which columns are described
 _WITH_A_HEADER = (".csv", ".tsv")  # formats whose first line may be a row instead of names
-_MOST_LABELS = 50  # values that a column of labels has at most
+_MOST_LABELS = 50  # maximum number of values in a column of labels
 _NO_FILE = "FILE.jsonl"
 _KNOWN = {
     "text": "text review body content comment message post note document sentence utterance query question answer "
@@ -49,7 +49,7 @@ PLACEHOLDERS = (PUBLIC, LABELS, LICENCE, NEW)
 
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
-    """The answers; None: not answered, and nothing is excluded because of it."""
+    """The answers about a release; None: not answered, which excludes no method."""
 
     purpose: Purpose | None = None
     recipient: Recipient | None = None
@@ -108,7 +108,7 @@ class Data:
         return "texts" if self.roles.user is None else "people"
 
     def out(self, suffix: str) -> str:
-        """The output's name: in the working folder, after the first file."""
+        """Return the name of an output in the working folder, after the name of the first file."""
         first = PurePath(self.files[0] if self.files else _NO_FILE).name
         return (first.partition(".")[0].replace("*", "").replace("?", "") or "texts") + suffix
 
@@ -247,7 +247,7 @@ def _guess_text(columns: Sequence[Column]) -> str | None:
     """Guess the text column: by its name, else free text with the most distinct values."""
     texts = [column for column in columns if column.kind == "text" or len(columns) == 1]
     named = _named("text", texts) or _named("text", [column for column in columns if column.kind not in _NO_TEXT])
-    # short texts: nearly all differ, and nothing else is known of them
+    # short texts: nearly all differ, and nothing else is known about them
     texts = texts or [column for column in columns if column.reasons == (ALL_DIFFERENT,)]
     return named or (max(texts, key=lambda column: column.distinct).name if texts else None)
 

@@ -1,4 +1,4 @@
-"""Shared word vectors: what words mean in people's texts, by one noisy release."""
+"""Shared word vectors, learned from the texts of many users by one noisy release."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from dptext.vectors.formats import load_folder, load_vectors, statements_in
 from dptext.vectors.word_vectors import WordVectors
 
 _DELTA = 1e-6
-_PEOPLE = 1_500  # public texts that stand for people
+_PEOPLE = 1_500  # public texts that simulate people
 _LITTLE, _NOTHING = 0.1, 0.01  # of the contribution of people's texts to public vectors
 _MECHANISMS = ("co-occurrences", "skip-gram")
 _COVERAGE = "with any other participants: each contribution is clipped, if the stated software works as documented"
 
 
 def bound_membership(files: ReleaseFiles) -> AttackResult:
-    """Bound how well anybody can tell who took part, from the stated noise; there is no sum to run an attack on."""
+    """Bound the success of any membership attack by the stated noise; no sum was released to run an attack on."""
     statement = files.statement
     verdict = _judge_learned(statement)
     parameters, epsilon, delta = statement.parameters, verdict.allowed, verdict.delta
@@ -81,7 +81,7 @@ def find_secrets(files: ReleaseFiles) -> AttackResult:
         matrix[rows_of_words == public.vocabulary.unknown_row] = 0.0
     scores = attack(shared, public=matrix)
     if public is not None:
-        with suppress(ParameterError):  # it knows none of these words
+        with suppress(ParameterError):  # none of these words is in the public vectors
             scores += attack(public, attack="neighbours (public vectors alone)")
     planted = WordVectors(shared.words, nearest_secrets_known(shared.matrix, *rows_in(shared)))
     control = attack(planted, attack="neighbours (control: pairs planted in the vectors)")
@@ -96,7 +96,7 @@ def find_secrets(files: ReleaseFiles) -> AttackResult:
 
 
 def _public_vectors(shared: WordVectors) -> WordVectors | None:
-    """Return the public vectors that the statement names, as the release began from them; None: not found here."""
+    """Return the public vectors from which the release started (named in the statement); None: not found here."""
     parameters = {} if shared.statement is None else shared.statement.parameters
     source, digest = parameters.get("public_vectors"), parameters.get("public_vectors_sha256")
     if not isinstance(source, str):
@@ -126,7 +126,7 @@ class Embeddings(Method):
     attacks: ClassVar = {"membership": bound_membership, "neighbours": find_secrets}
     mismatch: ClassVar = {
         "read": "There is nothing to read: the output is one vector per word.",
-        "devices": "The texts must be collected first: no device sends a vector of its own.",
+        "devices": "The texts must be collected first: devices cannot send vectors themselves.",
     }
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
@@ -147,7 +147,7 @@ class Embeddings(Method):
         )
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
-        return statement.mechanism.split(" + ")[0] in _MECHANISMS  # earlier releases that went into it follow
+        return statement.mechanism.split(" + ")[0] in _MECHANISMS  # the mechanisms of earlier releases follow
 
     def verify_folder(self, folder: Path) -> Collection[str]:
         return statements_in(folder)
@@ -165,7 +165,7 @@ class Embeddings(Method):
         ]
         if (files.data / GENSIM_COPY).exists():
             agrees = is_copy(files.data / GENSIM_COPY, vectors)
-            seen = "byte for byte" if agrees else "it holds others"
+            seen = "byte for byte" if agrees else "it contains other vectors"
             result.append(Check(f"{GENSIM_COPY} is a copy of these vectors", agrees, seen))
         for file, one in statements_in(files.data).items():
             level = one.parameters.get("level")

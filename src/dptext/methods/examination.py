@@ -1,4 +1,4 @@
-"""The examination of a release: results and grades, attacks on its rows, and the report on one row per original.
+"""The examination of a release: results and grades, attacks on its rows, and reports with one row per original.
 
 Derivation: docs/howto/report.md#reports-grades
 """
@@ -48,7 +48,7 @@ _SOURCES = {"private": "private rows", "raw": "original rows", "random": "texts 
 
 
 class Grade(IntEnum):
-    """Distance of a number above its chance level; ordered."""
+    """Distance of a number above its chance level, in ascending order."""
 
     GUESS = 0
     UNCLEAR = 1
@@ -59,7 +59,7 @@ class Grade(IntEnum):
 
 
 def advantage(value: float, baseline: float) -> float:
-    """Return the part of the distance from the baseline to 1; 0 where they are equal."""
+    """Return the part of the distance from the baseline to 1 that a number covers; 0 for a baseline of 1."""
     return 0.0 if baseline == 1.0 else (value - baseline) / (1.0 - baseline)
 
 
@@ -75,7 +75,7 @@ def grade(score: Estimate, baseline: float) -> Grade:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Utility of the release."""
+    """One measurement of the utility of a release."""
 
     name: str
     measure: str
@@ -146,7 +146,7 @@ def read_pairs(files: ReleaseFiles, *, keeps_marks: bool = True) -> tuple[Rows, 
 def _check_size(files: ReleaseFiles, private: int, originals: int) -> None:
     if private != originals and files.original is not None:
         raise DataError(
-            f"{display_name(files.data)} must have as many rows as {display_name(files.original)}, {originals:,}, got "
+            f"{display_name(files.data)} must have as many rows as {display_name(files.original)} ({originals:,}), got "
             f"{private:,}: name the file it was made from"
         )
 
@@ -247,7 +247,7 @@ class RowExamination(Examination):
         columns = [name for name in (files.label, files.attribute, files.user) if name is not None]
         rows = raw = None
         if files.original is not None or columns:
-            rows, raw = self._read(list(dict.fromkeys(columns)))  # first: a wrong column is reported at the start
+            rows, raw = self._read(list(dict.fromkeys(columns)))  # first, so that a wrong column is reported early
         audit = self.audit()
         self.add_audit(audit)
         if rows is not None:
@@ -270,7 +270,7 @@ class RowExamination(Examination):
         if len(chosen) < count:
             self.notes.append(
                 f"{len(chosen):,} of {count:,} rows were examined, chosen at random. Among fewer originals, a row is "
-                "easier to find. The checks of the file read all rows."
+                "easier to find. The checks of the file use all rows."
             )
         known = columns_of(files.data)
         missing = self._original_columns = [column for column in columns if column not in known]
@@ -290,7 +290,7 @@ class RowExamination(Examination):
         return any(name in self._original_columns for name in names)
 
     def _select_frequent(self, rows: Rows, name: str, minimum: int) -> list[int]:
-        """Return the places of the rows whose value is frequent enough to learn from."""
+        """Return the indices of the rows whose value is frequent enough to learn from."""
         values = rows.column(name) or []
         people: Sequence[Hashable] = rows.column(self.files.user) or range(len(values))
         holders: dict[str, set[Hashable]] = {}
@@ -330,7 +330,7 @@ class RowExamination(Examination):
             results += [replace(score, attack=score.attack.replace("inference", name, 1)) for score in scores]
 
     def random_rows(self, count: int) -> list[str]:  # noqa: ARG002
-        """Return random public rows, a baseline of what the noise leaves; none for most mechanisms."""
+        """Return random public rows, as a baseline for utility; none for most mechanisms."""
         return []
 
     def _measure_utility(self, rows: Rows, raw: Rows | None) -> None:

@@ -32,7 +32,7 @@ from dptext.representations.device import VECTOR
 
 Chosen = npt.NDArray[np.int64]
 STATEMENT = "privacy.json"
-"""The statement of a folder, in it."""
+"""Name of the statement in a released folder."""
 FOLDS = 5
 """Number of folds in which attackers and models are trained and tested."""
 _DIFFERENT = ("data", "original", "held_out")
@@ -52,13 +52,13 @@ class ReleaseFiles:
     label: str | None = None
     attribute: str | None = None
     vectors: str | None = None  # where the word vectors are, if they moved
-    words: Sequence[str] = ()  # to audit pairs of; none: chosen at random
+    words: Sequence[str] = ()  # for an audit of pairs; none: chosen at random
     bank: Path | None = None
     public: Sequence[Path] = ()
     public_text: str = "text"
     distribution: Path | None = None
     redact_list: Path | None = None  # terms that were redacted before the release
-    rows: int = 3000  # that are attacked and that train models, at most
+    rows: int = 3000  # maximum for attacks and training
     attackers: Sequence[Attacker] = ATTACKERS  # who infer the attribute
     samples: int = 200_000  # of a sampled audit
     seed: int | None = None
@@ -81,11 +81,11 @@ class ReleaseFiles:
         return {"samples": self.samples, "seed": self.seed}
 
     def documents(self) -> DocumentReader:
-        """The texts of the release."""
+        """Return a reader of the texts of the release."""
         return read_documents(self.parts, text=self.text)
 
     def counted(self, name: str) -> int:
-        """A count in the statement, which anybody may have changed; 0: it has none."""
+        """Return a count from the statement, which anybody may have changed; 0: it has none."""
         value = self.statement.parameters.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
 
@@ -234,7 +234,7 @@ _WORDING = {"condition", "assumptions", "exposed"}
 
 @dataclass(frozen=True)
 class Check:
-    """The result of one check of a file (None: it could not be made)."""
+    """The result of one check of a file (None: it was not possible)."""
 
     name: str
     passed: bool | None
@@ -301,14 +301,14 @@ def describes(thing: str) -> Iterator[None]:
 def real_parameter(statement: PrivacyStatement, name: str) -> float:
     value = statement.parameters.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DataError(f"the statement lacks the {name} of its release: dptext did not write it")
+        raise DataError(f"the statement lacks the {name} of its release: it was not written by dptext")
     return float(value)
 
 
 def whole_parameter(statement: PrivacyStatement, name: str) -> int:
     value = statement.parameters.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise DataError(f"the statement lacks the {name} of its release: dptext did not write it")
+        raise DataError(f"the statement lacks the {name} of its release: it was not written by dptext")
     return value
 
 

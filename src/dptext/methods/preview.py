@@ -56,7 +56,7 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPreview:
-    """The page about one text."""
+    """The preview of one text."""
 
     method: str
     epsilon: float
@@ -73,7 +73,7 @@ class Previewer(ABC):
     """Previews of one release method.
 
     Attributes:
-        key, title: the name of the method in requests, and for people.
+        key, title: the name of the method in requests, and on the page.
         epsilons: smallest, largest and initial value.
     """
 
@@ -168,7 +168,7 @@ class Samples:
         return self._train[::2][:_PEOPLE]
 
     def candidates(self, text: str) -> list[str]:
-        """Return the texts among which an adversary chooses: this one first."""
+        """Return the texts among which an adversary chooses, this one first."""
         others = dict.fromkeys(other for other, _ in utterances("test") if other != text)
         return [text, *others][:_CANDIDATES]
 

@@ -39,12 +39,12 @@ MechanismClass = TypeVar("MechanismClass", bound=type)
 def register(mechanism: MechanismClass) -> MechanismClass:
     """Register a word mechanism or a randomizer of your own, so that files made with it can be audited and reported.
 
-    The registration holds for this process. Use it as a decorator of the class.
+    The registration is valid in this process. The function also works as a decorator of the class.
 
     Args:
         mechanism: a subclass of `dptext.words.mechanism.WordMechanism` (or `ShownMechanism`, whose distributions can be
             read) or of `dptext.representations.randomizer.Randomizer`, with a ``name`` of its own. Its constructor
-            takes by name what its ``parameters()`` states.
+            takes the entries of its ``parameters()`` as keyword arguments.
 
     Returns:
         The class itself.
@@ -52,7 +52,7 @@ def register(mechanism: MechanismClass) -> MechanismClass:
     Raises:
         ParameterError: another kind of class; a name that is taken.
 
-    **Guarantee**: none by this call. The statement says what the class claims; `dptext.audit` tries to refute it.
+    **Guarantee**: this call gives none. The statement says what the class claims; `dptext.audit` tries to refute it.
     """
     if isinstance(mechanism, type) and issubclass(mechanism, WordMechanism):
         add_word_mechanism(mechanism)
@@ -80,11 +80,11 @@ def method_of_folder(folder: Path) -> Method | None:
     return next((method for method in METHODS if announced is not None and method.folder == announced), None)
 
 
-# -- the inputs that a method takes --------------------------------------------------------------------------------
+# -- the inputs that a method uses --------------------------------------------------------------------------------
 
 
 def refuse_inputs(method: Method, data: Path, inputs: Mapping[str, Any]) -> None:
-    """Raise if there are public inputs that the examination of this method does not take."""
+    """Raise if there are public inputs that the examination of this method does not use."""
     known = frozenset[str]().union(*(other.inputs for other in METHODS))
     foreign = [f"--{name.replace('_', '-')}" for name in inputs if inputs[name] and name in known - method.inputs]
     if foreign:
@@ -149,7 +149,7 @@ def verify_release(path: Path) -> Verification:
 def _statement_of_folder(place: Path, method: Method) -> PrivacyStatement:
     if not place.exists():
         raise DataError(
-            f"{place.parent.name} holds {method.holds} without a privacy statement, so it has no guarantee to verify"
+            f"{place.parent.name} contains {method.holds} without a privacy statement, so it has no guarantee to verify"
         )
     return read_statement(place)
 
@@ -164,10 +164,10 @@ def attack_release(name: str, path: Path, **inputs: Any) -> AttackResult:
     attacks, holds = ROW_ATTACKS, "has no privacy statement"
     if method is not None:
         refuse_inputs(method, path, inputs)
-        attacks, holds = method.attacks, f"holds {method.holds}"
+        attacks, holds = method.attacks, f"contains {method.holds}"
     elif inputs.get("bank") or inputs.get("vectors"):
         raise ParameterError(f"{path.name} {holds}: omit --bank and --vectors")
     if name not in attacks:
-        others = f"run `dptext attack {' or '.join(attacks)}` instead of {name}" if attacks else "no attack applies"
+        others = f"run `dptext attack` with {' or '.join(attacks)}, not {name}" if attacks else "no attack applies"
         raise ParameterError(f"{path.name} {holds}: {others}")
     return attacks[name](ReleaseFiles(data=path, statement_or_none=statement, **inputs))

@@ -1,4 +1,4 @@
-"""Synthetic corpora: one noisy release describes everybody's texts; public or generated texts are chosen by it."""
+"""Synthetic corpora: one noisy release describes all texts; public or generated texts are sampled by it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from dptext.vectors.word_vectors import WordVectors
 _EPSILON = 1.0
 _COUNT = 5_000
 _ENOUGH = 0.5  # of the way from chance to no noise
-_MIN_PEOPLE = 30  # with fewer, even the description without noise says nothing
+_MIN_PEOPLE = 30  # with fewer, even a description without noise is useless
 _POOL = 1_500  # texts for a prediction
 _MAX_CLASSES = 50
 _SEED = 0  # of predictions, from public numbers
@@ -47,7 +47,7 @@ _CLASSIFIER = Caveat(
 
 
 class CorpusPreviewer(Previewer):
-    """Synthetic texts for the data of many people and this text: exact."""
+    """Preview of synthetic texts for the data of many people and this text, computed exactly."""
 
     key, title = "synthetic", "Synthetic texts for many people's texts"
     epsilons = (0.1, 10.0, 1.0)
@@ -126,7 +126,7 @@ class Synthesis(base.Method):
     playground = CorpusPreviewer
     mismatch: ClassVar = {
         "vectors": "The output is public texts: their words come from their authors, not from your users.",
-        "devices": "The texts must be collected first: no device sends a vector of its own.",
+        "devices": "The texts must be collected first: devices cannot send vectors themselves.",
     }
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:

@@ -30,11 +30,11 @@ from dptext.representations.registry import (
 
 _MOST_NUMBERS = 1 << 20  # of a vector: the audit must fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")
-"""What follows from the encoder, which a statement does not hold, and what a search found."""
+"""Parameters that follow from the encoder, which is not in a statement, or that a search found."""
 
 
 class VectorExamination(RowExamination):
-    """Private vectors, of a randomizer."""
+    """Private vectors of a randomizer."""
 
     def audit(self) -> Audit:
         return Vectors().check(self.files)
@@ -92,7 +92,7 @@ def _caveats(case: AdviceInput) -> Iterator[Caveat]:
     yield from case.label_caveats()
     if case.requirements.purpose == "devices":
         yield Caveat(
-            0, "A device loads the folder of --save (dptext.DeviceEncoder.load). Here the file plays the devices."
+            0, "A device loads the folder of --save (dptext.DeviceEncoder.load). Here the rows play the devices."
         )
 
 
@@ -103,8 +103,8 @@ def _check_numbers(files: ReleaseFiles) -> Iterator[Check]:
         count += len(vectors)
         fits = vectors.shape[1] == width
         wrong += int((~np.isfinite(vectors).all(axis=1)).sum()) if fits else len(vectors)
-    seen = f"{count:,} vectors, {wrong:,} of them otherwise"
-    yield Check(f"every vector has {width:,} finite numbers", wrong == 0, seen)
+    seen = f"{count:,} vectors, {wrong:,} of them do not"
+    yield Check(f"all vectors have {width:,} finite numbers", wrong == 0, seen)
 
 
 def _audit_randomizer(statement: PrivacyStatement, **sampling: Any) -> tuple[Check, Verdict]:
@@ -112,11 +112,11 @@ def _audit_randomizer(statement: PrivacyStatement, **sampling: Any) -> tuple[Che
     randomizer = randomizer_from_parameters(statement.mechanism, statement.parameters)
     dimension = checks.whole_parameter(statement, "dimension")
     if dimension > _MOST_NUMBERS:
-        raise DataError(f"expected a statement of vectors of at most {_MOST_NUMBERS:,} numbers, got {dimension:,}")
+        raise DataError(f"a vector may have at most {_MOST_NUMBERS:,} numbers here, the statement says {dimension:,}")
     with checks.describes("a randomizer"):
         repeated = randomizer.statement(dimension)
     follows = checks.check_guarantee(statement, repeated, apart_from=_NO_CONSTANTS)
     # the claim comes from the file, and the channel from the parameters
     channel = randomizer.channel(dimension)
-    pair = channel.witness if isinstance(channel, PublishedChannel) else None  # two that are known to lose most
+    pair = channel.witness if isinstance(channel, PublishedChannel) else None  # the largest known loss
     return follows, audit(channel, statement, pair=pair, **sampling)

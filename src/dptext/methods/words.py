@@ -45,8 +45,8 @@ from dptext.words.replacing import (
 from dptext.words.tem import TEM
 
 _ROWS = 100  # words
-_PUBLIC_WORDS, _DRAWS = 200, 200  # for how often a word stays
-_ALL_CHANNELS = 100_000  # words: the best attacker looks at all pairs, minutes at this size
+_PUBLIC_WORDS, _DRAWS = 200, 200  # to measure how often a word stays
+_ALL_CHANNELS = 100_000  # words: the best attack takes all pairs, minutes at this size
 _CANDIDATE_WORDS = 50  # words among which the adversary chooses in a preview, at least
 
 
@@ -123,7 +123,7 @@ class WordPreviewer(Previewer):
         return Piece(token.text, stays, tuple(pair for pair in words if pair[1] > 0))
 
     def _neighbour(self, rows: list[int | None]) -> tuple[int, int]:
-        """Return the place of the rarest known word, and the row of the word most similar to it."""
+        """Return the position of the rarest known word, and the row of the word most similar to it."""
         matrix, unknown = self._vectors.matrix, self._vectors.vocabulary.unknown_row
         ranks = [-1 if row is None else 0 if row == unknown else 1 + row for row in rows]
         place = int(np.argmax(ranks))
@@ -142,7 +142,7 @@ def check_words(files: ReleaseFiles, mechanism: WordMechanism) -> Audit:
         yield Check("every word is one that the mechanism writes", not any(foreign), seen)
 
     counted = files.counted("words_counted")
-    follows = check_document_guarantee(files.statement, mechanism, counted, apart_from=("vectors",))  # they may move
+    follows = check_document_guarantee(files.statement, mechanism, counted, apart_from=("vectors",))  # may move
     verdict = audit(mechanism, words=files.words or None, labels=mechanism.labels, **files.sampling)
     return audit_file(files, contents, follows, verdict)
 
@@ -185,7 +185,7 @@ def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
 def recover(
     before: Rows, after: Rows, mechanism: WordMechanism, files: ReleaseFiles, *, largest: int | None = _ALL_CHANNELS
 ) -> tuple[list[AttackScore], str]:
-    """Recover words by the best possible attack and by a simple one; return the scores, and why one was left out."""
+    """Recover words by the best possible attack and by a simple one; return the scores, and why one is missing."""
     aligner = Aligner(mechanism)
     true: list[int] = []
     observed: list[int] = []
@@ -195,13 +195,13 @@ def recover(
         if pairs is None:
             raise DataError(
                 f"{files.data.name}, row {after.chosen[row] + 1}: the private text does not have the layout of the "
-                f"original one, so {mechanism.name} did not make it: name the file it was made from, in its order"
+                f"original one, so {mechanism.name} did not make it: name the file it was made from, in the same order"
             )
         true += pairs[0]
         observed += pairs[1]
         owners += [row if before.people is None else before.people[row]] * len(pairs[0])
     if len(set(owners)) < 2:
-        return [], "Word recovery was not tried: it needs words of at least two rows (or people)."
+        return [], "Word recovery was not tried: words of at least two rows (or people) are needed."
     prior = zipf_weights(len(mechanism.vectors))
     points = np.asarray(mechanism.vectors.matrix)
     scores = [nearest_recovery(points[observed], points, true, prior=prior, people=owners, seed=files.seed)]

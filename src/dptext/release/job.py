@@ -1,4 +1,4 @@
-"""A file that is written part by part, so that an interrupted run can be resumed with the same noise (`Job`)."""
+"""Output files that are written part by part: an interrupted run resumes with the same noise (`Job`)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Job:
 
     @staticmethod
     def files(out: Path) -> tuple[Path, ...]:
-        """Return the hidden files of a job; the last one is the one that `is_open` looks for."""
+        """Return the hidden files of a job; `is_open` checks for the last one."""
         return tuple(sibling(out, suffix) for suffix in ("rows", "made", "job"))
 
     # -- opening ----------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class Job:
             raise self._changed(self.content)
 
     def _load(self) -> dict[str, Any] | None:
-        """Read the parts and the statement; return the first line, or None if the job did not begin."""
+        """Read the parts and the statement; return the first line, or None for a new job."""
         try:
             lines = self._lines()
             head = next(lines, None)
@@ -127,7 +127,7 @@ class Job:
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, DptextError):
             is_valid = False  # the error itself would quote the log, which holds the secret
         if not is_valid:
-            raise DataError(f"{str(self._log)!r} is damaged, or of another version: add --force to start over")
+            raise DataError(f"{str(self._log)!r} is damaged, or from another version: add --force to start over")
         return head
 
     def _lines(self) -> Iterator[dict[str, Any]]:
@@ -149,16 +149,16 @@ class Job:
             changed.append("seed")
         if changed:
             raise ParameterError(
-                f"the interrupted run of {str(self.out)!r} had other options ({', '.join(changed)} changed): repeat "
-                "them, or add --force to start over"
+                f"the interrupted run of {str(self.out)!r} had other options ({', '.join(changed)} changed): use "
+                "the same ones, or add --force to start over"
             )
         self.key = NoiseKey.restored(then["secret"], seeded=bool(then["seeded"]))
         self.release_id, self._replaces = str(then["release_id"]), bool(then["replaces"])
-        # killed after the rename: only the end of the job remains to be done
+        # killed after the rename: only the last steps remain
         is_renamed = self.statement is not None and not self.content.exists()
         self.is_published = is_renamed and self._is_complete(self.out)
         if self.out.exists() and not self._replaces and not self.is_published:
-            raise ParameterError(f"{str(self.out)!r} has appeared since the interruption: move it away, then --resume")
+            raise ParameterError(f"{str(self.out)!r} appeared after the interruption: move it away, then add --resume")
 
     def _changed(self, path: Path) -> DataError:
         return DataError(f"{str(path)!r} was changed since the job wrote it: add --force to start over")
@@ -183,12 +183,12 @@ class Job:
         return sum((part.tally for part in self.parts), Tally())
 
     def is_done(self, place: int, digest: bytes) -> bool:
-        """Return True if a part is done; raise `RefusedError` if it was done for another input."""
+        """Return True if a part is finished; raise `RefusedError` if it was finished for another input."""
         if place >= len(self.parts):
             return False
         if self.parts[place].digest != digest:
             raise RefusedError(
-                f"the input has changed since the run of {str(self.out)!r} was interrupted, in a part that is done: "
+                f"the input has changed since the run of {str(self.out)!r} was interrupted, in a finished part: "
                 "add --force to start over"
             )
         return True
@@ -233,19 +233,19 @@ class Job:
                 raise
 
     def publish(self) -> None:
-        """Rename the output to its place; the job stays until it is discarded."""
+        """Rename the output to its final name. The files of the job remain until `discard`."""
         with self._errors():
             self._close_spool()
             if self.is_published:
                 set_default_mode(self.out)
                 return
             if os.path.lexists(self.out) and not self._replaces:
-                raise StorageError(f"{str(self.out)!r} has appeared during the run: move it away, then --resume")
+                raise StorageError(f"{str(self.out)!r} appeared during the run: move it away, then add --resume")
             publish(self.content, self.out)
             self.is_published = True
 
     def discard(self) -> None:
-        if os.name == "nt":  # which removes no open file
+        if os.name == "nt":  # Windows cannot remove an open file
             self.close()
         with self._errors():
             for path in self.files(self.out):
@@ -282,12 +282,12 @@ def interrupted(out: Path) -> ParameterError:
     """Return the error for a new run where another one was interrupted."""
     return ParameterError(
         f"a run of {str(out)!r} was interrupted: add --resume to continue it, or --force to start over "
-        "(a ledger then counts both)"
+        "(a ledger then charges both runs)"
     )
 
 
 def _write_at(stream: IO[bytes], end: int, data: bytes) -> int:
-    """Replace the bytes after a position, which an earlier attempt may have left; durable when this returns."""
+    """Replace all bytes after a position (an earlier attempt may have left some); durable when this returns."""
     stream.seek(end)
     stream.truncate()
     stream.write(data)

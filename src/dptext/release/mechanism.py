@@ -45,7 +45,7 @@ def show_marks(text: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """Return the text with a space for each character that marks consist of."""
+    """Return the text with the characters of marks replaced by spaces."""
     return text.translate(_SPACES)
 
 
@@ -55,7 +55,7 @@ def _placeholder(match: re.Match[str]) -> str:
 
 
 class Replacing(Protocol):
-    """Replaces texts in one process, with its caches between calls; never pickled or shared."""
+    """A function that replaces texts in one process. It keeps caches between calls, and is never pickled or shared."""
 
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
         """Return one private text per text, and counts over the texts."""
@@ -65,7 +65,7 @@ class Replacing(Protocol):
 class TextMechanism(ReprMixin, ABC):
     """A mechanism that replaces each *part* of a text (a word, a sentence, the whole text) by a public one, at random.
 
-    It is frozen, holds no random state and can be pickled. The private form of a text depends on this text and on
+    It is frozen, has no random state and can be pickled. The private form of a text depends on this text and on
     fresh random bits alone, so that a guarantee for one document holds for each document of a release.
     """
 
@@ -87,14 +87,14 @@ class TextMechanism(ReprMixin, ABC):
     @property
     @abstractmethod
     def statement(self) -> PrivacyStatement:
-        """The statement for one part. Mechanisms with different output differ in it, because it names the noise."""
+        """The statement for one part. It names the noise, so it differs between mechanisms with different outputs."""
 
     @abstractmethod
     def parameters(self) -> dict[str, Parameter]:
-        """Return the public parameters, for the statement, and for a job, which resumes only with the same ones."""
+        """Return the public parameters: statements list them, and a job resumes only if they are the same."""
 
     def settings_of_owner(self) -> dict[str, Parameter]:
-        """Return further settings that affect the output but stay with the owner of the texts.
+        """Return further settings that affect the output but are known to the owner of the texts alone.
 
         A resumed job compares them; no statement contains them.
         """
@@ -136,7 +136,7 @@ class TextMechanism(ReprMixin, ABC):
     def _statement_of(
         self, guarantee: Guarantee, *, unit: Unit, condition: Condition, **terms: Any
     ) -> PrivacyStatement:
-        """Return a statement of this mechanism, which replaces each text on its own: under substitution, local."""
+        """Return a statement of this mechanism, which replaces each text on its own (substitution, local)."""
         return release_statement(
             guarantee=guarantee,
             unit=unit,
@@ -167,7 +167,7 @@ class TextMechanism(ReprMixin, ABC):
 
 
 def refuse_beside(mechanism: object, **options: object) -> None:
-    """Raise `ParameterError` if options are given for an object that was built with its own."""
+    """Raise `ParameterError` if options are given next to an object that already contains its own."""
     foreign = " and ".join(name for name, value in options.items() if value is not None)
     if foreign:
         raise ParameterError(f"{type(mechanism).__name__} has a fixed {foreign}: omit {foreign}, or pass a name")
@@ -225,7 +225,7 @@ class Rewriter:
             yield from private
 
     def rewrite_block(self, place: int, block: Batch) -> tuple[list[str | None], Tally]:
-        """Return the private texts and the counts of one block: the same ones in every process and every run."""
+        """Return the private texts and the counts of one block. They are the same in every process and every run."""
         bits = self.key.stream(self._parameters, place, block.digest())
         present = [text for text in block.texts if text is not None]
         replaced, tally = self._replacing(present, bits)
@@ -254,7 +254,7 @@ def rewrite_blocks(
 
 
 class _Work:
-    """`Rewriter.rewrite_block` in another process. It holds no secret, because it travels in a file."""
+    """`Rewriter.rewrite_block` in another process. The object contains no secret, because it is sent in a file."""
 
     def __init__(self, mechanism: TextMechanism) -> None:
         self._mechanism = mechanism

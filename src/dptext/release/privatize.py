@@ -41,8 +41,8 @@ def privatize(
             polars DataFrame, a pyarrow Table or a datasets.Dataset.
         mechanism: replaces the texts, such as `dptext.TEM`.
         text: text column of a table. A missing text (None, NaN, null) stays missing.
-        keep: columns of a table to keep; their values are released unchanged. All others are dropped, and so is
-            everything that a table carries besides the values of its rows (see `dptext.strip_metadata`). The commands
+        keep: columns of a table to keep; their values are released unchanged. All others are dropped, and so
+            are the metadata of the table (see `dptext.strip_metadata`). The commands
             refuse columns that look like identifiers; this function does not. `dptext.text.identifiers.look_at` finds
             such columns.
         user: column of a table that names the author of a text. The guarantee is per text, and the losses of a user's
@@ -136,9 +136,9 @@ def privatize_file(
     user: str | None = None,
     progress: ProgressOption = None,
 ) -> Release:
-    """Replace every text of a file; write the private file, its statement and a list of unreadable rows, if any.
+    """Replace every text of a file; write the private file, its statement and a list of skipped rows, if any.
 
-    The input is read in constant memory. If the program stops for any reason, an old output stays in place, and
+    The input is read in constant memory. If the program stops for any reason, an existing output is unchanged, and
     ``resume=True`` continues the run. Finished rows keep their noise, so that nothing is released twice.
 
     Args:

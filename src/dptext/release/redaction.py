@@ -61,7 +61,7 @@ _ATTACHED: Any = regex.compile(r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*+", rege
 
 
 class Terms:
-    """Terms that are found as whole words: in any case, with a short gap between their words."""
+    """Terms that match as whole words, in any case and with a short gap between their words."""
 
     def __init__(self, terms: Iterable[str]) -> None:
         if isinstance(terms, str):
@@ -95,7 +95,7 @@ class Terms:
                 index += 1
 
     def digest(self) -> str:
-        """Return the SHA-256 digest of the terms. Anyone can test guesses against it: it is for their owner alone."""
+        """Return the SHA-256 digest of the terms. It allows anybody to test guesses, so it is for their owner alone."""
         lines = "\n".join(sorted("\t".join(words) for words in self._terms))
         return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -151,7 +151,7 @@ class Redaction:
         return state
 
     def _try_analyzer(self, entities: Iterable[str] | None) -> tuple[str, ...]:
-        """Return the entities to look for, after a trial on a public text."""
+        """Return the entities to look for, after a test of the analyzer on a public text."""
         analyzer, language = self._analyzer, self.language
         if not callable(getattr(analyzer, "analyze", None)):
             raise ParameterError(f"analyzer must have analyze(text=, language=, entities=), got {_type_of(analyzer)}")
@@ -162,7 +162,7 @@ class Redaction:
         except Exception as error:  # noqa: BLE001  it may raise anything
             raise ParameterError(
                 f"the analyzer fails on a public text in the language {language!r} ({type(error).__name__}): give it "
-                "recognisers and a model for this language, and entities that it knows"
+                "recognisers and a model for this language, and entities that it supports"
             ) from None
         return names
 
@@ -175,7 +175,7 @@ class Redaction:
             except (Exception, SystemExit) as error:  # noqa: BLE001  no private text may end a release
                 _logger.warning("the analyzer failed on a text (%s): the whole text was redacted", type(error).__name__)
                 return [Span(0, len(text), UNREAD)]
-        # accents and joiners after a span belong to its last letter, and would else attach to the placeholder
+        # accents and joiners after a span belong to its last letter; otherwise they would attach to the placeholder
         return united(span._replace(end=_ATTACHED.match(text, span.end).end()) for span in spans)
 
     def _analyze(self, text: str) -> Iterator[Span]:
@@ -183,7 +183,7 @@ class Redaction:
         for result in self._analyzer.analyze(text=text, language=self.language, entities=list(entities) or None):
             start, end, entity = max(0, int(result.start)), min(len(text), int(result.end)), str(result.entity_type)
             kind = _kind_of_entity(entity)
-            if start < end:  # a name that was not announced may be made of the text
+            if start < end:  # an entity name that was not announced may contain the text
                 yield Span(start, end, kind if entity in entities or kind in _KNOWN_KINDS else OTHER)
 
     def applied(self, text: str, replacement: Callable[[str], str] = placeholder) -> str:
@@ -301,10 +301,10 @@ class Redacted(TextMechanism):
             on a public text.
         MissingExtraError: Presidio is not installed.
 
-    >>> from dptext import TEM, load_vectors
+    >>> from dptext import TEM, load_vectors, privatize
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
     >>> mechanism = Redacted(TEM(vectors, epsilon=200.0, threshold=0.2), kinds=["phone"], words=["Ann Lee", "rex"])
-    >>> mechanism.sample(["Ann Lee (212-555-0187): Rex, a dog"])
+    >>> privatize(["Ann Lee (212-555-0187): Rex, a dog"], mechanism).texts
     ['<listed> (<phone>): <listed>, <unk> dog']
     >>> print(mechanism.statement.neighbours)
     any two words that could stand at one place of the text, the unknown word among them, once it is redacted
@@ -448,5 +448,5 @@ def redaction_of(statement: PrivacyStatement, *, words: Iterable[str] = ()) -> R
     kinds = [kind for kind in _split(parameters["redacted_kinds"]) if kind in KINDS]
     redaction = Redaction(kinds=kinds, words=words)
     if not redaction.parameters().items() <= parameters.items():
-        raise DataError("the texts were redacted by other patterns: use the version that the statement names")
+        raise DataError("the texts were redacted by other patterns: use the version of dptext that the statement names")
     return redaction

@@ -50,7 +50,7 @@ class TextsOfPeople:
             yield block
 
     def add(self, people: Iterable[object], texts: Sequence[str | None]) -> None:
-        """Count rows by their users; a row without a text is left out, unless ``missing`` stands for its text."""
+        """Count texts by user. A row without a text is skipped, unless ``missing`` replaces its text."""
         for user, text in zip(people, texts, strict=True):
             if text is None and self._missing is None:
                 continue
@@ -108,7 +108,7 @@ class Release(ReprMixin):
         tally: counts over the texts, most of them private; zeros if nothing was counted.
         people: number of texts per user, if a user column was given: private. None if there was no such column, or if
             the run only published the finished output of an interrupted one.
-        doubts: warnings, in sentences, that noise hides parts of the result; they follow from the release.
+        doubts: warnings, in sentences, that noise hides parts of the result; they are computed from the release alone.
         outputs: the output by name: `texts` (and the `columns` of their labels), a `table`, or the path `out`.
     """
 
@@ -128,7 +128,7 @@ class Release(ReprMixin):
 
     @property
     def for_user(self) -> PrivacyStatement | None:
-        """The statement for all texts of the user with the most; None if texts were not counted, or nothing holds.
+        """The statement for all texts of the user with the most; None if texts were not counted, or no guarantee holds.
 
         **Private: for the owner of the texts alone**, as the number of texts is. For a statement to publish, fix a
         bound on that number beforehand and use `dptext.statement_for_user`.
@@ -175,7 +175,7 @@ class Release(ReprMixin):
         yield "outputs", ", ".join(self.outputs)
         yield "mechanism", self.statement.mechanism
         if strength_sentence(self.statement) in (Strength.TOO_LARGE.value, UNBOUNDED):
-            yield "protects", False  # by its bound; the HTML form has the sentence
+            yield "protects", False  # by its bound; the HTML form shows the sentence
         yield "guarantee", str(self.statement.guarantee)
 
     def _html_fields(self) -> Fields:
@@ -251,7 +251,7 @@ def read_statement(path: Path) -> PrivacyStatement:
 
 
 def data_agrees(statement: PrivacyStatement, data: Path) -> bool | None:
-    """Return whether the data has the digest in the statement; None if there is nothing to compare."""
+    """Return whether the data matches the digest in the statement; None if there is nothing to compare."""
     if statement.data_sha256 is None or not data.exists() or data.name.endswith(".json"):
         return None
     return (folder_digest(data) if data.is_dir() else file_digest(data)) == statement.data_sha256
@@ -263,7 +263,7 @@ def add_columns(statement: PrivacyStatement, keep: Sequence[str], *, skip: bool 
 
 
 def without_text(some: bool) -> tuple[str, ...]:
-    """Return the exposure of missing texts, if there are some: they stay missing in the output."""
+    """Return the exposure of missing texts, if there are any: they stay missing in the output."""
     return ("which rows had no text (null)",) if some else ()
 
 

@@ -74,7 +74,7 @@ class Charges:
             _logger.warning("%s", self._ledger.pending_advice(others))
 
     def is_settled_or_reserved(self, release_id: str) -> bool:
-        """Return True if nothing is left to charge, as without a ledger."""
+        """Return True if the ledger contains the release, or if there is no ledger."""
         return self._ledger is None or self._ledger.state(release_id) is not None
 
     def track(self, reader: DocumentReader) -> DocumentReader:
@@ -95,12 +95,12 @@ class Charges:
             raise RefusedError(f"the release {release_id} was voided in the ledger during this run: run it again")
 
     def settle(self, release_id: str) -> None:
-        """Mark the release as released; nothing happens if it is already."""
+        """Mark the release as released, unless it already is."""
         if self._ledger is not None and self._ledger.state(release_id) != RELEASED:
             self._ledger.settle(release_id)
 
     def note_pending(self, error: BaseException, release_id: str) -> bool:
-        """Return True if the release stays charged after an error, or may; add a note about it to the error."""
+        """Return True if the release is or may be still charged after an error; add a note about it to the error."""
         if self._ledger is None:
             return False
         try:
@@ -130,7 +130,7 @@ class Charges:
 def _key(value: object, row: int, column: str) -> str:
     key = canonical_id(value)
     if key is None:
-        raise DataError(f"row {row} has no usable {column!r} (text or whole number) to charge: complete the column")
+        raise DataError(f"row {row} has no usable {column!r} (a text or whole number) to charge: fill it in")
     return key
 
 
@@ -141,8 +141,8 @@ class TextFiles:
     Attributes:
         paths: one file, or several whose rows go to one output.
         text: the column that holds the text.
-        keep: columns to publish unchanged. None is refused here; `dptext.text.identifiers.columns_of` finds those that
-            look like identifiers.
+        keep: columns to publish unchanged. They are not checked here; `dptext.text.identifiers.columns_of` finds those
+            that look like identifiers.
         on_error, suffix, encoding, separator: see `dptext.io.documents.read_documents`.
     """
 
@@ -397,7 +397,7 @@ def _work(
     people: TextsOfPeople | None,
 ) -> None:
     """Work on all blocks that are not done yet; users are counted in every block."""
-    identities: dict[int, bytes] = {}  # of the few blocks in progress
+    identities: dict[int, bytes] = {}  # for the few blocks in progress
 
     def missing() -> Iterator[tuple[int, Batch]]:
         place = -1

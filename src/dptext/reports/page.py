@@ -32,7 +32,7 @@ class Report(ReprMixin):
     """The contents of one page.
 
     Attributes:
-        title: of the page.
+        title: title of the page.
         statement: the privacy statement.
         checks: checks of the file against the statement.
         verdicts: audits of the guarantee.
@@ -63,17 +63,17 @@ class Report(ReprMixin):
 
     @property
     def refuted(self) -> bool:
-        """Return whether a check failed or an audit refuted the guarantee."""
+        """Whether a check failed or an audit refuted the guarantee."""
         return any(verdict.refuted for verdict in self.verdicts) or any(check.passed is False for check in self.checks)
 
     @property
     def noise_agrees(self) -> bool:
-        """Return whether the noise was compared with the original texts and agrees with the statement."""
+        """Whether the noise was compared with the original texts and agrees with the statement."""
         return any(check.owner_only and check.passed for check in self.checks)
 
     @property
     def has_owner_numbers(self) -> bool:
-        """Return whether any number was computed from original texts."""
+        """Whether any number was computed from original texts."""
         return bool(
             self.owner_attacks
             or self.controls
@@ -82,7 +82,7 @@ class Report(ReprMixin):
         )
 
     def shared(self) -> Report:
-        """Return the part that may be shared: everything that was computed without original texts."""
+        """Return a report to share: everything that was computed without original texts."""
         return replace(
             self,
             checks=[
@@ -99,7 +99,7 @@ class Report(ReprMixin):
         )
 
     def html(self) -> str:
-        """Return the page."""
+        """Return the page in HTML."""
         attacks = [
             (_row(score, score.attack, *summary.judge(self, score), owner_only=is_owners), score in main)
             for scores, is_owners in ((self.owner_attacks, True), (self.attacks, False))
@@ -162,7 +162,7 @@ def report(
     Args:
         private: private texts, a .parquet of vectors, or a synthetic corpus, with its statement next to it; or the
             release of `dptext.privatize_file`.
-        title: of the page; empty: the name of the private file.
+        title: title of the page; empty: the name of the private file.
         options: files, columns and sizes by the names of ``dptext report`` (``original``, ``held_out``, ``bank``,
             ``public``, ``distribution``, ``text``, ``user``, ``label``, ``attribute``, ``rows``, ``seed``, ...).
 
@@ -171,7 +171,7 @@ def report(
         of the texts should see, ``refuted`` whether the guarantee does not hold.
 
     Raises:
-        DataError: a file is not what it should be: other rows than the original, a missing column, no statement.
+        DataError: the rows differ from the original ones; a column or the statement is missing.
         ParameterError: an option that does not fit the release, a column with one class.
         StorageError: a file cannot be read.
         MissingExtraError: scikit-learn or scipy is not installed.
@@ -183,7 +183,7 @@ def report(
     path = Path(private)
     named = {name: Path(value) for name, value in options.items() if name in _FILES and value}
     if len({entry.resolve() for entry in (path, *named.values())}) <= len(named):
-        raise ParameterError("private, original, held_out, distribution and bank must be different")
+        raise ParameterError("private, original, held_out, distribution and bank must be different files")
     public = options.get("public") or ()
     options |= named | {"public": [Path(name) for name in ([public] if isinstance(public, str | Path) else public)]}
     if path.is_dir() and method_of_folder(path) is not None:
@@ -195,7 +195,7 @@ def report(
     required = [("scipy.stats", "report"), ("sklearn", "report")]
     if (options.get("vectors") or statement.parameters.get("vectors")) == GLOVE:
         required.append((GLOVE_PACKAGE, "glove"))
-    extras(required, "this report")  # all of them, before minutes of work
+    extras(required, "this report")  # checked before minutes of work
     method = method_of(statement)
     if method.examination is None:
         raise ParameterError(f"{data.name} contains {method.holds}: there is no report about this method")

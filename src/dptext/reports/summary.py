@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dptext.reports.page import Report
 
 _A_COLUMN = kept_as_it_was("").partition("'")[0]
-_EXACT = 1e-9  # an interval this narrow holds rounding only
+_EXACT = 1e-9  # an interval this narrow is rounding only
 
 
 Of = Literal["attacker", "allowed", "model", "control"]
@@ -43,7 +43,7 @@ def sign(grade: Grade, of: Of) -> bool | None:
 
 
 def main_scores(scores: Sequence[AttackScore]) -> list[AttackScore]:
-    """Return the first number of each attack, its success rate; the others measure it in other ways."""
+    """Return the first score of each attack, its success rate; the others are further measures of it."""
     first: dict[str, AttackScore] = {}
     for score in scores:
         first.setdefault(score.attack, score)
@@ -73,12 +73,12 @@ def _answer(section: str, topic: str, good: bool | None, *, owner_only: bool = F
 
 
 def kind_of(score: AttackScore) -> str:
-    """Return the target of an attack, without the adversary; the name of a column may hold brackets."""
+    """Return the target of an attack, without the adversary; the name of a column may contain brackets."""
     return score.attack.rpartition(" (")[0] or score.attack
 
 
 def is_exact(score: AttackScore | Measurement) -> bool:
-    """Return whether a number was computed, so that its interval holds rounding only."""
+    """Return whether a number was computed, so that its interval is rounding only."""
     return score.score.high - score.score.low < _EXACT
 
 
@@ -106,7 +106,7 @@ def _grade(score: AttackScore) -> Grade:
 
 
 def is_ceiling(score: AttackScore | Measurement) -> bool:
-    """Return whether a number is a limit on all adversaries, which repeats the guarantee, and no measured attack."""
+    """Return whether a number is a limit on all adversaries (from the guarantee), not a measured attack."""
     return isinstance(score, AttackScore) and kind_of(score) == "membership" and is_exact(score)
 
 
@@ -156,7 +156,7 @@ def _attacks(report: Report) -> list[Answer]:
 
 
 def _attack(report: Report, kind: str, scores: Sequence[AttackScore], *, owner_only: bool) -> Answer:
-    """Say how often the best adversary is right and, where another number has a higher grade, that one too."""
+    """Return the success of the best adversary and, if another number has a higher grade, that number too."""
     ceiling = next((score.score.value for score in scores if is_ceiling(score) and not report.refuted), None)
     measured = [score for score in scores if not is_ceiling(score)]
     best = max(main_scores(measured), key=lambda score: (_grade(score), score.score.value), default=None)
@@ -206,7 +206,7 @@ class Level(IntEnum):
     """It says little on its own, or does not hold for all units."""
     TOO_LARGE = 2
     NONE = 3
-    """There is none, it was refuted, or a seed voids it."""
+    """There is no bound, the guarantee was refuted, or a seed voids it."""
 
 
 class Success(IntEnum):

@@ -58,25 +58,25 @@ def privatize(
     scan: bool = False,
     seed: int | None = None,
 ) -> SparkRelease:
-    """Replace every text of a column of a DataFrame through a mechanism: its words, or its sentences.
+    """Replace every text in a column of a DataFrame through a mechanism: its words, or its sentences.
 
     Args:
         df: a DataFrame of pyspark, the same set of rows whenever it is computed (no sampling without a seed in it).
         mechanism: replaces texts, as in `dptext.privatize`; its tables go to every node once.
         text: the column that holds the text, of strings. A missing one (null) stays missing.
-        keep: columns to keep; their values are exposed as they are. All others are dropped.
-        partitions: of the result; None: four for every core that the cluster has now. The noise does not depend on it.
+        keep: columns to publish unchanged. All others are dropped.
+        partitions: number of partitions of the result; None: four per core of the cluster. Noise does not depend on it.
         scan: True for a plain scan of files (``spark.read``, columns selected at most) whose release is written once
-            (`SparkRelease.write`): without a shuffle, the rows in their order. Otherwise their order is random.
+            (`SparkRelease.write`): without a shuffle, in the order of the input. Otherwise the order is random.
         seed: None for cryptographic randomness; an integer for tests and papers only (the statement says so).
 
     **Guarantee** (unit document, substitution, local): as the statement of the release says, on one machine or many,
     between the documents that it names. No retry, speculation or second use of the DataFrame changes the noise of a
-    row (docs/howto/spark.md), and Spark commits a row once. Assumption beside those of the mechanism: the input does
+    row (docs/howto/spark.md), and Spark commits a row once. Further assumption: the input does
     not change while the release is used.
 
     Raises:
-        ParameterError: no such column, no strings, no DataFrame of pyspark, no plain scan.
+        ParameterError: a missing column; texts that are not strings; not a DataFrame of pyspark; not a plain scan.
         MissingExtraError: pyspark is not installed.
     """
     source = _Rows.of(df, text, keep, scan=scan)
@@ -118,7 +118,7 @@ def encode(
         encoder: a frozen encoder (`dptext.representations.device.DeviceEncoder`); it goes to every node once.
         text: the column that holds the text, of strings. A missing one (null) counts as the empty text.
 
-    **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row,
+    **Guarantee** (unit: document, one text; substitution by any other text; local): as for the encoder, for each row,
     under the assumptions of `privatize`.
 
     Raises:
@@ -161,7 +161,7 @@ class _Rows:
         return cls(df, text, keep, scan)
 
     def compute(self, work: Any, thing: object, key: NoiseKey, partitions: int | None) -> Any:
-        """Return the rows through a mechanism or an encoder, lazy."""
+        """Return the rows after a mechanism or an encoder, computed on demand."""
         from pyspark.sql.types import ArrayType, FloatType, LongType, StructField, StructType
 
         rows = self._scanned() if self.scan else self._grouped(key, _partitions(self.df, partitions))
@@ -175,7 +175,7 @@ class _Rows:
         return rows.mapInArrow(tasks.named(task, work.__name__), schema)
 
     def _grouped(self, key: NoiseKey, partitions: int) -> Any:
-        """Return the rows in groups by a label made from text and secret, sorted within their partitions."""
+        """Return the rows in groups, by a keyed label of their text, sorted within their partitions."""
         from pyspark.sql import Window, functions
         from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
@@ -193,15 +193,15 @@ class _Rows:
         secret = hmac.digest(key.secret(), b"dptext labels", hashlib.sha256)
         task = tasks.named(tasks.LabelTask(secret, self.text, (self.text, *self.keep), GROUPS), "label_rows")
         rows = rows.withColumn(tasks.COPY, copy).mapInArrow(task, schema)
-        # by an explicit number: Spark then neither joins nor splits the partitions on its own account
-        if hasattr(rows, "repartitionById"):  # from 4.1 on: as many groups in each, where a hash would pile some up
+        # by an explicit number: Spark then neither merges nor splits the partitions
+        if hasattr(rows, "repartitionById"):  # from 4.1 on: each gets as many groups, which a hash would not ensure
             rows = rows.repartitionById(partitions, quoted(tasks.GROUP))
         else:
             rows = rows.repartition(partitions, quoted(tasks.GROUP))
         return rows.sortWithinPartitions(quoted(tasks.GROUP), quoted(tasks.LABEL))
 
     def _scanned(self) -> Any:
-        """Return the rows in their order; a scan reads the same rows into a partition however often a task is tried."""
+        """Return the rows in their order; a scan gives every attempt of a task the same rows."""
         rows = self.df.select(*map(quoted, (self.text, *self.keep)))
         level = str(rows._jdf.queryExecution().toRdd().outputDeterministicLevel().toString())
         if level != "DETERMINATE":
@@ -209,12 +209,12 @@ class _Rows:
         return rows
 
     def state(self, statement: PrivacyStatement) -> PrivacyStatement:
-        """Return the statement of one machine, with the engine."""
+        """Return the statement as on one machine, with the name of the engine."""
         return add_columns(statement, self.keep).replace(parameters={**statement.parameters, "engine": "spark"})
 
 
 def _check_columns(frame: Any, text: str, others: Sequence[str]) -> None:
-    """Raise a ParameterError if a column is missing or the texts are no strings."""
+    """Raise a ParameterError if a column is missing or the texts are not strings."""
     for name in (text, *others):
         count = list(frame.columns).count(name)
         if count != 1:
@@ -222,7 +222,7 @@ def _check_columns(frame: Any, text: str, others: Sequence[str]) -> None:
             raise ParameterError(f"expected one column {name!r}, the DataFrame has {present}")
     kind = dict(frame.dtypes)[text]
     if kind != "string":
-        raise ParameterError(f"the column {text!r} must hold strings, its type is {kind}: cast it first")
+        raise ParameterError(f"the column {text!r} must contain strings, its type is {kind}: cast it first")
 
 
 def _partitions(frame: Any, partitions: int | None) -> int:
@@ -232,7 +232,7 @@ def _partitions(frame: Any, partitions: int | None) -> int:
 
 
 def _bare_field(field: Any) -> Any:
-    """A field of a schema without metadata: Spark writes it into parquet, and pyspark.ml lists all values there."""
+    """Return a field of a schema without metadata, which parquet stores and in which pyspark.ml lists all values."""
     from pyspark.sql.types import StructField
 
     def bare(node: Any) -> Any:
@@ -263,17 +263,17 @@ def fit(
     Args:
         model: the model to fit, with its privacy budget.
         df: a DataFrame of pyspark.
-        text: the column that holds the text, of strings; a missing one (null) counts as one without words.
-        user: the column that says who wrote a row; not used where the unit of the model is the document. Of a user with
-            more than ``most_words`` words, the texts with the smallest SHA-256 digests count.
-        partitions: how many tasks add up users; None: four for every core that the cluster has now. Each holds a sum of
-            the size of the vocabulary times that of a vector, 8 bytes a number.
+        text: the column that holds the text, of strings; a missing one (null) counts as a text without words.
+        user: the column that names the author; not used if the unit of the model is the document. For a user with more
+            than ``most_words`` words, the texts with the smallest SHA-256 digests are used.
+        partitions: number of tasks that add up users; None: four per core of the cluster. Each keeps one sum in memory:
+            8 bytes times the size of the vocabulary times the dimension of the vectors.
 
     **Guarantee** (unit user; add/remove; central): as in `Cooccurrence`.
 
     Raises:
-        ParameterError: no such column; partitions out of range; a level that is none of the model's.
-        DataError: a row without a user; not one row.
+        ParameterError: a missing column; partitions out of range; a level that the model does not have.
+        DataError: a row without a user; no rows.
         StorageError, MissingExtraError: Spark stopped; the message says why.
     """
     plan, bits = model.plan(), RandomBits(model.seed)
@@ -296,22 +296,22 @@ def describe(
     ledger: PathLike | None = None,
     force: bool = False,
 ) -> TextDistribution:
-    """`Synthesizer.fit` on the rows of a DataFrame, whose label columns are those that the synthesizer names.
+    """Release a description of the texts in a DataFrame: `Synthesizer.fit`, with the label columns that it names.
 
     Args:
         df: a DataFrame of pyspark, the same set of rows whenever it is computed.
-        synthesizer: with budget, labels and features.
+        synthesizer: the synthesizer, with its budget, labels and features.
         public: public texts that features are fitted on, here on the driver, or a plan of the synthesizer.
         text, user, partitions: as in `fit`; the limit of a user is ``most_documents``.
-        out: a new folder on the driver for the description, as `TextDistribution.save` writes it; None: nowhere.
+        out: a new folder on the driver for the description, as `TextDistribution.save` writes it; None: not saved.
         ledger: the file of a ledger, on the driver: it charges every user (or document) before anything is added up,
             and is settled when the folder is in place.
         force: replace a description in ``out``; a new one costs its whole budget again.
 
-    **Guarantee** (unit user or document; add/remove; central): that of `dptext.Synthesizer`, word for word.
+    **Guarantee** (unit user or document; add/remove; central): exactly that of `dptext.Synthesizer`.
 
     Raises:
-        ParameterError: no such column; an argument out of range; a ledger without ``out``; ``out`` exists.
+        ParameterError: a missing column; an argument out of range; a ledger without ``out``; ``out`` exists.
         RefusedError: the ledger refuses; the input changed after it was charged.
         DataError, StorageError, MissingExtraError: as in `fit`.
     """
@@ -358,7 +358,7 @@ class PrivateFrame:
                 yield tuple(values), rows
 
     def total(self, sums: tasks.UserSums, unit: UserUnit) -> tasks.Integers:
-        """The sum over all users: each task adds up some of them, with all their rows."""
+        """Return the sum over all users: each task adds up some users, with all their rows."""
         from pyspark.sql import functions
 
         user = self.check(sums.columns, unit)
@@ -422,8 +422,8 @@ class PrivateFrame:
 def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str] = (), kind: str | None = None) -> Any:
     """Return a DataFrame of files of one format; a broken row is an error.
 
-    As `dptext.io.documents.read_documents`, but numbers among the texts of .jsonl become strings. Text formats may be
-    compressed (.gz, .zst), as Spark tells by the name.
+    Like `dptext.io.documents.read_documents`, but numbers among the texts of .jsonl become strings. Text formats may be
+    compressed (.gz, .zst), which Spark recognises by the name.
     """
     suffix = announced_by(Path(sources[0])).kind
     kind = kind or {".json": ".jsonl"}.get(suffix, suffix)  # .json is what Spark writes
@@ -435,7 +435,7 @@ def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str
             return reader.parquet(*paths)
         if kind == ".jsonl":
             return reader.json(paths)
-        # every header is compared with the first one: by their place alone, columns of another file may be the texts
+        # every header is compared with the first one: by position alone, the texts could be another column of a file
         reader = reader.option("header", "true").option("enforceSchema", "false").option("columnPruning", "false")
         frame = reader.option("multiLine", "true").option("escape", '"').csv(paths)
         for name in (text, *keep):
@@ -444,11 +444,11 @@ def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str
                     f"expected a column {name!r}, the header has "
                     f"{describe_columns(name, frame.columns, required=(text, *keep))}; name the right column"
                 )
-        return frame.fillna("", subset=[quoted(name) for name in frame.columns])  # no cell is an empty one, not null
+        return frame.fillna("", subset=[quoted(name) for name in frame.columns])  # an empty cell is a text, not null
 
 
 def look_at_columns(df: Any, names: Sequence[str], *, limit: int = LOOKED_AT) -> list[Column]:
-    """Some columns by their first rows, which come to the driver (`dptext.text.identifiers`)."""
+    """Describe columns by their first rows, which are sent to the driver (`dptext.text.identifiers`)."""
     with plain_errors():
         rows = df.select(*map(quoted, names)).limit(limit).collect() if names else []
     return [look_at(name, (row[index] for row in rows)) for index, name in enumerate(names)]

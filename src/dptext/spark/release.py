@@ -25,7 +25,7 @@ from dptext.spark.tasks import COUNTS, USER, CountTask, named
 
 
 def quoted(name: str) -> str:
-    """Quote a column name for Spark, which reads a dot as a field of a struct otherwise."""
+    """Quote a column name for Spark, which would otherwise read a dot as a field of a struct."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -35,7 +35,7 @@ class SparkRelease:
 
     **One release, however often it is computed.** Using ``df`` twice, caching it or losing a machine gives the same
     rows with the same noise (docs/howto/spark.md), as long as the input stays the same. Another call of
-    `dptext.spark.frames.privatize` is another release with its own loss.
+    `dptext.spark.frames.privatize` is another release with a privacy loss of its own.
 
     A release of a plain scan (``once``) has no ``df``; it can be written once.
 
@@ -60,10 +60,10 @@ class SparkRelease:
 
     @property
     def df(self) -> Any:
-        """The private rows, lazy, in an order that does not depend on the texts. Write them with Spark's writer.
+        """The private rows, computed on demand, in an order independent of the texts. Write them with Spark's writer.
 
         Raises:
-            RefusedError: the release is of a scan, which is used once.
+            RefusedError: the release of a scan can only be written.
         """
         self._check_use()
         return self.rows.drop(*self.counts)
@@ -74,10 +74,10 @@ class SparkRelease:
 
     @cached_property
     def statement(self) -> PrivacyStatement:
-        """The statement for a document; computes all rows for the longest one, unless `write` has found it.
+        """The statement for a document; computes all rows to find the longest one, unless `write` did.
 
         Raises:
-            DataError, StorageError, MissingExtraError: what stopped Spark, and what to do.
+            DataError, StorageError, MissingExtraError: Spark failed; the message says why, and what to do.
         """
         if not self.counts:
             return self.statement_of(Tally())
@@ -96,15 +96,15 @@ class SparkRelease:
         Args:
             out: a folder that the whole cluster sees.
             force: replace an existing output.
-            ledger: the file of a ledger on the driver, which receives all its keys.
+            ledger: the file of a ledger on the driver, to which all its keys are sent.
             user: the column of users (or of other keys): the ledger charges them, and `most_texts` counts their texts.
                 None: the ledger charges the texts themselves.
 
         Raises:
-            ParameterError: the output exists, is the input, or is no folder of parquet.
+            ParameterError: the output exists, is the input, or is not a folder of parquet.
             StorageError: nothing can be written there.
             RefusedError: the ledger refuses; the input changed after it was charged; a scan was written before.
-            DataError, StorageError, MissingExtraError: what stopped Spark, and what to do.
+            DataError, StorageError, MissingExtraError: Spark failed; the message says why, and what to do.
         """
         if self._is_used:
             self._check_use()
@@ -181,7 +181,7 @@ class FrameReader:
             yield Batch(keys, {}) if self._user is None else Batch([""] * len(keys), {self._user: keys})
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
     def check(self) -> None:
         """Raise if the rows are no longer those that were charged."""
@@ -189,7 +189,7 @@ class FrameReader:
             raise RefusedError("the input changed while it was being read, so the ledger charged other rows: run again")
 
     def _sum(self) -> list[Any]:
-        """The number of rows, and a number that changes with their keys; computed by tasks."""
+        """Return the number of rows and a checksum of their keys, computed by tasks."""
         from pyspark.sql import functions
 
         hashed = functions.xxhash64(*self._keys.columns).cast("decimal(38, 0)")
@@ -246,7 +246,7 @@ class OutputFolder:
                 raise ParameterError(f"{self.path!r} contains files other than parquet: choose another name")
 
     def digest(self) -> str:
-        """The digest of all parts (`dptext.io.artifacts.digest_of_parts`), which Java reads as a stream."""
+        """Return the digest of all parts (`dptext.io.artifacts.digest_of_parts`), which Java reads as a stream."""
         parts = {}
         for status in self._system.listStatus(self._path(self.rows)):
             name = str(status.getPath().getName())

@@ -1,4 +1,4 @@
-"""The Spark session, interruptible jobs, and errors of Spark as one sentence that quotes no row."""
+"""The Spark session, interruptible jobs, and errors of Spark in one sentence that quotes no row."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from dptext.privacy.randomness import RandomBits
 Result = TypeVar("Result")
 _logger = logging.getLogger("dptext")
 _TASK_ATTEMPTS = 4  # as on a cluster; Spark makes one on a single machine
-_LONGEST_WAIT = 30.0  # seconds that cancelled tasks have to end
+_LONGEST_WAIT = 30.0  # seconds for cancelled tasks to end
 
 
 def session() -> Any:
-    """Return the active session, or begin one."""
+    """Return the active session, or start one."""
     sql = extra("pyspark.sql", "spark", "Spark")
     active = sql.SparkSession.getActiveSession()
     if active is not None:
         return active
-    # workers of this machine run in this environment, not in what python3 names; a cluster has its own setting
+    # workers of this machine run in this environment, not in that of python3; a cluster has its own setting
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with plain_errors():
         builder = sql.SparkSession.builder.appName("dptext").config("spark.ui.showConsoleProgress", "false")
@@ -50,7 +50,7 @@ def _settings() -> dict[str, str]:
     if SparkContext._gateway is None:
         silent = {} if _logger.isEnabledFor(logging.DEBUG) else {"stderr": subprocess.DEVNULL}
         SparkContext._ensure_initialized(gateway=launch_gateway(popen_kwargs=silent))
-    configured = SparkConf()  # with what files and spark-submit say
+    configured = SparkConf()  # includes the settings of files and of spark-submit
     local = re.fullmatch(r"local(?:\[(\*|[0-9]+)\])?", configured.get("spark.master", "") or "")
     if local is None:
         return {}
@@ -68,7 +68,7 @@ def check_frame(frame: Any) -> Any:
     if not isinstance(frame, sql.DataFrame):
         raise ParameterError(f"df must be a DataFrame of pyspark, got {type(frame).__name__}")
     if type(frame).__module__.startswith("pyspark.sql.connect"):
-        raise ParameterError("df is of Spark Connect, which gives no files to workers: run where the driver is")
+        raise ParameterError("df is of Spark Connect, which sends no files to workers: run on the driver")
     return frame.sparkSession
 
 
@@ -84,7 +84,7 @@ def run_job(spark: Any, work: Callable[[], Result]) -> Result:
 
     def run() -> None:
         try:
-            context.addJobTag(tag)  # of this thread alone; groups are the caller's
+            context.addJobTag(tag)  # for this thread alone; job groups belong to the caller
             future.set_result(work())
         except BaseException as error:  # noqa: BLE001  raised where the result is read
             future.set_exception(error)
@@ -93,7 +93,7 @@ def run_job(spark: Any, work: Callable[[], Result]) -> Result:
     try:
         return future.result()
     except BaseException as error:
-        while not future.done():  # interrupted: a further job may begin after the first is cancelled
+        while not future.done():  # interrupted: another job may start after the first is cancelled
             with suppress(Exception):  # Java may be gone
                 context.cancelJobsWithTag(tag)
             wait([future], timeout=0.3)
@@ -187,13 +187,13 @@ _REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
     (
         "CSV header does not conform|MALFORMED_RECORD|MALFORMED_CSV_RECORD|FAILED_READ_FILE",
         DataError,
-        "a file of the input is not as its format requires, or has another header than the first: give all files one "
+        "a file of the input is malformed, or its header differs from the first one: give all files one "
         "header (dptext privatize without --engine names the row)",
     ),
     (
         "Permission denied|AccessControlException|ParentNotDirectoryException",
         StorageError,
-        "Spark may not read the input or not write the output: use folders to which you and every node have access",
+        "Spark may not read the input or write the output: use folders to which you and every node have access",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Work of Spark tasks: blocks of rows with stable noise, and sums over users. Tasks hold no random state.
+"""Work of Spark tasks: blocks of rows with stable noise, and sums over users. Tasks have no random state.
 
 Derivation: docs/howto/spark.md#spark-tasks
 Derivation: docs/howto/spark.md#spark-rows
@@ -48,7 +48,7 @@ _ROWS_A_SLICE = 256
 
 Integers = npt.NDArray[np.int64]
 Task = Callable[[Iterable[Any]], Iterator[Any]]
-"""From record batches to record batches."""
+"""A function from record batches to record batches."""
 
 
 def to_nodes(spark: Any, thing: object) -> str:
@@ -64,14 +64,14 @@ def to_nodes(spark: Any, thing: object) -> str:
 
 @lru_cache(maxsize=2)
 def from_node(name: str) -> Any:
-    """Load an object of `to_nodes`, once per process."""
+    """Load an object that `to_nodes` copied, once per process."""
     from pyspark import SparkFiles
 
     return load_shared(Path(SparkFiles.get(name)))
 
 
 def named(task: Task, name: str) -> Task:
-    """A task as a function with this name, which the plan of Spark shows."""
+    """Return a task as a function with this name, which the query plan of Spark shows."""
 
     def work(batches: Iterable[Any]) -> Iterator[Any]:
         return task(batches)
@@ -81,7 +81,7 @@ def named(task: Task, name: str) -> Task:
 
 
 def begin_task(software: str) -> int:
-    """Check the version, take the cores of this task and no more, and return the number of its partition."""
+    """Check the version, use only the cores of this task, and return the number of its partition."""
     if software != SOFTWARE:
         raise ParameterError(f"a node has dptext {SOFTWARE}, the driver {software}: install one version on all of them")
     context = task_context()
@@ -103,11 +103,11 @@ def record_batch(columns: Mapping[str, Any]) -> Any:
 
 
 Columns = Callable[[int, Batch, Any], dict[str, Any]]
-"""From the place of a block, the block and the Arrow type of its texts to columns."""
+"""A function from the number of a block, the block and the Arrow type of its texts to columns."""
 
 
 def privatize_rows(mechanism: TextMechanism, key: NoiseKey, text: str) -> Columns:
-    """Private texts, and the counts of `Rewriter`."""
+    """Return the function from a block to its private texts and counts, as of `Rewriter`."""
     rewriter = Rewriter(mechanism, key=key)
 
     def columns(place: int, block: Batch, kind: Any) -> dict[str, Any]:
@@ -119,8 +119,8 @@ def privatize_rows(mechanism: TextMechanism, key: NoiseKey, text: str) -> Column
     return columns
 
 
-def encode_rows(encoder: DeviceEncoder, key: NoiseKey, text: str) -> Columns:  # noqa: ARG001  it does not come along
-    """Private vectors; a missing text counts as the empty one."""
+def encode_rows(encoder: DeviceEncoder, key: NoiseKey, text: str) -> Columns:  # noqa: ARG001  not in the output
+    """Return the function from a block to its private vectors; a missing text counts as the empty text."""
     encode = encode_block(encoder, key)
 
     def columns(place: int, block: Batch, kind: Any) -> dict[str, Any]:  # noqa: ARG001
@@ -133,7 +133,7 @@ def encode_rows(encoder: DeviceEncoder, key: NoiseKey, text: str) -> Columns:  #
 
 @dataclass(frozen=True)
 class BlockTask:
-    """Blocks of rows through a mechanism (`privatize_rows`) or an encoder (`encode_rows`), and kept columns."""
+    """Apply a mechanism (`privatize_rows`) or an encoder (`encode_rows`) to blocks of rows; copy kept columns."""
 
     work: Callable[[Any, NoiseKey, str], Columns]
     tables: str
@@ -152,7 +152,7 @@ class BlockTask:
 
 
 def placed_blocks(batches: Iterable[Any], text: str, partition: int | None) -> Iterator[tuple[int, Batch, list[Any]]]:
-    """Yield the place, the texts and the rows of each block, in order; without a partition, rows have groups."""
+    """Yield the number, the texts and the rows of each block, in order; without a partition, rows have groups."""
     parts = _groups(batches) if partition is None else ((partition, batch) for batch in batches)
     for group, rows in groupby(parts, key=itemgetter(0)):
         waiting: deque[Any] = deque()
@@ -190,7 +190,7 @@ def _groups(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
 
 @dataclass(frozen=True)
 class LabelTask:
-    """A label and a group for every row, from its text and its number among the rows with this text."""
+    """Add a label and a group to every row, from its text and its number among the rows with this text."""
 
     secret: bytes = field(repr=False)
     text: str
@@ -216,9 +216,9 @@ class LabelTask:
 
 @dataclass(frozen=True)
 class UserSums:
-    """A sum of whole numbers over users, as one machine makes it; public, without random state.
+    """A sum of whole numbers over users, as one machine computes it; public, without random state.
 
-    ``columns`` are attributes of the documents. Documents of a user with one text are sorted by their class in
+    ``columns`` are attributes of the documents. A user's documents with the same text are sorted by their class in
     ``labels``.
     """
 
@@ -231,7 +231,7 @@ class UserSums:
 def sum_texts(
     features: PublicFeatures, labels: Labels, unit: UserUnit, most_documents: int, documents: Iterable[Document]
 ) -> Integers:
-    """The sum of `Synthesizer`."""
+    """Return the sum to which `Synthesizer` adds noise."""
     total, columns = MomentSum(features, len(labels)), labels.columns
     with texts_of(documents, columns=columns, code=labels.code, unit=unit, most_documents=most_documents) as people:
         total.add(people)
@@ -249,7 +249,7 @@ def _values(batch: Any, count: int) -> Iterable[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class UserTask:
-    """User ids as keyed digests, and a column by which the rows of a user are sorted: digest of the text, class."""
+    """Replace user ids by keyed digests; add a column to sort the rows of a user by: digest of the text, class."""
 
     key: bytes = field(repr=False)
     tables: str
@@ -272,7 +272,7 @@ class UserTask:
 
 @dataclass(frozen=True)
 class CountTask:
-    """User ids as keyed digests, to count rows by; null for a row without one."""
+    """Replace user ids by keyed digests, to count their rows; null for a row without one."""
 
     key: bytes = field(repr=False)
 
@@ -289,7 +289,7 @@ def _digest(user: str, key: bytes) -> str:
 
 @dataclass(frozen=True)
 class SumTask:
-    """All rows of some users as the sum over these users, in slices."""
+    """Turn all rows of some users into the sum over these users, in slices."""
 
     tables: str
     software: str = SOFTWARE
@@ -303,7 +303,7 @@ class SumTask:
             total = sums.total(chain([first], documents))
             for start in range(0, len(total), _ROWS_A_SLICE):
                 cells = total[start : start + _ROWS_A_SLICE]
-                if start == 0 or cells.any():  # the first one says that there were users
+                if start == 0 or cells.any():  # the first slice shows that there were users
                     yield _slice(start // _ROWS_A_SLICE, cells)
 
 
@@ -316,7 +316,7 @@ def _documents(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[Docum
 
 
 def add_slices(batches: Iterable[Any]) -> Iterator[Any]:
-    """Sums of tasks, added up by slice."""
+    """Add up the sums of all tasks, slice by slice."""
     sums: dict[int, Integers] = {}
     for batch in batches:
         for number, cells in zip(batch.column(SLICE).to_pylist(), batch.column(CELLS).to_pylist(), strict=True):
