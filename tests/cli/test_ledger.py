@@ -60,7 +60,7 @@ def test_show_lists_releases_and_the_remaining_budget(ledger, book, monkeypatch)
         "  charged   100 texts; 10 of them have no budget left",
         "  median    spent epsilon 5; left epsilon 7 and 3 releases",
         "  most      spent epsilon 12; left epsilon 0 and 1 release",
-        "2 releases pending: still running, or died. If its output exists:",
+        "2 releases pending: the run continues, or it died. If its output exists:",
         "  dptext ledger void my.ledger RELEASE_ID",
     ):
         assert line in re.sub(r" +\n", "\n", out), line

@@ -31,7 +31,7 @@ def test_bank_saves_the_texts_and_prints_the_effect_of_epsilon(work, run):
     assert json.loads(out)["epsilons"] == json.loads(run("calibrate", "--bank", "bank", "--json")[1])["epsilons"]
     assert "--licence is missing" in err
     code, _, err = run("bank", "bank/texts.txt", "-o", "bank", "--force", "--encoder", "words")
-    assert (code, "holds a file of POOL" in err, list(dptext.TextBank.load("bank").texts)) == (2, True, PUBLIC)
+    assert (code, "contains a file of POOL" in err, list(dptext.TextBank.load("bank").texts)) == (2, True, PUBLIC)
 
 
 def test_calibrate_shows_the_effect_of_epsilon_on_words_and_finds_a_target(run, vectors):

@@ -314,7 +314,7 @@ def test_a_bank_of_the_private_file_is_refused(work, run):
     usual = "--mechanism", "bank", "--bank", "own", "--epsilon", "8", "-q"
     for source in ("notes.jsonl", "texts"):  # the same bytes
         code, _, err = run("privatize", source, "-o", "out.jsonl", *usual)
-        assert (code, err.count("\n"), "the bank holds the texts of" in err) == (2, 1, True)
+        assert (code, err.count("\n"), "the bank contains the texts of" in err) == (2, 1, True)
         assert not Path("out.jsonl").exists()
 
 

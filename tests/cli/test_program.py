@@ -246,7 +246,7 @@ def test_an_interrupt_during_imports_is_one_line(module):
 # -- errors --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", [("explain", "--json"), ("audit",), ("report", "-o", "page.html")])
+@pytest.mark.parametrize("arguments", [("explain", "--json"), ("audit",), ("report", "-qo", "page.html")])
 def test_a_statement_with_an_endless_number_or_nesting_is_refused(run, work, arguments):
     vectors = dptext.load_vectors((["a", "b", "c"], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     text = dptext.TEM(vectors, epsilon=1.0).statement.to_json()

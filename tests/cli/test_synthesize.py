@@ -277,7 +277,7 @@ def test_classify_predicts_labels_next_to_kept_columns_and_overwrites_nothing(sy
         ("out.jsonl", "'out.jsonl' already exists: choose another name, or add --force"),
         ("in.jsonl", "IN"),
         ("made.jsonl", "already exists"),
-        ("made.jsonl.distribution/out.jsonl", "lies in the folder of the release"),
+        ("made.jsonl.distribution/out.jsonl", "is in the folder of the release"),
     ):
         code, _, err = run(*usual, "in.jsonl", "-o", out)
         assert (code, message in err) == (2, True), err
