@@ -95,8 +95,8 @@ def test_version_usage_and_options_on_both_sides_of_the_command(run, work):
     dptext.Ledger.create("no.db", epsilon=1)
     for arguments in (["--json", "ledger", "show", "no.db"], ["ledger", "show", "no.db", "--json"]):
         assert json.loads(run(*arguments)[1])["releases"] == []
-    shown = f"{shlex.join(command('--show-completion'))}; exit $?"  # typer asks which shell is its parent
-    done = subprocess.run(["bash", "-c", shown], capture_output=True, text=True)
+    rendered = f"{shlex.join(command('--show-completion'))}; exit $?"  # typer asks which shell is its parent
+    done = subprocess.run(["bash", "-c", rendered], capture_output=True, text=True)
     assert (done.returncode, "_dptext_completion" in done.stdout) == (0, True)
 
 

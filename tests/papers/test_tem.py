@@ -69,9 +69,9 @@ def test_the_classifier_learns_and_a_seed_repeats_it(papers):
     fit = rows.take(np.arange(400)), labels[:400]
     models = [papers.corpus.FastText(*fit, vectors, seed) for seed in (1, 1, 2)]
     assert models[0].score(rows.take(np.arange(400, 600)), labels[400:]) > 0.9
-    shares, again, other = (model.predict_proba(rows) for model in models)
+    shares, repeated, other = (model.predict_proba(rows) for model in models)
     assert np.allclose(shares.sum(axis=1), 1)
-    assert (shares == again).all() and (shares != other).any()
+    assert (shares == repeated).all() and (shares != other).any()
 
 
 def test_matched_epsilons_keep_equally_many_words(papers, glove, folder):
