@@ -95,7 +95,7 @@ def test_protocols_as_published_are_refused(encode):
     for name in PUBLISHED_ONLY:
         code, out, err = encode("in.jsonl", "-o", "out.parquet", "--randomizer", name.lower())
         assert (code, out, names()) == (3, "", ["in.jsonl", "public.jsonl"])
-        assert "does not keep the epsilon that its paper prints" in err
+        assert "does not satisfy the epsilon of its paper" in err
 
 
 @pytest.mark.slow

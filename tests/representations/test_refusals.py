@@ -103,7 +103,7 @@ PARAMETER_ERRORS = {
         (lambda: DeviceEncoder(MeanOfWords(WORDS), ZERO, NOISE), "vectors of 3 numbers, the encoder returns 2"),
         (
             lambda: DeviceEncoder(LENGTHS, Bound(mean=np.zeros(3), kind="clip", radius=1.0), NOISE),
-            "PrivUnit takes vectors of the unit sphere, the bound 'clip' ends in the unit ball: choose another bound",
+            "PrivUnit takes vectors of the unit sphere, the bound 'clip' maps into the unit ball: choose another bound",
         ),
         (lambda: DeviceEncoder(LENGTHS, ZERO, OME(epsilon=1.0, **SAFE)).save("nowhere"), "those with a proof"),
         (private(bound="clip"), "takes vectors of the unit sphere"),

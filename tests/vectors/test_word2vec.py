@@ -73,9 +73,9 @@ BROKEN_TEXT = [
     ("the 1 2\nsecret 7.25\n", "vectors.txt, line 2: expected a word and 2 numbers"),
     ("the 1 2\nsecret 7.25 1 1\n", "vectors.txt, line 2: expected a word and 2 numbers"),
     ("the 1 2\nsecret 7.25 secret\n", "vectors.txt, line 2: expected a word and 2 numbers"),
-    ("the 1 2\nsecret nan 7.25\n", "vectors.txt, line 2: the vector holds NaN"),
+    ("the 1 2\nsecret nan 7.25\n", "vectors.txt, line 2: the vector contains NaN"),
     ("2 3\nthe 1 2\nsecret 7.25 1\n", "vectors.txt, line 2: expected a word and 3 numbers"),
-    ("secret 1 2\n. 1 2\n. 1 2\nSecret 3 4\nsecret 7.25 1\n", "vectors.txt, lines 1 and 5 hold the same word"),
+    ("secret 1 2\n. 1 2\n. 1 2\nSecret 3 4\nsecret 7.25 1\n", "vectors.txt, lines 1 and 5 contain the same word"),
     ("", "no vectors"),
     (b"2 2\nsecret \0\0\0\0\0\0\0\0\ncat \0\0\0\0\0\0\0\0\n", "vectors.txt: expected text, got binary data"),
     *((f"{header}\nsecret 7.25 1\n", "vectors.txt, line 1") for header in ("2 0", "2 " + "9" * 30, "9" * 40 + " 2")),
@@ -125,9 +125,9 @@ BROKEN_BINARY = [
     *((content, "a.bin: expected word2vec's binary format") for content in (b"", b"secret 7.25 1\ncat 1 2\n")),
     (b"2 2\nsecret 7.25 1.00\ncat 1.00 2.00\n", "a.bin: expected word2vec's binary format, got text"),
     (b"2 1\nsecret \0\0\0\0\ncat \0\0\0", "the file ends after row 1"),
-    (b"1 1\nsecret \0\0\0\0\ncat \0\0\0\0", "the file holds more"),
+    (b"1 1\nsecret \0\0\0\0\ncat \0\0\0\0", "the file contains more"),
     (b"2 1\ncat \0\0\0\0\n" + b"secret" * 20_000, "a.bin, row 2"),
-    (b"2 1\ncat \0\0\0\0\nsecret \0\0\xc0\x7f\n", "a.bin, row 2: the vector holds NaN"),
+    (b"2 1\ncat \0\0\0\0\nsecret \0\0\xc0\x7f\n", "a.bin, row 2: the vector contains NaN"),
     (b"9" * 40 + b" 2\nsecret 7.25 1\n", "a.bin, line 1"),
 ]
 
@@ -141,7 +141,7 @@ def test_a_wrong_number_of_rows_is_refused_without_much_memory(refused, file, wo
     for header, message in (
         (b"3 2\n", "the file ends after row 2"),
         (b"999999999999999 2\n", "the file ends after row 2"),
-        (b"1 2\n", "the file holds more"),
+        (b"1 2\n", "the file contains more"),
     ):
         rows = word2vec(["secret", "dog"], [[7.25, 2], [3, 4]], header=header)
         tracemalloc.start()

@@ -65,7 +65,7 @@ def test_each_word_is_kept_once_the_first_time(caplog):
 @pytest.mark.parametrize("word", ["cat", "Cat", "<unk>"])
 def test_a_repeated_word_is_refused(word):
     first, second = (1, 3) if word == "cat" else (3, 5)
-    with pytest.raises(DataError, match=f"x, rows {first} and {second} hold the same word"):
+    with pytest.raises(DataError, match=f"x, rows {first} and {second} contain the same word"):
         select_words(stream(["the", "cat", word + "s", word], ["dog", word]), place="x, row", source="these")
 
 

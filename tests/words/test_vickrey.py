@@ -116,7 +116,7 @@ def test_the_published_variant_says_that_nothing_is_proved(small):
         assert small.words[0] in statement.parameters["witness"]
         assert statement == dptext.PrivacyStatement.from_json(statement.to_json())
     assert "the proved value" in " ".join(mechanism.statement.explain().split())
-    with pytest.raises(RefusedError, match="nothing is proved for Vickrey as published"):
+    with pytest.raises(RefusedError, match="Vickrey as published has no proved guarantee"):
         mechanism.word_guarantee()
     with pytest.raises(ParameterError, match="has no guarantee"):
         dptext.audit(mechanism)

@@ -1,1 +1,1 @@
-"""A corpus of users -> word vectors that may be shared."""
+"""Word vectors that may be shared, learned from the texts of users."""

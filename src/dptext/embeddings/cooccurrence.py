@@ -176,7 +176,7 @@ class Cooccurrence(Shareable, ReprMixin):
         release_: (V, k) float64, the noisy matrix. The guarantee covers it, so it may be shared too.
 
     Raises:
-        ParameterError: an argument out of range; a vocabulary without words; an unknown level.
+        ParameterError: an argument is out of range; a vocabulary without words; an unknown level.
         RefusedError: vectors whose statement cannot be added (another unit or relation).
         DataError, StorageError: as `read_documents` and `dptext.users.grouping.users_of`.
 

@@ -26,11 +26,11 @@ _ORDER_IS_FREE = {"reassoc", "contract"}  # of a sum; NaN, infinities and the ro
 
 def compiled(function: Function) -> Function:
     """Return the function as machine code, compiled at its first call and cached on disk."""
-    # as arrays have it: a division by zero is infinite, and no check for it stands in the way
+    # as for arrays, division by zero is infinite, without a check
     options = {"nogil": True, "fastmath": _ORDER_IS_FREE, "error_model": "numpy"}
     try:
         machine_code = _numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no place to keep it in
+    except RuntimeError:  # no writable cache folder
         machine_code = _numba.njit(**options)(function)
     return cast(Function, machine_code)
 
@@ -62,7 +62,7 @@ def add_cells(sums: Cells, rows: Rows, parts: Singles, factors: Floats) -> None:
 
 Words = npt.NDArray[np.uint64]
 
-_PAIRS = 512  # made together: they stay in the nearest cache
+_PAIRS = 512  # pairs generated together: they stay in the nearest cache
 _AT_ONCE = 1 << 16  # numbers whose random bits are drawn together: half a megabyte
 _STEPS = 12  # the grid is 2^-12 of the noise, or finer
 _DOUBT = 2.0**-36
@@ -138,7 +138,7 @@ def normals(words: Words, out: Floats, marked: bool) -> None:
 
 
 def _angle_lead(word: int) -> int:
-    """The leading 63 bits of a / 2 pi, where `normals` takes ``word`` for a: a quarter, and a rest of either sign."""
+    """Return the leading 63 bits of a / 2 pi for a ``word`` of `normals`: a quarter, and a remainder of either sign."""
     quarter, rest = word >> 62, (word >> 1) & (2**61 - 1)
     rest -= 2**61 if rest >= 2**60 else 0
     return (quarter * 2**61 + rest) % 2**63
@@ -155,7 +155,7 @@ class CellNoise:
         return 2.0 ** (math.floor(math.log2(self.sigma)) - _STEPS)
 
     def descend(self, tables: Singles, rows: Rows, sums: Cells, rate: float, bits: RandomBits) -> None:
-        """tables[rows] -= rate * step * round((sums[rows] + sigma Z) / step), in place: there is no table of noise."""
+        """Do tables[rows] -= rate * step * round((sums[rows] + sigma Z) / step) in place, without a table of noise."""
         step = self.step
         noise, inverse = self.sigma / step, 1.0 / step
         # error in units of the grid: the noise, and three roundings of numbers that are no larger
@@ -221,7 +221,7 @@ def _descend(
     doubtful: npt.NDArray[np.int64],
     kept: Singles,
 ) -> int:
-    """Numbers ``first`` to ``last`` of the rows, one row after the other; how many are in doubt."""
+    """Descend on numbers ``first`` to ``last`` of the rows, row by row; return how many are in doubt."""
     noise, inverse, doubt, factor = grid
     dimension = tables.shape[1]
     values = np.empty(2 * _PAIRS, dtype=np.float64)

@@ -77,14 +77,14 @@ class Recipe:
         return np.asarray(self.distance * falling / falling.sum())
 
     def kept(self, words: int) -> Floats:
-        """Return (words,) the probability of keeping a word, by public rank (as in word2vec.c)."""
+        """Return (words,) probabilities of keeping a word, by public rank (as in word2vec.c)."""
         if self.subsample == 0:
             return np.ones(words)
         share = self.subsample / public_frequencies(words)
         return np.minimum(1.0, np.sqrt(share) + share)
 
     def contexts(self, words: int) -> tuple[Floats, Floats]:
-        """Return (words,) shares among context words and among negative words, by public rank."""
+        """Return (words,) frequencies of context words and of negative words, by public rank."""
         frequencies = public_frequencies(words)
         context, negative = frequencies * self.kept(words), frequencies**0.75
         return context / context.sum(), negative / negative.sum()

@@ -28,10 +28,10 @@ _CLEARLY = 1.15  # five of Tracy and Widom's standard deviations for the smalles
 
 
 def public_base(matrix: npt.NDArray[np.float32], unknown_row: int) -> Floats:
-    """(P, d) public vectors, centred, their principal components scaled by variance^-.35, of length 1.
+    """Return (P, d) public vectors, centred, their principal components scaled by variance^-.35, of length 1.
 
-    Means of public vectors share one large direction, and a few components hold most of their variance though they tell
-    few words apart; people's ratings of similarity agree better without (Mu and Viswanath 2018; Raunak et al. 2019).
+    Public vectors share one large direction, and a few components have most of their variance but distinguish few
+    words; human ratings of similarity agree better without them (Mu and Viswanath 2018; Raunak et al. 2019).
     It helps without any private text: **compare a release with these vectors, not with the original ones.**
     """
     points = matrix.astype(np.float64)
@@ -46,7 +46,7 @@ def public_base(matrix: npt.NDArray[np.float32], unknown_row: int) -> Floats:
 
 
 def improved(noisy: Floats, sigma: float, base: Floats, measured: Rows) -> Floats:
-    """(V, d) float64 vectors after equations (improved) and (new), from the (V, k) release, with noise of sigma."""
+    """Return (V, d) float64 vectors by equations (improved) and (new) from the (V, k) release with noise sigma."""
     known = len(base)
     public = np.zeros((len(noisy), base.shape[1]))
     public[:known] = base
@@ -60,7 +60,7 @@ def improved(noisy: Floats, sigma: float, base: Floats, measured: Rows) -> Float
 
 
 def learned(rows: Floats, sigma: float) -> Floats:
-    """(n, d) the best guess of what context vectors that began at 0 have learned."""
+    """Return (n, d) best estimates of the learned part of context vectors that started at 0."""
     rest = _without(rows, rows.sum(axis=0))
     for band in bands(len(rest)):
         variance = float((rest[band] ** 2).mean())
@@ -69,7 +69,7 @@ def learned(rows: Floats, sigma: float) -> Floats:
 
 
 def learned_bands(rows: Floats, sigma: float) -> Rows:
-    """(n,) whether `learned` finds, in the band of a row, more than noise of sigma would have by chance.
+    """Return (n,) whether `learned` finds, in the band of a row, more than noise of sigma has by chance.
 
     The mean square of m normal numbers exceeds its expectation by five standard deviations, sqrt(50 / m) times itself,
     less than once in a million bands.
@@ -83,7 +83,7 @@ def learned_bands(rows: Floats, sigma: float) -> Rows:
 
 
 def _back(slope: Floats) -> Floats:
-    """(k, d) K of equation (improved)."""
+    """Return (k, d) K of equation (improved)."""
     left, sizes, right = np.linalg.svd(slope, full_matrices=False)
     largest = float(sizes.max(initial=0.0))
     if largest == 0.0:
@@ -93,7 +93,7 @@ def _back(slope: Floats) -> Floats:
 
 
 def _new_words(rows: Floats, sigma: float, news: News, base: Floats) -> Floats:
-    """Equation (new). The strength of new words explains their norm; they have the S of the last band."""
+    """Compute equation (new). The strength of new words explains their norm; they have the S of the last band."""
     slope = news.slope
     spread = base.T @ base / len(base)
     rows = rows - np.outer(rows @ news.common, news.common)
@@ -125,7 +125,7 @@ def _unit(points: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class News:
-    """What `news` found.
+    """Result of `news`.
 
     Attributes:
         guess: (V, k) E[e_w | y_w], without the direction of b; 0 where nothing was measured or the noise hides it.
@@ -141,7 +141,7 @@ class News:
 
 
 def bands(words: int) -> list[slice]:
-    """Places in a list of words by frequency, in bands that double: 0 to 200, 200 to 400, 400 to 800, ...
+    """Return slices of a list of words by frequency, in bands that double: 0 to 200, 200 to 400, 400 to 800, ...
 
     >>> [(each.start, each.stop) for each in bands(1000)]
     [(0, 200), (200, 400), (400, 1000)]
@@ -155,13 +155,13 @@ def bands(words: int) -> list[slice]:
 
 
 def filtered(rows: Floats, noise: float) -> tuple[Floats, Floats]:
-    """(n, k) the best estimate of the signal in rows with noise of this standard deviation; (k, k) its covariance.
+    """Return (n, k) the best estimate of the signal in rows with noise of this deviation, and (k, k) its covariance.
 
     Equation (posterior), r_w the rows. Noise alone has sample variances up to
 
         noise^2 (1 + sqrt(k / n))^2                                                   (Marchenko and Pastur 1967)
 
-    in some direction, give or take (Tracy and Widom 1994): what is not clearly above counts as noise.
+    in some direction, approximately (Tracy and Widom 1994): a variance not clearly above counts as noise.
     """
     count, width = rows.shape
     if count == 0:
@@ -177,7 +177,7 @@ def filtered(rows: Floats, noise: float) -> tuple[Floats, Floats]:
 def news(noisy: Floats, sigma: float, public: Floats, measured: Rows) -> News:
     """Fit equation (model) and guess e_w, from (V, k) Y with noise of sigma, and (V, d) t_w.
 
-    Words that are not ``measured``, for they have no public vector or no weight, are left out of the fit.
+    Words that are not ``measured``, because they have no public vector or no weight, are left out of the fit.
     """
     of_band, strength, slope, common = _fitted(noisy, sigma, public, measured)
     guess = np.zeros_like(noisy)
@@ -219,7 +219,7 @@ class _Along:
         return max(float(np.vdot(self.rows, self.predicted)) / size, _WEAKEST) if size > 0 else _WEAKEST
 
     def word_strengths(self, sigma: float) -> Floats:
-        """(n,) the strength of each word, shrunk towards `strength` as far as noise explains the difference."""
+        """Return (n,) strengths of the words, shrunk towards `strength` as far as noise explains the difference."""
         sizes = np.einsum("ij,ij->i", self.predicted, self.predicted)
         if not sizes.any():
             return np.full(len(sizes), _WEAKEST)

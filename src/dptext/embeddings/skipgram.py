@@ -304,7 +304,7 @@ class SkipGram(Shareable, ReprMixin):
         participation_: noise, steps, sampling rates.
 
     Raises:
-        ParameterError: an argument out of range; a vocabulary without words; an unknown level.
+        ParameterError: an argument is out of range; a vocabulary without words; an unknown level.
         RefusedError: vectors whose statement cannot be added; a checkpoint of another training.
         MissingExtraError: numba or dp-accounting is not installed.
         DataError, StorageError: as `read_documents` and `dptext.users.grouping.users_of`.
@@ -370,7 +370,7 @@ class SkipGram(Shareable, ReprMixin):
                 deleted at the end (`dptext.embeddings.training`).
             resume: continue from the checkpoint if it exists. Publish one result only: a second run from the same
                 checkpoint is another release of the remaining steps.
-            progress: a bar, as in `dptext.display`; or a function called with the number of steps that are done.
+            progress: a bar, as in `dptext.display`; or a function called with the number of finished steps.
             release_id: id of a reservation in a ledger (`dptext.ledger.ledger.Ledger.reserve`); None: a new one.
 
         Raises:
@@ -446,7 +446,7 @@ class SkipGram(Shareable, ReprMixin):
         public = loaded if dimension is None else None
         words, rows = _words(known, trained_words, self.vocabulary, all_stay=public is not None)
         if len(rows) < 3:
-            raise ParameterError(f"a vocabulary must hold two words besides {UNKNOWN!r}: give other vectors")
+            raise ParameterError(f"a vocabulary must contain two words besides {UNKNOWN!r}: pass other vectors")
         participation = self._participation()
         return SkipGramPlan(
             unit=recipe.unit,

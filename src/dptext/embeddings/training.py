@@ -370,7 +370,7 @@ def read_checkpoint(path: Path, shape: tuple[int, int], parameters: bytes) -> Ch
     name = display_name(path)
     tensors, head = read_tensors(path, source=f"the checkpoint {name}")
     if not head.items() >= _HEAD.items():
-        raise DataError(f"{name} is no checkpoint of a training: name another file")
+        raise DataError(f"{name} is not a checkpoint of a training: name another file")
     if head.get("parameters") != parameters.hex():
         raise RefusedError(
             f"{name} belongs to a training with other parameters, words or vectors: use the same ones, or name another "

@@ -31,7 +31,7 @@ TextsOrVectors = Iterable[str | None] | npt.ArrayLike
 
 
 def _merged_signature(constructor: Callable[..., None]) -> Signature:
-    """The signature of a constructor whose ``**options`` become `HidingOptions`: for ``help`` and editors."""
+    """Return the signature of a constructor whose ``**options`` become `HidingOptions`: for ``help`` and editors."""
     _, *parameters = signature(constructor).parameters.values()
     parameters = [entry for entry in parameters if entry.kind is not Argument.VAR_KEYWORD]
     return Signature([*parameters, *signature(HidingOptions).parameters.values()])
@@ -52,7 +52,7 @@ class HidingEncoder(ReprMixin):
     there is no guarantee at all.
 
     Args:
-        encoder: anything that `PrivateEncoder` takes; None: ``fit`` gets vectors, and no text is ever encoded.
+        encoder: anything that `PrivateEncoder` accepts; None: ``fit`` expects vectors instead of texts.
         randomizer: the noise with its budget, such as `dptext.PrivUnit`; or its name, with ``epsilon``; None: no noise
             and no guarantee.
         epsilon: of a randomizer given by name; required, without default.
@@ -60,7 +60,7 @@ class HidingEncoder(ReprMixin):
             `dptext.hiding.training.HidingOptions`.
 
     Attributes:
-        options: the options, checked.
+        options: the validated options.
         text_encoder_: the trained encoder, frozen; None without an encoder.
         layers_: the trained `HidingLayers`, frozen.
         randomizer_: the noise of the release.
@@ -72,7 +72,7 @@ class HidingEncoder(ReprMixin):
         best_: number of the epoch that was kept.
 
     Raises:
-        ParameterError: an argument out of range; no epsilon.
+        ParameterError: an argument is out of range; epsilon is missing.
         MissingExtraError: torch is not installed (from ``fit``).
 
     >>> from dptext.privacy.randomness import RandomBits
@@ -106,7 +106,7 @@ class HidingEncoder(ReprMixin):
         **options: Any,
     ) -> None:
         if randomizer is None and epsilon is not None:
-            raise ParameterError("epsilon needs a randomizer: name one, or leave epsilon out")
+            raise ParameterError("epsilon needs a randomizer: pass one, or omit epsilon")
         self.encoder = encoder
         self.randomizer = None if randomizer is None else randomizer_of(randomizer, epsilon=epsilon)
         self.options = HidingOptions(**options)
@@ -125,12 +125,12 @@ class HidingEncoder(ReprMixin):
 
         Args:
             texts_or_vectors: strings; or an (n, D) array of vectors, from the encoder if there is one.
-            task: labels to keep, one per row. None, NaN and "" are missing labels: a row counts where it has a label.
-            attributes: by name, labels to hide, one per row.
+            task: labels to keep, one per row. None, NaN and "" are missing: a row is used where it has a label.
+            attributes: labels to hide, one per row, by name of the attribute.
             user: the user of each row; rows of a user are held out together.
 
         Raises:
-            ParameterError: another number of rows; a randomizer that no encoder can be trained through.
+            ParameterError: another number of rows; a randomizer that does not allow training an encoder.
             DataError: a target of one class, or without labels; a row without a user.
             MissingExtraError: torch, or a package that the encoder needs, is not installed.
         """
@@ -162,7 +162,7 @@ class HidingEncoder(ReprMixin):
         return self
 
     def transform(self, texts_or_vectors: TextsOrVectors, *, seed: int | None = None) -> Private:
-        """(n, d) float32 vectors, bounded and with fresh noise: a new release, described by ``statement_``."""
+        """Return (n, d) float32 vectors, bounded and with fresh noise: a new release, stated in ``statement_``."""
         vectors = as_vectors(texts_or_vectors)
         statement = self.statement()
         if vectors is None and hasattr(self, "release_"):
@@ -182,7 +182,7 @@ class HidingEncoder(ReprMixin):
         return private
 
     def clean(self, texts_or_vectors: TextsOrVectors) -> npt.NDArray[np.float32]:
-        """(n, d) float32 bounded vectors without noise. **Not private**: they must not leave the device."""
+        """Return (n, d) float32 bounded vectors without noise. **Not private**: they must not leave the device."""
         return self._bounded(texts_or_vectors).astype(np.float32)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -231,7 +231,7 @@ class HidingEncoder(ReprMixin):
 def statement_of_vectors(
     randomizer: Randomizer | None, parameters: dict[str, Parameter], trained: Any, dimension: int
 ) -> PrivacyStatement:
-    """The statement for a vector that goes through a trained map (or its `Provenance`) and the noise, if any."""
+    """Return the statement for a vector that goes through a trained map (or its `Provenance`) and any noise."""
     exposed = trained.exposed()
     condition = Condition(about="vectors", requirements=(EncoderStays(),) if exposed else ())
     if randomizer is None:

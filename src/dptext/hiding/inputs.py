@@ -26,12 +26,12 @@ Rows = npt.NDArray[np.int64]
 
 
 def stream_of(start: int, purpose: bytes) -> RandomBits:
-    """The random stream of a training for a purpose."""
+    """Return the random stream of a training for a purpose."""
     return RandomBits.keyed(seed_bytes(b"hiding: " + purpose, start))
 
 
 def shuffled(rows: Rows, bits: RandomBits) -> Rows:
-    """The rows in a random order."""
+    """Return the rows in a random order."""
     order: Rows = rows[np.argsort(bits.integers(len(rows)), kind="stable")]
     return order
 
@@ -41,7 +41,7 @@ def shuffled(rows: Rows, bits: RandomBits) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A label per row: its code, or `MISSING`; and weights with which all classes count the same."""
+    """A label per row: its code, or `MISSING`; and weights that balance the classes."""
 
     name: str
     classes: tuple[Any, ...]
@@ -86,7 +86,7 @@ def as_vectors(values: Any) -> Floats | None:
 
 
 def training_vectors(values: Any, encoder: TextEncoder | None) -> npt.NDArray[np.float32]:
-    """(n, D) float32 of texts or vectors."""
+    """Return (n, D) float32 vectors from texts or vectors."""
     vectors: npt.NDArray[Any] | None = as_vectors(values)
     if vectors is None:
         if encoder is None:
@@ -118,7 +118,7 @@ def check_users(users: Iterable[Any] | None, rows: int) -> list[Any] | None:
 
 
 def split_rows(rows: int, users: Sequence[Any] | None, task: Target, fraction: float, start: int) -> tuple[Rows, Rows]:
-    """(kept, held out) rows: whole users are held out, or without users the same share of each class."""
+    """Return (kept, held out) rows: whole users are held out, or without users the same fraction of each class."""
     held_out = np.zeros(rows, dtype=bool)
     if fraction:
         order = shuffled(np.arange(rows), stream_of(start, b"held out"))
@@ -172,7 +172,7 @@ def trade_off(
 
 
 def advantage(known: Floats, labels: Rows, queries: Floats, truth: Rows, classes: int) -> float:
-    """Advantage of least squares that weights classes equally; rows without a label do not count."""
+    """Return the advantage of least squares that weights classes equally; rows without a label are ignored."""
     kept, judged = labels >= 0, truth >= 0
     labels, truth = labels[kept], truth[judged]
     present = np.unique(truth)

@@ -35,25 +35,25 @@ _EVALUATED, _EVALUATION_BATCH = 8192, 512  # rows that new classifiers are fitte
 class HidingOptions:
     """Options of a training that hides attributes.
 
-    The defaults of steps and haste are the only ones tried that kept new attackers (logistic regression and a
-    perceptron) from an attribute, with and without noise, at about the same task accuracy (``benchmarks/hiding.py``):
+    The defaults of steps and haste are the only ones tried that hid an attribute from new attackers (logistic
+    regression and a perceptron), with and without noise, at about the same task accuracy (``benchmarks/hiding.py``):
     adversaries have to learn faster than the encoder and take several steps per step of the encoder.
 
     Attributes:
-        dimension: d, of the released vectors. At small budgets, choose few.
+        dimension: d, the length of the released vectors. Choose a small one for small budgets.
         hidden: units of a hidden layer between encoder and vector; None: a linear map.
-        epochs, batch_size, learning_rate: of Adam (Kingma and Ba 2015).
+        epochs, batch_size, learning_rate: settings of Adam (Kingma and Ba 2015).
         alpha: weight of the mean loss of the adversaries against the loss of the task; 0: no adversaries.
         lambda_: weight of the sum of the squared weights.
-        adversary_steps: of the adversaries per step of the encoder.
+        adversary_steps: steps of the adversaries per step of the encoder.
         adversary_haste: learning rate of the adversaries, as a multiple of the encoder's.
-        validation_fraction: share of the rows (or users) that is held out to choose the epoch; 0: none, and the last
+        validation_fraction: fraction of the rows (or users) held out to choose the epoch; 0: none, and the last
             epoch is kept.
         patience: epochs without a better trade-off before training stops.
         public: True if ``fit`` declares its data public.
         public_name: name of the public data, for the statement.
         progress: called with a `HidingEpoch` after each epoch.
-        seed: of the training. The noise of a release is always fresh.
+        seed: seed of the training. The noise of a release is always fresh.
     """
 
     dimension: int = 64
@@ -127,7 +127,7 @@ def train_layers(
         game = (game_type or Game)(torch, body.module, channel, targets, options)
 
         def arrived(rows: Rows) -> tuple[Floats, Rows]:
-            """(n, d) noisy vectors of rows, and the rows."""
+            """Return (n, d) noisy vectors of rows, and the rows."""
             with torch.no_grad():
                 batches = [rows[first : first + _EVALUATION_BATCH] for first in range(0, len(rows), _EVALUATION_BATCH)]
                 sent = [game.add(game.bound(body.module(body.take(batch)))).numpy() for batch in batches]
@@ -166,7 +166,7 @@ def train_layers(
 
 @contextmanager
 def one_torch_thread(torch: Any) -> Iterator[None]:
-    """Use one thread: small batches gain nothing from more, and sums come out the same everywhere."""
+    """Use one thread: small batches gain nothing from more, and sums are the same on every machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -182,7 +182,7 @@ class _Layers:
         kept = vectors[rows].astype(np.float64)
         self._centre = kept.mean(axis=0)
         spread = kept.std(axis=0)
-        # a coordinate that hardly varies is not blown up beyond float32
+        # scaling must not push an almost constant coordinate beyond float32
         self._scale = np.maximum(spread, max(1e-3 * (spread.max() or 1.0), _SMALLEST))
         self._inputs = torch.from_numpy(((vectors - self._centre) / self._scale).astype(np.float32))
         width = vectors.shape[1]
@@ -197,7 +197,7 @@ class _Layers:
         return self._inputs[self._torch.from_numpy(rows)]
 
     def layers(self) -> HidingLayers:
-        """The layers for vectors that are not standardised."""
+        """Return the layers for vectors that are not standardised."""
         linear = [module for module in self.module if hasattr(module, "weight")]
         arrays: Any = [
             (entry.weight.detach().numpy().T.astype(np.float64), entry.bias.detach().numpy().astype(np.float64))
@@ -238,7 +238,7 @@ class Game:
         self.theirs = torch.optim.Adam(self.adversaries.parameters(), lr=rate * options.adversary_haste, **settings)
 
     def add(self, bounded: Any) -> Any:
-        """Bounded vectors with noise, eq. (straight)."""
+        """Add noise to bounded vectors, eq. (straight)."""
         channel = self.channel
         if channel is None:
             return bounded
@@ -270,24 +270,24 @@ class Game:
         return loss
 
     def adversary_loss(self, z: Any, rows: Any) -> Any:
-        """The sum of the losses of the adversaries."""
+        """Return the sum of the losses of the adversaries."""
         return sum(self.loss(place, head(z), rows) for place, head in enumerate(self.adversaries, 1))
 
     def loss(self, place: int, answers: Any, rows: Any) -> Any:
-        """The weighted cross-entropy of a head; place 0 is the task."""
+        """Return the weighted cross-entropy of a head; place 0 is the task."""
         weights = self.weights[place][rows]
         losses = self.torch.nn.functional.cross_entropy(answers, self.labels[place][rows], reduction="none")
         return (losses * weights).sum() / weights.sum().clamp(min=_TINY)
 
 
 def noise_on(torch: Any, bounded: Any, sample: Callable[[Floats], npt.NDArray[Any]]) -> Any:
-    """The noise that ``sample`` adds to bounded vectors, without a gradient, equation (straight)."""
+    """Return the noise that ``sample`` adds to bounded vectors, without a gradient, equation (straight)."""
     before = bounded.detach().numpy().astype(np.float64)
     return torch.from_numpy((sample(before) - before).astype(np.float32))
 
 
 def bounding(torch: Any, domain: Domain, *, in_l1: bool = False) -> Callable[[Any], Any]:
-    """The map into a domain, with a gradient; ``in_l1``: onto the sphere, then scaled to L1 norm 1."""
+    """Return the map into a domain, with a gradient; ``in_l1``: onto the sphere, then scaled to L1 norm 1."""
 
     def sphere(vectors: Any) -> Any:
         lengths = vectors.norm(dim=1, keepdim=True)
@@ -305,7 +305,7 @@ def bounding(torch: Any, domain: Domain, *, in_l1: bool = False) -> Callable[[An
 
 
 def training_channel(randomizer: Randomizer | None, dimension: int) -> Channel | None:
-    """The noise of a training, or None; raise if no encoder can be trained through it."""
+    """Return the noise of a training, or None; raise if no encoder can be trained through it."""
     if randomizer is None:
         return None
     channel = randomizer.channel(dimension)

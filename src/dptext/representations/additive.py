@@ -24,8 +24,8 @@ from dptext.representations.bounds import Domain, Floats
 from dptext.representations.randomizer import Channel, Private, Randomizer, in_blocks
 from dptext.validation import check_choice, check_float
 
-_WIDEN = 1 + 2.0**-30  # a vector brought into its domain in double precision is within this factor of it
-_STEPS = 2.0**12  # of the grid, in one standard deviation of a coordinate
+_WIDEN = 1 + 2.0**-30  # a vector bounded in double precision exceeds its domain at most by this factor
+_STEPS = 2.0**12  # grid steps per standard deviation of a coordinate
 _TOGETHER = 2**15  # numbers per block, so that a block fits into the cache
 _BLOCKS_A_TASK = 16
 _LONGEST = 2.0**100  # well within float32
@@ -36,7 +36,7 @@ class AdditiveChannel(Channel):
 
     Attributes:
         deviation: standard deviation of the noise on a coordinate, without rounding.
-        step: of the grid.
+        step: step size of the grid.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class AdditiveChannel(Channel):
         return private
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
-        """E[z z^T | x] = x x^T + v I, v the variance of the noise on a coordinate: noise is uncorrelated."""
+        """Subtract v I, v the variance of the noise on a coordinate, because E[z z^T | x] = x x^T + v I."""
         return moment - self._variance * np.eye(self.dimension)
 
     def parameters(self) -> dict[str, Parameter]:
@@ -100,7 +100,7 @@ class _Additive(Randomizer):
 
     @abstractmethod
     def _calibrate(self, dimension: int) -> AdditiveChannel:
-        """The channel for a dimension."""
+        """Return the channel for a dimension."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,20 +108,20 @@ class Laplace(_Additive):
     """Laplace noise on every coordinate, of scale (L1 diameter of the domain) / epsilon. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors: the densities of x + Z and
-    x' + Z differ by e^(||x - x'||_1 / scale) at most (Dwork, McSherry, Nissim and Smith 2006, Proposition 1), and
+    x' + Z have a ratio of at most e^(||x - x'||_1 / scale) (Dwork, McSherry, Nissim and Smith 2006, Proposition 1), and
     rounding is post-processing. Assumption: `dptext.noise.gaussian_sums.ELEMENTARY`.
 
-    In the unit ball two vectors are up to 2 sqrt(d) apart in L1: noise of 8 d / epsilon^2 a coordinate, twice what
-    `L2Laplace` needs. It is at its best on one-hot vectors, whose L1 diameter is 2 in any dimension.
+    In the unit ball two vectors are up to 2 sqrt(d) apart in L1: the noise has variance 8 d / epsilon^2 per coordinate,
+    twice that of `L2Laplace`. It suits one-hot vectors best, whose L1 diameter is 2 in any dimension.
 
-    Input: (n, d); each row is brought into the domain. Output: (n, d) float32 on a public grid.
+    Input: (n, d); each row is mapped into the domain. Output: (n, d) float32 on a public grid.
     E||z - x||^2 = 2 d scale^2.
 
     Args:
         domain: the unit ball (default), the unit sphere, the cube, or one-hot; or its name.
 
     Raises:
-        ParameterError: from `channel`: the noise would not fit into float32.
+        ParameterError: from `channel`: the noise would exceed the range of float32.
 
     >>> round(Laplace(epsilon=8.0).expected_squared_error(64))
     512
@@ -204,7 +204,7 @@ class Gaussian(_Additive):
 
 
 def onto_l1_sphere(vectors: Floats) -> Floats:
-    """(n, d) vectors of which none is zero, each over the sum of its absolute values.
+    """Return (n, d) nonzero vectors, each divided by the sum of its absolute values.
 
     >>> onto_l1_sphere([[3.0, -1.0], [0.0, 2.0]]).tolist()
     [[0.75, -0.25], [0.0, 1.0]]
@@ -215,7 +215,7 @@ def onto_l1_sphere(vectors: Floats) -> Floats:
 
 
 class L1NormalisedLaplace(AdditiveChannel):
-    """FEDERATE's noise for one dimension; ``expected_squared_error`` is that around the normalised vector."""
+    """FEDERATE's noise for one dimension; ``expected_squared_error`` is relative to the normalised vector."""
 
     def __init__(self, mechanism: NormalisedLaplace, dimension: int) -> None:
         scale = 2 * _WIDEN / mechanism.epsilon  # eq. (sensitivity)
@@ -227,20 +227,20 @@ class L1NormalisedLaplace(AdditiveChannel):
         return super()._sample(onto_l1_sphere(vectors), bits)
 
     def noiseless(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, d) vectors of the L1 sphere. *Not private.*"""
+        """Return (n, d) vectors of the L1 sphere. *Not private.*"""
         return onto_l1_sphere(super().noiseless(vectors))
 
 
 @dataclass(frozen=True, kw_only=True)
 class NormalisedLaplace(Randomizer):
-    """A vector over its L1 norm, and Laplace noise of scale 2 / epsilon. Unbiased for the normalised vector.
+    """L1 normalisation, then Laplace noise of scale 2 / epsilon. Unbiased for the normalised vector.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors: equation (sensitivity) of
     this module, Dwork, McSherry, Nissim and Smith 2006, Proposition 1, and rounding is post-processing. Assumption:
     `dptext.noise.gaussian_sums.ELEMENTARY`.
 
-    A dense vector loses length where it is normalised in L1: about sqrt(pi / (2 d)) of it is left. Against that, the
-    noise is 8 d / epsilon^2 in all, so the error is 5 d^2 / epsilon^2 of the squared length: more than the 4 d^2 of
+    L1 normalisation shortens a dense vector to about sqrt(pi / (2 d)) of its length. The squared noise is
+    8 d / epsilon^2 in total, so the error is 5 d^2 / epsilon^2 of the squared length: more than the 4 d^2 of
     `L2Laplace`, less than the 8 d^2 of `Laplace` in the ball.
 
     Input: (n, d). Output: (n, d) float32 on a public grid.

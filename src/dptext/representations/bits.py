@@ -64,7 +64,7 @@ class CodeChannel(BitChannel):
         return step * step / 4
 
     def _codes(self, numbers: Floats, bits: RandomBits) -> Codes:
-        """(m,) noisy codes of (m,) numbers between -1 and 1: rounded at random, each bit flipped with its chance."""
+        """Return (m,) noisy codes of (m,) numbers between -1 and 1: rounded at random, then bits are flipped."""
         if self.bits_a_number == 1:  # in one comparison
             return leaning_coins(bits, numbers, self.thresholds[0]).astype(np.uint16)
         last = 2**self.bits_a_number - 1
@@ -107,7 +107,7 @@ class CodeChannel(BitChannel):
         in_blocks(work, len(vectors), bits, rows=rows, blocks=blocks)
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
-        """The mean of z z^T less the variance of the noise on the diagonal."""
+        """Subtract the variance of the noise from the diagonal of the mean of z z^T."""
         if self.bits_a_number == 1:
             return super().debiased_second_moment(moment)
         return moment - self._noise * np.eye(self.dimension)
@@ -120,13 +120,13 @@ class CodeChannel(BitChannel):
 
 
 def _weights(bits: int) -> Floats:
-    """w_j of equation (code), the lowest bit first."""
+    """Return w_j of equation (code), lowest bit first."""
     weights: Floats = 2.0 ** np.arange(bits) / (2**bits - 1)
     return weights
 
 
 def bit_budgets(epsilon: float, bits: int) -> Floats:
-    """(l,) budgets eps_j, the lowest bit first, with sum ``epsilon`` and the least variance: equation (budgets)."""
+    """Return (l,) budgets eps_j, lowest bit first, with sum ``epsilon`` and the least variance (budgets)."""
     square: Floats = 2 * np.log(_weights(bits))
     low, high = -700.0, 200.0  # ln lambda, for epsilons from 1e-12 to 600
     for _ in range(64):
@@ -139,7 +139,7 @@ def bit_budgets(epsilon: float, bits: int) -> Floats:
 
 
 def _at_slope(log_slope: Floats) -> Floats:
-    """The e with cosh(e / 2) / sinh^3(e / 2) = kappa: with S = sinh^2(e / 2) = e^y, ln(1 + S) - 3 ln S = 2 ln kappa."""
+    """Solve cosh(e / 2) / sinh^3(e / 2) = kappa: with S = sinh^2(e / 2) = e^y, ln(1 + S) - 3 ln S = 2 ln kappa."""
     y = np.maximum(-2 / 3 * log_slope, -log_slope)
     for _ in range(8):
         value = np.logaddexp(0.0, y) - 3 * y - 2 * log_slope
@@ -150,7 +150,7 @@ def _at_slope(log_slope: Floats) -> Floats:
 
 @lru_cache(maxsize=256)
 def _best_bits(epsilon: float) -> int:
-    """How many bits a number make noise and rounding at its worst least, at ``epsilon`` a number."""
+    """Return the bits per number with the least noise and worst-case rounding, at ``epsilon`` per number."""
 
     def error(bits: int) -> float:
         noise = (_weights(bits) ** 2 / np.sinh(np.minimum(bit_budgets(epsilon, bits), 1000.0) / 2) ** 2).sum()
@@ -161,22 +161,22 @@ def _best_bits(epsilon: float) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedBits(BitRandomizer):
-    """Numbers between -1 and 1 in offset binary, its bits flipped the rarer the more they weigh. Unbiased.
+    """Numbers between -1 and 1 in offset binary; bits with more weight are flipped less often. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, the sum of equation (flip)
     of `dptext.noise.discrete` over all bits of all d numbers, from the realised thresholds of 32 bits: at most
     ``epsilon``. Exact: no assumption about real numbers.
 
-    Input: (n, d); each number is cut to [-1, 1]. Output: (n, d) float32, or the bits themselves (`send`, `decode`).
-    E||z - x||^2 is d times equation (variance) of this module and the rounding at its worst, 1 / (2^l - 1)^2 a
-    number.
+    Input: (n, d); each number is clipped to [-1, 1]. Output: (n, d) float32, or the bits themselves (`send`, `decode`).
+    E||z - x||^2 is d times the sum of equation (variance) of this module and the worst-case rounding, 1 / (2^l - 1)^2
+    per number.
 
     Args:
-        epsilon: for the whole vector.
-        bits: l, from 1 to 16; None: the l with the least noise and rounding at its worst. 1 is `OneBit`.
+        epsilon: budget of the whole vector.
+        bits: l, from 1 to 16; None: the l with the least noise and worst-case rounding. 1 is `OneBit`.
 
     Raises:
-        ParameterError: from `channel`: less than 1e-9 nats for a bit.
+        ParameterError: from `channel`: the budget is below 1e-9 nats per bit.
 
     >>> WeightedBits(epsilon=128.0).statement(16).parameters["bits"]
     3
@@ -203,14 +203,14 @@ class WeightedBits(BitRandomizer):
 
 @dataclass(frozen=True, kw_only=True)
 class OneBit(BitRandomizer):
-    """Numbers between -1 and 1 as one bit each, 1 the more often the larger the number is. Unbiased.
+    """Numbers between -1 and 1 as one bit each, which is 1 more often for larger numbers. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, d times equation (flip) of
     `dptext.noise.discrete`, from the realised threshold of 32 bits: at most ``epsilon``. Exact.
 
-    Input: (n, d); each number is cut to [-1, 1]. Output: (n, d) float32, +-1 / (1 - 2q) each, or the bits themselves
-    (`send`, `decode`). E||z - x||^2 = d / tanh^2(epsilon / 2d) - ||x||^2. It beats codes of ten bits up to 4 nats
-    a number. Errors: as for `WeightedBits`.
+    Input: (n, d); each number is clipped to [-1, 1]. Output: (n, d) float32, +-1 / (1 - 2q) each, or the bits
+    themselves (`send`, `decode`). E||z - x||^2 = d / tanh^2(epsilon / 2d) - ||x||^2, less than that of codes of ten
+    bits up to 4 nats per number. Errors: as for `WeightedBits`.
 
     Source: Duchi, Jordan and Wainwright 2018 (in one dimension it is their minimax mechanism).
 
@@ -229,7 +229,7 @@ _BITS_AT_ONCE = 1 << 20
 
 
 def unary_epsilon(one: int, zero: int) -> float:
-    """Equation (unary) from the thresholds of p and q."""
+    """Compute equation (unary) from the thresholds of p and q."""
     outside = (SCALE - one) * zero
     return math.log1p((one * (SCALE - zero) - outside) / outside)
 
@@ -262,7 +262,7 @@ class UnaryChannel(BitChannel):
         return np.take(values, ones, mode="clip")
 
     def frequencies(self, sent: npt.ArrayLike) -> Floats:
-        """(k,) unbiased shares of the k things among those who sent these (n, bytes) uint8; some may be below 0."""
+        """Return (k,) unbiased frequencies of k categories from (n, bytes) uint8 of `send`; some may be below 0."""
         array = self.check_sent(sent)
         counts = np.zeros(self.dimension, dtype=np.int64)
         step = max(1, _BITS_AT_ONCE // self.dimension)
@@ -273,7 +273,7 @@ class UnaryChannel(BitChannel):
         return shares / (self._leaning * max(len(array), 1))
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
-        """x x^T of a one-hot x is x on the diagonal, where E[z_i^2] = v_0 + (1 + v_1 - v_0) x_i; elsewhere it is 0."""
+        """Solve E[z_i^2] = v_0 + (1 + v_1 - v_0) x_i for the diagonal, x of a one-hot x x^T, which is 0 elsewhere."""
         rate = (1 - 2 * self._q) / self._leaning  # 1 + v_1 - v_0, whose terms are huge at small budgets
         return np.diag((np.diag(moment) - self._variance_of_zero) / rate)
 
@@ -287,7 +287,7 @@ class UnaryRandomizer(BitRandomizer):
     domains: ClassVar[tuple[Domain, ...]] = (Domain.ONE_HOT,)
 
     def frequencies(self, sent: npt.ArrayLike, dimension: int) -> Floats:
-        """See `UnaryChannel.frequencies`: from the bits that `send` gave for vectors of this dimension."""
+        """See `UnaryChannel.frequencies`: from the bits of `send` for vectors of this dimension."""
         channel = self.channel(dimension)
         assert isinstance(channel, UnaryChannel)
         return channel.frequencies(sent)
@@ -295,16 +295,16 @@ class UnaryRandomizer(BitRandomizer):
 
 @dataclass(frozen=True, kw_only=True)
 class SymmetricUnary(UnaryRandomizer):
-    """SUE, the basic RAPPOR: each bit of a one-hot vector is flipped with one chance. Unbiased.
+    """SUE, the basic RAPPOR: each bit of a one-hot vector is flipped with the same probability. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, equation (unary) of this
     module with p = 1 - q, from realised thresholds of 32 bits: at most ``epsilon``. Exact.
 
-    Input: (n, k), k >= 2; the largest coordinate of a row counts, the first of equals. Output: (n, k) float32, or the
+    Input: (n, k), k >= 2; the largest coordinate of a row counts, the first in a tie. Output: (n, k) float32, or the
     bits themselves (`send`, `decode`, `frequencies`). E||z - x||^2 = k q (1 - q) / (1 - 2q)^2, q = 1 / (1 + e^(eps/2)).
 
     Raises:
-        ParameterError: from `channel`: k below 2; less than 1e-9 nats for a bit.
+        ParameterError: from `channel`: k is below 2, or the budget below 1e-9 nats per bit.
 
     Source: Erlingsson, Pihur and Korolova 2014; Wang, Blocki, Li and Jha 2017, section 4.3.
 
@@ -321,7 +321,7 @@ class SymmetricUnary(UnaryRandomizer):
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizedUnary(UnaryRandomizer):
-    """OUE: the true bit is a fair coin, the others are as rarely 1 as the budget allows. Unbiased.
+    """OUE: the true bit is 1 with probability 1/2, the others are 1 as rarely as the budget allows. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, equation (unary) of this
     module with p = 1/2, from the realised threshold of 32 bits: at most ``epsilon``. Exact. It holds for one-hot

@@ -23,7 +23,7 @@ from dptext.validation import check_choice, check_float, check_int
 
 Floats = npt.NDArray[np.float64]
 
-_SHRINK = 1 - 2.0**-30  # more than what rounding in a norm of up to 2^20 coordinates can be off by
+_SHRINK = 1 - 2.0**-30  # more than the rounding error of a norm of up to 2^20 coordinates
 
 
 class Domain(StrEnum):
@@ -39,7 +39,7 @@ class Domain(StrEnum):
     """One coordinate is 1, the others are 0."""
 
     def bound(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, d) float64 vectors of this domain, of any (n, d) values."""
+        """Map any (n, d) values to (n, d) float64 vectors of this domain."""
         values = np.nan_to_num(np.array(vectors, dtype=np.float64), copy=False, nan=0.0)
         if self is Domain.CUBE:
             return np.clip(values, -1.0, 1.0, out=values)
@@ -47,11 +47,11 @@ class Domain(StrEnum):
             marked = np.zeros_like(values)
             marked[np.arange(len(values)), values.argmax(axis=1)] = 1.0
             return marked
-        with np.errstate(all="ignore"):  # the caller's numpy settings may raise where a small number becomes 0
+        with np.errstate(all="ignore"):  # the caller's numpy settings may raise on underflow
             return _onto_sphere(values) if self is Domain.SPHERE else _into_ball(values)
 
     def sensitivity(self, dimension: int) -> tuple[float, float]:
-        """The largest L1 and L2 distances of two vectors of the domain."""
+        """Return the largest L1 and L2 distances between two vectors of the domain."""
         root = math.sqrt(dimension)
         return {
             Domain.SPHERE: (2 * root, 2.0),
@@ -79,7 +79,7 @@ def _into_ball(vectors: Floats) -> Floats:
 
 
 def row_products(rows: Floats, matrix: Floats) -> Floats:
-    """(n, d) ``rows @ matrix``, row by row: BLAS would round a row differently among other rows."""
+    """Return (n, d) ``rows @ matrix``, row by row: BLAS would round a row differently among other rows."""
     products: Floats = (rows[:, None] @ matrix)[:, 0]
     return products
 
@@ -116,7 +116,7 @@ def _as_double(number: Any) -> float:
         raise TypeError
     try:
         return float(number)
-    except OverflowError:  # integers have no infinity of their own
+    except OverflowError:  # integers have no infinity
         return math.inf if number > 0 else -math.inf
 
 
@@ -127,24 +127,24 @@ PROJECTIONS = ("pca", "random", "supervised")
 _SEED = 7
 _SHRINKAGE = 0.5
 _REST = 0.5
-"""Norm of the rest of a vector relative to its discriminant part, as a root mean square."""
+"""Norm of the remainder of a vector relative to its discriminant part, as a root mean square."""
 
 
 def random_directions(inputs: int, dimension: int) -> Floats:
-    """(inputs, dimension) orthonormal columns, uniform among all such, from a fixed public seed."""
+    """Return (inputs, dimension) uniformly distributed orthonormal columns from a fixed public seed."""
     normal = RandomBits(seed=_SEED).normal(inputs, dimension)
     columns, triangle = np.linalg.qr(normal)
     return columns * np.where(np.diag(triangle) < 0, -1.0, 1.0)
 
 
 def principal_directions(centred: Floats, dimension: int) -> Floats:
-    """(D, dimension) orthonormal columns along which (n, D) centred public vectors vary most, in decreasing order."""
+    """Return (D, dimension) orthonormal principal directions of (n, D) centred public vectors, largest first."""
     _, columns = np.linalg.eigh(centred.T @ centred / len(centred))
     return _signed(columns[:, ::-1][:, :dimension])
 
 
 def discriminant_directions(centred: Floats, labels: Sequence[Any] | npt.NDArray[Any], dimension: int) -> Floats:
-    """Return (D, dimension) columns: linear discriminants of public labels, then principal directions of the rest."""
+    """Return (D, dimension) columns: linear discriminants of public labels, then other principal directions."""
     codes, classes = _codes(labels, len(centred))
     means = np.stack([centred[codes == code].mean(axis=0) for code in range(classes)])
     within = centred - means[codes]
@@ -251,7 +251,7 @@ class Bound:
         return int(self.mean.size if self.directions is None else self.directions.shape[1])
 
     def apply(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, D) vectors of an encoder to (n, d) vectors of `domain`."""
+        """Map (n, D) vectors of an encoder to (n, d) vectors of `domain`."""
         values = np.nan_to_num(check_vectors(vectors, self.encoder_dimension), nan=0.0, posinf=_HUGE, neginf=-_HUGE)
         moved = np.clip(values, -_HUGE, _HUGE, out=values)  # no sum of products overflows, if directions are not huge
         with np.errstate(all="ignore"):
@@ -263,12 +263,12 @@ class Bound:
         return self.domain.bound(moved)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # frozen again, which an unpickled array alone is not
+        # freeze again: unpickled arrays are writable
         return partial(Bound, **{field.name: getattr(self, field.name) for field in fields(self)}), ()
 
     @property
     def sha256(self) -> str:
-        """Digest of all parameters: equal bounds have equal digests."""
+        """SHA-256 digest of all parameters."""
         digest = hashlib.sha256(f"{self.kind} {self.radius!r} {self.mean.size}".encode())
         digest.update(self.mean.astype("<f8").tobytes())
         if self.directions is not None:
@@ -298,7 +298,7 @@ class Bound:
 
 
 def bound_into(domain: Domain, dimension: int) -> Bound:
-    """The bound of vectors that were trained for a domain: nothing is fitted."""
+    """Return the bound for vectors that were trained for a domain, without fitting."""
     kind = TRAINED_INTO[domain]
     return Bound(mean=np.zeros(dimension), kind=kind, radius=1.0 if kind in _SCALED else None)
 
@@ -313,7 +313,7 @@ def fit_bound(
     centre: bool = True,
     public_name: str | None = None,
 ) -> Bound:
-    """The bound that fits (n, D) vectors of *public* texts; ``labels`` are for ``projection="supervised"``."""
+    """Fit a bound on (n, D) vectors of *public* texts; ``labels`` are for ``projection="supervised"``."""
     public = np.clip(np.nan_to_num(check_vectors(vectors), nan=0.0), -_HUGE, _HUGE)
     count, width = public.shape
     check_choice("bound", bound, BOUNDS)

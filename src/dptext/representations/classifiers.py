@@ -1,4 +1,4 @@
-"""Classifiers of noisy vectors that know the noise (extra ``sklearn``).
+"""Classifiers of noisy vectors that account for the noise (extra ``sklearn``).
 
 Derivation: docs/mechanisms/private-vectors.md#representations-linear
 """
@@ -27,7 +27,7 @@ _TINY = 1e-300
 _STRENGTHS = np.concatenate([[0.0], np.geomspace(1e-7, 1e5, 97)])  # 0 only with a prior
 _SHIFT = 0.1  # expected variance of a score's shift from the public texts to these, in units of the score's own
 _LARGEST = float(np.finfo(np.float32).max)
-"""No randomizer puts out more, and fourth powers of it are still finite."""
+"""Larger than any output of a randomizer, while its fourth power is still finite."""
 
 
 class Covariance(NamedTuple):
@@ -41,10 +41,10 @@ class Covariance(NamedTuple):
 def covariance(
     vectors: Floats, mean: Floats, *, debias: Callable[[Floats], Floats] | None = None, target: Floats | None = None
 ) -> Covariance:
-    """The covariance of the vectors before the noise, from (n, k) noisy ones, shrunk towards a target."""
+    """Estimate the covariance of the vectors before the noise from (n, k) noisy ones, shrunk towards a target."""
     blocks = min(_BLOCKS, len(vectors))
     moments = [rows.T @ rows / len(rows) for rows in (vectors[start::blocks] for start in range(blocks))]
-    # the mean is taken off after the debiasing, which holds for second moments about 0
+    # subtract the mean after debiasing, which holds for second moments about 0
     outer = np.outer(mean, mean)
     estimates = np.stack([(moment if debias is None else debias(moment)) - outer for moment in moments])
     estimate = estimates.mean(axis=0)
@@ -59,7 +59,7 @@ def covariance(
 
 
 def shrunk_mean(vectors: Floats, centre: Floats) -> Floats:
-    """The mean, shrunk towards a public one according to its noise (James and Stein 1961, positive part)."""
+    """Return the mean, shrunk towards a public one according to its noise (James and Stein 1961, positive part)."""
     mean = vectors.mean(axis=0)
     noise = float(vectors.var(axis=0).sum()) / len(vectors)
     distance = float(((mean - centre) ** 2).sum())
@@ -68,13 +68,13 @@ def shrunk_mean(vectors: Floats, centre: Floats) -> Floats:
 
 
 def isotropic(matrix: Floats) -> Floats:
-    """The multiple of the identity with the matrix's trace; 0 where the trace is negative."""
+    """Return the multiple of the identity with the matrix's trace; 0 if the trace is negative."""
     size = len(matrix)
     return np.eye(size) * (max(float(np.trace(matrix)), 0.0) / size)
 
 
 def positive(matrix: Floats) -> Floats:
-    """The nearest positive semi-definite matrix in the Frobenius norm: negative eigenvalues become 0."""
+    """Return the nearest positive semi-definite matrix in the Frobenius norm: negative eigenvalues become 0."""
     values, basis = np.linalg.eigh((matrix + matrix.T) / 2)
     nearest: Floats = (basis * np.maximum(values, 0.0)) @ basis.T
     return nearest
@@ -98,7 +98,7 @@ class LinearFit(NamedTuple):
 
 
 def linear_prior(vectors: Floats, labels: Labels, classes: int) -> LinearPrior:
-    """The prior from (n, d) *public* clean vectors and their labels (0 to classes - 1)."""
+    """Return the prior from (n, d) *public* clean vectors and their labels (0 to classes - 1)."""
     return fit_linear(vectors, labels, classes).prior
 
 
@@ -135,7 +135,7 @@ def fit_linear(
     noisy_weights = weights if channel is None else _solve(noisy.matrix, clean.matrix @ weights)
 
     def intercepts(weights: Floats) -> Floats:
-        """Shares of the classes less the scores of the mean vector, which is shrunk towards the public one."""
+        """Return class frequencies less the scores of the mean vector, which is shrunk towards the public one."""
         scores: Floats = mean @ weights
         if prior is not None:
             public = prior.mean @ weights
@@ -154,7 +154,7 @@ def fit_linear(
 
 
 def _clean_covariance(vectors: Floats, mean: Floats, channel: Channel, prior: LinearPrior | None) -> Covariance:
-    """The clean vectors' covariance; the public one or the identity if the channel does not determine it."""
+    """Return the clean vectors' covariance; the public one or the identity if the channel does not determine it."""
     target = None if prior is None else prior.covariance
     try:
         return covariance(vectors, mean, debias=channel.debiased_second_moment, target=target)
@@ -164,7 +164,7 @@ def _clean_covariance(vectors: Floats, mean: Floats, channel: Channel, prior: Li
 
 
 def _strength(gap: Floats, signal: Floats, noise: Floats, *, is_zero_possible: bool) -> float:
-    """The r of greatest likelihood."""
+    """Return the r of greatest likelihood."""
     scale = float((gap**2).sum()) / max(float(signal.sum()) * gap.shape[1], _TINY)
     grid = scale * _STRENGTHS[0 if is_zero_possible else 1 :]
     variances = (strength * signal + noise for strength in grid)
@@ -183,20 +183,20 @@ def _solve(covariance: Floats, moments: Floats) -> Floats:
 class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Classifier trained on private vectors and their labels; it predicts for noisy vectors or for clean ones.
 
-    A linear model that knows the noise in closed form. One fit gives two models: ``predict`` and ``score`` are for
+    A linear model that includes the noise in closed form. One fit gives two models: ``predict`` and ``score`` are for
     *noisy* vectors like those of the training, `device_model` is for *clean* ones, so that a device can classify
     without sending anything. They differ, because noise that is missing at use would otherwise be mistaken for
     variation of the text.
 
-    **Guarantee**: post-processing of private vectors: the guarantee of their statement, however often one fits. *Labels
-    are taken as public*: the statement of a vector says nothing of its label.
+    **Guarantee**: post-processing of private vectors: the guarantee of their statement, after any number of fits.
+    *Labels are assumed public*: the statement of a vector does not cover its label.
 
     Args:
-        channel: the public noise: a `Channel`, a `Randomizer`, or the `PrivacyStatement` that came with the vectors;
-            None: unknown, and the vectors are taken as they are.
-        public: (vectors, labels) of *public* examples, (m, d) before the noise, or None: the weights are shrunk towards
-            theirs. With public examples alone: `fit_public`.
-        seed: of the noise that `fit_public` draws on public vectors. Privacy does not depend on it.
+        channel: the public noise: a `Channel`, a `Randomizer`, or the `PrivacyStatement` of the vectors;
+            None: unknown, and the vectors are used unchanged.
+        public: (vectors, labels) of *public* examples, (m, d) before the noise, or None. Weights are shrunk towards
+            theirs. To use public examples alone, call `fit_public`.
+        seed: seed of the noise that `fit_public` adds to public vectors. Privacy does not depend on it.
 
     Attributes:
         classes_: the labels, sorted.
@@ -205,7 +205,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     Raises:
         MissingExtraError: scikit-learn is not installed (when the name is imported).
-        ParameterError: from ``fit``: an argument out of range, public labels that the private ones do not have.
+        ParameterError: from ``fit``: an argument is out of range; public and private labels have different classes.
 
     >>> from dptext.representations.privunit import PrivUnit
     >>> clean = np.tile([[1.0, 0.2, 0.0], [-1.0, 0.2, 0.0]], (200, 1))
@@ -230,13 +230,13 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.channel, self.public, self.seed = channel, public, seed
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:  # noqa: N803  the names that scikit-learn asks for
-        """Fit on (n, k) noisy vectors as they arrived, and their (n,) labels.
+        """Fit on (n, k) noisy vectors, unchanged, and their (n,) labels.
 
         Do not pass vectors without noise: see `fit_public`.
 
         Raises:
-            DataError: labels of one class only; a number that no private vector has.
-            ParameterError: an argument out of range; the channel does not put out vectors of this width.
+            DataError: labels of one class only; a number that is too large for a private vector.
+            ParameterError: an argument is out of range; the channel returns vectors of another width.
         """
         if self.public is not None and not (isinstance(self.public, tuple | list) and len(self.public) == 2):
             raise ParameterError("public must be a pair (vectors, labels)")
@@ -247,8 +247,8 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         )
         if channel is not None and channel.width != values.shape[1]:
             raise ParameterError(
-                f"the channel turns vectors of {channel.dimension} numbers into {channel.width}, and "
-                f"{values.shape[1]} arrived: pass the statement that came with them"
+                f"the channel turns vectors of {channel.dimension} numbers into {channel.width}, got "
+                f"{values.shape[1]}: pass the statement of these vectors"
             )
         if self.public is None:
             return self._fit(values, codes, None)
@@ -271,7 +271,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
         Raises:
             DataError: labels of one class only.
-            ParameterError: an argument out of range; ``public`` was given to the constructor as well.
+            ParameterError: an argument is out of range; ``public`` was also passed to the constructor.
         """
         if self.public is not None:
             raise ParameterError("public vectors were passed twice: to the constructor and to fit_public")
@@ -290,24 +290,24 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self._fit(noisy, codes, (channel.noiseless(clean), codes))
 
     def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803
-        """Scores of *noisy* vectors: (n, classes), or (n,) of two classes, above 0 for the second."""
+        """Return scores of *noisy* vectors: (n, classes), or (n,) for two classes, above 0 for the second."""
         check_is_fitted(self)
         scores = self._noisy.scores(self._validated(X, reset=False))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
-        """The class of each of (n, k) *noisy* vectors."""
+        """Return the class of each of (n, k) *noisy* vectors."""
         scores = self.decision_function(X)
         codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
         predicted: npt.NDArray[Any] = self.classes_[codes]
         return predicted
 
     def device_model(self) -> DeviceModel:
-        """The model for *clean* vectors (as they are before the noise): frozen, numpy only, saved as JSON.
+        """Return the frozen model for *clean* vectors (before the noise); it needs numpy only, and saves as JSON.
 
         Raises:
             NotFittedError: ``fit`` was not called.
-            ParameterError: the channel turns vectors into something else before its noise.
+            ParameterError: the channel transforms vectors before it adds noise.
         """
         check_is_fitted(self)
         if self.channel_ is not None and not self.channel_.keeps_vectors:
@@ -336,7 +336,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
 
 def _channel_of(source: object, dimension: int) -> Channel | None:
-    """The channel that an argument describes."""
+    """Return the channel that an argument describes."""
     if source is None or isinstance(source, Channel):
         return source
     if isinstance(source, PrivacyStatement):

@@ -1,4 +1,4 @@
-"""The piecewise and the hybrid mechanism: some coordinates of a vector of the cube, each near its true value.
+"""Piecewise and hybrid mechanisms: send some coordinates of a vector of the cube, each near its true value.
 
 Derivation: docs/mechanisms/additive-noise.md#representations-cube
 """
@@ -41,7 +41,7 @@ _NUMBERS_A_TASK = 1 << 18
 
 
 class Plan(NamedTuple):
-    """How many coordinates to send, through which window, and how often through it."""
+    """Number of coordinates to send, half-width of the window, and fraction of numbers sent through it."""
 
     numbers: int
     half: int
@@ -74,7 +74,7 @@ class CubeChannel(Channel):
         return flip_epsilon(self.flip)
 
     def _moments(self) -> tuple[float, float]:
-        """(A, B) of one number, over the coin that chooses between window and one bit."""
+        """Return (A, B) of one number, averaged over the choice between window and one bit."""
         share = self.windowed / SCALE
         constant, slope = (0.0, 0.0) if self.window is None else self.window.moments
         of_bit = 0.0 if self.flip is None else (1 - 2 * self.flip / SCALE) ** -2
@@ -99,7 +99,7 @@ class CubeChannel(Channel):
         return private
 
     def _noisy(self, numbers: Floats, bits: RandomBits) -> Floats:
-        """(m,) unbiased noisy numbers, times d / k."""
+        """Return (m,) unbiased noisy numbers, times d / k."""
         if self.window is None:
             return self._through_bit(numbers, bits)
         if self.flip is None:
@@ -123,7 +123,7 @@ class CubeChannel(Channel):
         return np.where(leaning_coins(bits, numbers, self.flip), sent, -sent)
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
-        """Two coordinates are both sent with chance k (k - 1) / (d (d - 1)); a square has mean (d / k) (A + B x^2)."""
+        """Correct pairs, sent with probability k (k - 1) / (d (d - 1)), and squares, of mean (d / k) (A + B x^2)."""
         d, k = self.dimension, self.numbers
         if not self._slope or (k == 1 and d > 1):
             return super().debiased_second_moment(moment)
@@ -160,8 +160,8 @@ def _plan(epsilon: float, dimension: int, steps: int, *, hybrid: bool) -> Plan:
 def _errors(
     numbers: npt.NDArray[np.int64], epsilons: Floats, halves: Floats, dimension: int, steps: int, *, hybrid: bool
 ) -> tuple[Floats, Floats]:
-    """(error, share of the window) for each k and w; the error is the largest of a vector of length 1 (of the cube)."""
-    with np.errstate(all="ignore"):  # at hardly any budget nothing is left to plan with: `window_within` says so
+    """Return (error, fraction of the window) for each k and w; the largest error for length 1 (in the cube)."""
+    with np.errstate(all="ignore"):  # no plan exists for a tiny budget: `window_within` raises for it
         constant, slope = window_moments(steps, halves, chance_inside(steps, halves, epsilons))
         if not hybrid:
             return dimension / numbers * (dimension * constant + slope) - 1, np.ones_like(constant)
@@ -178,11 +178,11 @@ class Piecewise(Randomizer):
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, k times equation (window)
     of `dptext.noise.discrete`, from integers: at most ``epsilon``. Exact: no assumption about real numbers.
 
-    Input: (n, d); each number is cut to [-1, 1]. Output: (n, d) float32, 0 but for k of the coordinates.
-    E||z - x||^2 is equation (error) of this module; k and the window make it least for vectors of length 1.
+    Input: (n, d); each number is clipped to [-1, 1]. Output: (n, d) float32, 0 except for k coordinates.
+    E||z - x||^2 is equation (error) of this module; k and the window minimise it for vectors of length 1.
 
     Raises:
-        ParameterError: from `channel`: epsilon is below what chances of 32 bits can tell from none.
+        ParameterError: from `channel`: epsilon is too small to be represented by probabilities of 32 bits.
 
     Source: Wang et al. 2019 (ICDE), section III-B and Algorithm 4; the width as Zhao et al. 2021.
 
@@ -199,18 +199,18 @@ class Piecewise(Randomizer):
 
 @dataclass(frozen=True, kw_only=True)
 class Hybrid(Randomizer):
-    """`Piecewise` for a share of the numbers and one bit for the others, so that the error is the same for all vectors.
+    """`Piecewise` for a fraction of the numbers and one bit for the others: the error is the same for all vectors.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, k times the larger of
     equation (window) of `dptext.noise.discrete` and equation (flip) of `dptext.noise.discrete`: at most ``epsilon``.
     Exact.
 
-    Input, output: as for `Piecewise`. The share of the window is the one with which equation (error) does not depend
-    on the vector; it is 0 at small budgets, where the one bit is better at x = 0 already. Share, k and window make the
-    largest error over the *whole cube* least. For vectors of length 1, which lie near its centre, `Piecewise` is better
+    Input, output: as for `Piecewise`. The fraction for the window is chosen so that equation (error) does not depend
+    on the vector; it is 0 at small budgets, where one bit is better even at x = 0. Fraction, k and window minimise the
+    largest error over the *whole cube*. For vectors of length 1, which are near its centre, `Piecewise` is better
     unless the budget is small.
 
-    Source: Wang et al. 2019 (ICDE), section III-C, with the share and the width chosen anew.
+    Source: Wang et al. 2019 (ICDE), section III-C, with another fraction and width.
 
     >>> round(Hybrid(epsilon=2.5).expected_squared_error(1), 3)
     0.578

@@ -66,7 +66,7 @@ _FOLDER = SavedFolder(
 )
 _BOUND = ("kind", "radius", "projection", "public_name", "public_texts")
 _TEXTS_AT_ONCE = 4096
-_WORDS, _WEIGHTING = 50_000, 1e-3  # of word vectors whose means are taken
+_WORDS, _WEIGHTING = 50_000, 1e-3  # settings of means of word vectors
 _WITHIN = {
     Domain.SPHERE: (Domain.SPHERE, Domain.BALL, Domain.CUBE),
     Domain.BALL: (Domain.BALL, Domain.CUBE),
@@ -109,7 +109,7 @@ def rebuilt(
     source: str,
     replacement: TextEncoder | None,
 ) -> TextEncoder:
-    """Build the encoder that a folder describes; ``replacement`` stands in for one that it does not hold."""
+    """Build the encoder that a folder describes; ``replacement`` replaces one that it does not contain."""
     kind = config.get("kind")
     if kind == LayeredEncoder.name and not isinstance(replacement, LayeredEncoder):
         below = {name.removeprefix(_BELOW): entry for name, entry in tensors.items() if not name.startswith(_LAYER)}
@@ -128,7 +128,7 @@ def rebuilt(
             return SentenceEncoder(str(config["model"]), batch_size=config["batch_size"])
         except ParameterError as error:
             raise DataError(
-                f"{source}: the model of the encoder is not here ({error}); pass it as encoder=SentenceEncoder(folder)"
+                f"{source}: the model of the encoder is missing ({error}): pass it as encoder=SentenceEncoder(folder)"
             ) from None
     raise DataError(
         f"{source}: the encoder is a custom function, which the folder does not contain. Pass it as encoder=..."
@@ -153,7 +153,7 @@ def check_device(folder: Path) -> PrivacyStatement:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DeviceEncoder(ReprMixin):
-    """Text to private vector. Frozen, and without random state.
+    """Encoder from text to private vector. Frozen, without random state.
 
     **Guarantee** (unit document, substitution, local): the randomizer's guarantee, for any two texts, as
     ``statement`` says. *Proof.* Encoder and bound are fixed before they see a text, each text is encoded and bounded
@@ -161,15 +161,15 @@ class DeviceEncoder(ReprMixin):
     vectors of its domain, into which it maps every input.
     Assumptions: the bound was fitted on public texts, and the encoder is public. If it was trained on texts that are
     not, the statement requires that it stays the same, and its training texts are not protected. Every call is a
-    separate release: k vectors of one person have the composition of k statements.
+    separate release: the guarantee for k vectors of one person is the composition of k statements.
 
     Args:
-        encoder: text to vector.
-        bound: vector to bounded vector, fitted on public texts.
-        randomizer: bounded vector to private vector, with its budget.
+        encoder: maps a text to a vector.
+        bound: maps a vector to a bounded vector; fitted on public texts.
+        randomizer: maps a bounded vector to a private vector, with its budget.
 
     Raises:
-        ParameterError: parts that do not fit together.
+        ParameterError: the parts do not fit together.
 
     >>> from dptext.representations.encoders import MeanOfWords
     >>> from dptext.representations.privunit import PrivUnit
@@ -198,7 +198,7 @@ class DeviceEncoder(ReprMixin):
         if self.channel.domain not in _WITHIN[self.bound.domain]:
             raise ParameterError(
                 f"{self.randomizer.name} takes vectors of the {self.channel.domain}, the bound {self.bound.kind!r} "
-                f"ends in the {self.bound.domain}: choose another bound"
+                f"maps into the {self.bound.domain}: choose another bound"
             )
 
     @property
@@ -217,14 +217,14 @@ class DeviceEncoder(ReprMixin):
         """Return (n, k) float32 private vectors, one per text: a release.
 
         Args:
-            texts: strings or documents; a missing one counts as the empty text, which has a vector like any other.
+            texts: strings or documents; a missing text is encoded like the empty text.
             seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
                 vectors (other texts or parameters still get other noise); it voids the guarantee for all who know it.
-            progress: called with the number of texts done.
+            progress: called with the number of finished texts.
 
         Raises:
-            ParameterError: one string, or something with columns.
-            DataError: an entry that is no string; its place is named.
+            ParameterError: ``texts`` is a single string, or has columns.
+            DataError: an entry is not a string; the message names its index.
         """
         values = check_texts(texts)
         bits = RandomBits()
@@ -244,7 +244,7 @@ class DeviceEncoder(ReprMixin):
         """Return (n, d) float32 vectors *before* the noise. **Not private: they must not leave the device.**
 
         For a model that was trained on private vectors and runs on the device without noise. The outputs of some
-        randomizers lie in another space; PrivUnit's outputs lie in this one.
+        randomizers are in another space; PrivUnit's outputs are in the same one.
         """
         return self._bounded(check_texts(texts)).astype(np.float32)
 
@@ -272,19 +272,17 @@ class DeviceEncoder(ReprMixin):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder for `load` on a device, completely or not at all.
 
-        It holds the vectors of `MeanOfWords` (with their words), and the name and digest of a `SentenceEncoder`; any
+        It contains the vectors of `MeanOfWords` (with their words), or the name and digest of a `SentenceEncoder`; any
         other encoder has to be passed to `load` again.
 
         Raises:
-            ParameterError: the folder exists already.
-            DataError: a word that no file can hold; its row is named.
-            StorageError: it cannot be written.
+            ParameterError: the folder already exists.
+            DataError: a word cannot be stored in a file; the message names its row.
+            StorageError: the folder cannot be written.
         """
         target, statement = _FOLDER.place(folder), self.statement
         if RANDOMIZERS.get(self.randomizer.name) is not type(self.randomizer):
-            raise ParameterError(
-                f"only dptext's own randomizers can be saved, those with a proof ({', '.join(RANDOMIZERS)})"
-            )
+            raise ParameterError(f"only dptext's randomizers with a proof can be saved ({', '.join(RANDOMIZERS)})")
         encoder, tensors, training = described(self.encoder)
         tensors["mean"] = self.bound.mean
         if self.bound.directions is not None:
@@ -301,20 +299,20 @@ class DeviceEncoder(ReprMixin):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], encoder: TextEncoder | None = None) -> DeviceEncoder:
-        """Load a folder that `save` wrote. numpy and dptext's core are enough, unless the encoder needs more.
+        """Load a folder that `save` wrote. It needs numpy and dptext's core only, unless the encoder needs more.
 
         The randomizer is calibrated again from its budget, and the folder's statement is compared with the loaded
         encoder.
 
         Args:
             folder: path of the folder.
-            encoder: one that the folder cannot hold: a caller's function, or a model in another place.
+            encoder: an encoder that the folder does not contain: a caller's function, or a model in another location.
 
         Raises:
-            ParameterError: the folder is no path.
+            ParameterError: ``folder`` is not a path.
             MissingExtraError: the encoder needs a package.
-            DataError: a file is missing, cut, changed, of a newer version or of something else; the encoder has to be
-                given, or is not the one that was saved.
+            DataError: a file is missing, truncated, changed, of a newer version or of another format; the encoder must
+                be passed, or is not the one that was saved.
             StorageError: a file cannot be read.
         """
         place = check_path("the folder", folder)
@@ -329,11 +327,11 @@ class DeviceEncoder(ReprMixin):
             device = cls(rebuilt(config["encoder"], tensors, training, source, encoder), bound, randomizer)
         except (ParameterError, TypeError, KeyError, AttributeError, UnicodeDecodeError):
             raise DataError(
-                f"{source}: {CONFIG} and {_TENSORS} are not of one encoder; get the folder again, or pass the encoder "
-                "that was saved"
+                f"{source}: {CONFIG} and {_TENSORS} belong to different encoders; get the folder again, or pass the "
+                "encoder that was saved"
             ) from None
-        # arguments are exact, so not even rounding excuses a difference; one that was left open (None) stands in the
-        # statement as its computed value
+        # arguments are exact, so even a rounding difference is an error; for an argument of None, the statement
+        # contains the computed value
         options = {name: value for name, value in randomizer.options().items() if value is not None}
         exact = device.encoder.parameters() | options
         differ = [name for name in exact if not same_value(statement.parameters, exact, name, 0.0)]
@@ -404,14 +402,14 @@ def encode_file(
         encoder: a fitted encoder, frozen (`dptext.DeviceEncoder`). A missing text (null) is encoded as the empty one.
         seed, resume, force, ledger, user, progress: see `dptext.release.run.RunSettings`.
 
-    **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's own, for each row.
-    The noise of a block is keyed by the job's secret, the encoder's parameters, its place and its content
-    (`dptext.privacy.randomness`), so that only an equal block of the same job repeats it. A person with k texts loses
-    k times as much: `statement_for_user`, or `Release.for_user` if ``user`` is given.
+    **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's guarantee, for
+    each row. The noise of a block is keyed by the job's secret, the encoder's parameters, its index and its content
+    (`dptext.privacy.randomness`), so that only an equal block of the same job repeats it. The loss of a person with k
+    texts is k times as large: `statement_for_user`, or `Release.for_user` if ``user`` is given.
 
     Raises:
-        DataError: a row cannot be read or written; it is named, its content never is.
-        ParameterError: the output is no .parquet file, is there already, or is the input; a run was interrupted
+        DataError: a row cannot be read or written; the message names it, never its content.
+        ParameterError: the output is not a .parquet file, already exists, or is the input; a run was interrupted
             (``resume``, ``force``).
         RefusedError: the ledger refuses the release; the input has changed since the run was interrupted.
         StorageError: a file cannot be read or written.
@@ -436,7 +434,7 @@ def encode_file(
 
 
 def vectors_in(path: PathLike) -> Iterator[Private]:
-    """The private vectors of a file that `encode_file` wrote, as (n, k) float32 arrays, block by block."""
+    """Yield the private vectors of a file that `encode_file` wrote, as (n, k) float32 arrays, block by block."""
     from dptext.io.parquet import vector_batches
 
     return vector_batches(Path(path), VECTOR)
@@ -454,7 +452,7 @@ def encode_block(encoder: DeviceEncoder, key: NoiseKey) -> Callable[[int, Batch]
 
 
 class _EncodingRun:
-    """The texts of a file through an encoder (`dptext.release.run.Run`)."""
+    """Encoding of the texts of a file (`dptext.release.run.Run`)."""
 
     def __init__(self, encoder: DeviceEncoder, key: NoiseKey, release_id: str, keep: Sequence[str]) -> None:
         self._width, self._keep = encoder.width, tuple(keep)

@@ -105,7 +105,7 @@ class TextEncoder(Protocol):
 
 
 def encoder_exposure(encoder: Any) -> tuple[str, ...]:
-    """Data of texts that are not public in a trained encoder, for the statement."""
+    """Return the data of non-public texts that a trained encoder may reveal, for the statement."""
     exposed: tuple[str, ...] = getattr(encoder, "exposed", tuple)()
     return exposed
 
@@ -121,7 +121,7 @@ def check_trained_on_public(encoder: TextEncoder) -> None:
 
 
 def encode_each(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
-    """(n, D) vectors, each from its own text alone: one call per text, unless the encoder ``is_batch_invariant``."""
+    """Encode (n, D) vectors, each from its own text alone: one call per text, unless ``is_batch_invariant``."""
     if not texts or getattr(encoder, "is_batch_invariant", False):
         return encoder.encode(texts)
     return np.concatenate([encoder.encode([text]) for text in texts])
@@ -141,14 +141,14 @@ def check_texts(texts: Iterable[Any]) -> list[str]:
 
 
 def finite(values: npt.ArrayLike) -> Vectors:
-    """As float32 without NaN (0) and infinities (the largest number of the type), and without a warning."""
+    """Convert to float32 without NaN (0), infinities (the largest number of the type) or warnings."""
     maximum = float(np.finfo(np.float32).max)
-    with np.errstate(all="ignore"):  # a caller may have told numpy to raise where a small number becomes 0
+    with np.errstate(all="ignore"):  # the caller's numpy settings may raise on underflow
         return np.clip(np.nan_to_num(np.asarray(values, dtype=np.float64)), -maximum, maximum).astype(np.float32)
 
 
 def in_parts(texts: Sequence[str], size: int, progress: Progress | None) -> Iterable[slice]:
-    """Slices of at most ``size`` texts; ``progress`` is called after each."""
+    """Yield slices of at most ``size`` texts; ``progress`` is called after each."""
     for start in range(0, len(texts), size):
         stop = min(start + size, len(texts))
         yield slice(start, stop)
@@ -186,16 +186,16 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
     """A caller's function as an encoder.
 
     Args:
-        function: a list of strings to an (n, D) array of numbers. It must be public and fixed and answer every text:
-            the statement says that this is assumed. In a release it gets one text per call.
+        function: maps a list of strings to an (n, D) array. It must be public and fixed and accept every text, as the
+            statement assumes. In a release it receives one text per call.
         dimension: D; None: the width of its vector for the empty text.
-        name: for statements.
+        name: name in statements.
 
-    NaN counts as 0, and infinite numbers as large ones: a vector that is not finite is no error.
+    NaN becomes 0, and infinite numbers become large ones: a vector that is not finite is not an error.
 
     Raises:
-        ParameterError: not callable; a method of an encoder; an answer of another shape; the function raised (the
-            message names the kind of error alone, because its own message may hold a text).
+        ParameterError: the function is not callable, is a method of an encoder, returns another shape, or raises (the
+            message names only the type of the error, because its own message may contain a text).
 
     >>> import numpy as np
     >>> encoder = CallableEncoder(lambda texts: np.array([[len(text), 1.0] for text in texts]), name="lengths")
@@ -218,7 +218,7 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
         owner = getattr(method, "__self__", None)
         if isinstance(getattr(owner, "text_encoder_", owner), TextEncoder):
             raise ParameterError(
-                "the function is a method of an encoder: pass the encoder itself, which knows its training texts"
+                "the function is a method of an encoder: pass the encoder itself, which records its training texts"
             )
         self.function, self.name = function, name
         expected = None if dimension is None else check_int("dimension", dimension, minimum=1)
@@ -258,19 +258,19 @@ class CallableEncoder(FrozenEncoder, ReprMixin):
 
 
 class MeanOfWords(FrozenEncoder, ReprMixin):
-    """The mean of the vectors of a text's words.
+    """The mean of the word vectors of a text.
 
-    Words that the vocabulary does not hold, numbers, addresses and punctuation are skipped; a text of which nothing is
-    left has the vector of ``"<unk>"``.
+    Words outside the vocabulary, numbers, addresses and punctuation are skipped; a text without any other words has the
+    vector of ``"<unk>"``.
 
     Args:
-        vectors: public, or released under a statement of their own (then the statement says what that means).
-        weighting: None counts all words alike. A number a > 0 gives the word of rank r the weight a / (a + p(r)) with
-            p(r) = 1 / (r H_V), Zipf's law: ranks are public, so that frequent words can count less without a look at
-            any text (Arora, Liang and Ma 2017, who take p from a corpus).
+        vectors: public vectors, or vectors with their own statement (the encoder's statement then says so).
+        weighting: None weights all words equally. A number a > 0 gives the word of rank r the weight a / (a + p(r))
+            with p(r) = 1 / (r H_V), Zipf's law: ranks are public, so frequent words count less without reading any
+            text (Arora, Liang and Ma 2017, who estimate p from a corpus).
 
     Raises:
-        ParameterError: no `WordVectors`; a weighting that is no number of at least 1e-30.
+        ParameterError: ``vectors`` is not `WordVectors`; the weighting is not a number of at least 1e-30.
 
     >>> vectors = WordVectors(["cat", "dog", "<unk>"], [[2.0, 0.0], [0.0, 2.0], [5.0, 5.0]])
     >>> MeanOfWords(vectors).encode(["Cat, dog & gnu!", "7", None]).tolist()
@@ -297,7 +297,7 @@ class MeanOfWords(FrozenEncoder, ReprMixin):
         return self._means(*TokenRows(row_of)(texts))
 
     def _means(self, rows: npt.NDArray[np.int32], lengths: npt.NDArray[np.int64]) -> Vectors:
-        """(n, D) weighted means of the words of each text."""
+        """Return (n, D) weighted means of the words of each text."""
         rows = np.insert(rows, (np.cumsum(lengths) - lengths)[lengths == 0], self.vectors.vocabulary.unknown_row)
         lengths = np.maximum(lengths, 1)
         parts = -(-lengths // _WORDS_AT_ONCE)
@@ -305,7 +305,7 @@ class MeanOfWords(FrozenEncoder, ReprMixin):
         sizes = np.full(int(parts.sum()), _WORDS_AT_ONCE)
         sizes[first + parts - 1] = lengths - (parts - 1) * _WORDS_AT_ONCE
         weights = self._weights[rows]
-        # in doubles: in their own type, the sum of two vectors that are no error may be infinite
+        # in float64: the float32 sum of two valid vectors may be infinite
         sums = np.add.reduceat(weighted_sums(self.vectors.matrix, rows, weights, sizes, np.float64), first, axis=0)
         totals = np.add.reduceat(weights, np.cumsum(lengths) - lengths, dtype=np.float64)
         return np.asarray(sums / totals[:, None], dtype=np.float32)
@@ -320,15 +320,15 @@ class MeanOfWords(FrozenEncoder, ReprMixin):
         return partial(MeanOfWords, self.vectors, weighting=self.weighting), ()
 
     def _shares(self) -> Floats:
-        """(V,) p(r) = 1 / (r H_V), the share of the r-th word of a text by Zipf's law."""
+        """Return (V,) p(r) = 1 / (r H_V), the frequency of the r-th word by Zipf's law."""
         shares: Floats = 1 / np.arange(1.0, len(self.vectors) + 1)
         shares /= shares.sum()
         return shares
 
     def public_sample(self, texts: int = 4096, words: int = 12) -> Vectors:
-        """(texts, D) vectors of artificial texts, always the same ones: words drawn by Zipf's law.
+        """Return (texts, D) vectors of fixed artificial texts, whose words are drawn by Zipf's law.
 
-        A centre and a projection are fitted on them where there are no public texts.
+        Centre and projection are fitted on them if there are no public texts.
         """
         bits = RandomBits(seed=_SAMPLE_SEED)  # public: it draws artificial texts
         draws = np.searchsorted(np.cumsum(self._shares()), bits.uniform(texts * words) * (1 - 1e-9))

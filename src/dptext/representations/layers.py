@@ -23,7 +23,7 @@ from dptext.representations.encoders import FrozenEncoder, Provenance, TextEncod
 from dptext.validation import check_path
 
 _MODEL = "dptext device model 1"
-_LARGEST = 1e15  # a coordinate of an encoder; products of such stay finite
+_LARGEST = 1e15  # bound on a coordinate of an encoder, so that products stay finite
 
 Array = npt.NDArray[np.float32]
 Layers = tuple[tuple[Array, Array], ...]
@@ -31,7 +31,7 @@ Layers = tuple[tuple[Array, Array], ...]
 
 
 def _freeze(layers: Any) -> Layers:
-    """Read-only copies, if the shapes of the layers fit together."""
+    """Return read-only copies, if the shapes of the layers fit together."""
 
     def copy(array: npt.ArrayLike) -> Array:
         with np.errstate(over="ignore"):
@@ -78,7 +78,7 @@ class HidingLayers:
         return int(self.layers[-1][1].shape[0])
 
     def apply(self, vectors: npt.ArrayLike) -> Vectors:
-        """(n, D) to (n, d) float32."""
+        """Map (n, D) vectors to (n, d) float32."""
         values = check_vectors(vectors, self.encoder_dimension)
         values = np.clip(np.nan_to_num(values, nan=0.0, posinf=_LARGEST, neginf=-_LARGEST), -_LARGEST, _LARGEST)
         with np.errstate(all="ignore"):
@@ -162,21 +162,21 @@ class DeviceModel:
         return int(self.layers[0][0].shape[0])
 
     def scores(self, vectors: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """(n, d) vectors to (n, classes); the class with the largest score is the likeliest."""
+        """Return (n, classes) scores of (n, d) vectors; the class with the largest score is the most likely."""
         values = check_vectors(vectors, self.dimension)
         return _apply(self.layers, values if self.domain is None else self.domain.bound(values))
 
     def predict(self, vectors: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The class of each of (n, d) vectors."""
+        """Return the class of each of (n, d) vectors."""
         predicted: npt.NDArray[Any] = np.asarray(self.classes)[self.scores(vectors).argmax(axis=1)]
         return predicted
 
     def score(self, vectors: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-        """The share of vectors whose class is predicted."""
+        """Return the fraction of vectors whose class is predicted correctly."""
         return float(np.mean(self.predict(vectors) == np.asarray(labels)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write classes, domain and arrays as JSON, which keeps float32 exactly."""
+        """Write classes, domain and arrays as JSON, which preserves float32 exactly."""
         content = {
             "format": _MODEL,
             "classes": list(self.classes),

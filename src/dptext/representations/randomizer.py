@@ -35,14 +35,14 @@ REAL_ARITHMETIC = (
 
 
 class Channel(ReprMixin, ABC):
-    """A randomizer for vectors of one dimension. Frozen; it holds no random state.
+    """A randomizer for vectors of one dimension. Frozen, without random state.
 
     Attributes:
-        name: of the randomizer.
-        domain: into which all vectors are brought first.
-        dimension: d, of the input vectors.
-        width: k, of the output.
-        guarantee: proved for any two vectors (substitution, local).
+        name: name of the randomizer.
+        domain: domain into which all vectors are mapped first.
+        dimension: d, the length of an input vector.
+        width: k, the length of an output vector.
+        guarantee: proved guarantee for any two vectors (substitution, local).
         expected_squared_error: E||z - x||^2 of one output z for a vector x of length 1, the largest over all x.
     """
 
@@ -54,13 +54,13 @@ class Channel(ReprMixin, ABC):
     expected_squared_error: float
 
     def sample(self, vectors: npt.ArrayLike, bits: RandomBits) -> Private:
-        """(n, d) vectors to (n, k) float32 private ones, each with fresh noise: a new release."""
+        """Map (n, d) vectors to (n, k) float32 private ones, each with fresh noise: a new release."""
         values = check_vectors(vectors, self.dimension)
         with np.errstate(all="ignore"):  # no value raises, regardless of the caller's numpy settings
             return self._sample(self.domain.bound(values), bits)
 
     def noiseless(self, vectors: npt.ArrayLike) -> Floats:
-        """(n, d) *public* vectors to outputs without noise; `ParameterError` if there are none. *Not private.*"""
+        """Map (n, d) *public* vectors to outputs without noise; `ParameterError` if impossible. *Not private.*"""
         if self.width != self.dimension:
             raise ParameterError(f"the outputs of {self.name} are not vectors and have no clean form")
         return self.domain.bound(check_vectors(vectors, self.dimension))
@@ -71,7 +71,7 @@ class Channel(ReprMixin, ABC):
         return self.width == self.dimension and type(self).noiseless is Channel.noiseless
 
     def freeze(self) -> Self:
-        """End the calibration: from now on nothing can drift away from the statement."""
+        """End the calibration: from now on the channel is immutable and agrees with its statement."""
         object.__setattr__(self, "_frozen", True)
         return self
 
@@ -82,7 +82,7 @@ class Channel(ReprMixin, ABC):
 
     @abstractmethod
     def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
-        """`sample` of (n, d) float64 vectors of the domain, which may be overwritten."""
+        """Sample from (n, d) float64 vectors of the domain, which may be overwritten."""
 
     def debiased_second_moment(self, moment: Floats) -> Floats:  # noqa: ARG002  for those that have one
         """Estimate the mean of x x^T from that of z z^T over outputs z, unbiased; `ParameterError` if impossible."""
@@ -107,14 +107,14 @@ class Channel(ReprMixin, ABC):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Randomizer(ReprMixin, ABC):
-    """Vector to private vector, with a budget.
+    """Mechanism from vector to private vector, with a budget.
 
     Attributes:
-        epsilon: proved for any two vectors; above 0 and at most 500.
-        domains: of the vectors that it takes, the best one first.
+        epsilon: proved epsilon for any two vectors; above 0 and at most 500.
+        domains: possible domains of the input vectors, best one first.
 
     Raises:
-        ParameterError: an argument out of range; from `channel`, a dimension or a budget that it cannot do.
+        ParameterError: an argument is out of range; from `channel`, a dimension or a budget that is not supported.
     """
 
     name: ClassVar[str]
@@ -127,7 +127,7 @@ class Randomizer(ReprMixin, ABC):
 
     @abstractmethod
     def _calibrate(self, dimension: int) -> Channel:
-        """The channel for a dimension."""
+        """Return the channel for a dimension."""
 
     def channel(self, dimension: int) -> Channel:
         """Return the calibrated channel for a dimension (cached); `ParameterError` if there is none."""
@@ -139,11 +139,11 @@ class Randomizer(ReprMixin, ABC):
         return self.domains[0]
 
     def expected_squared_error(self, dimension: int) -> float:
-        """E||z - x||^2 for a vector x of length 1 in this dimension, the largest over all x."""
+        """Return E||z - x||^2 for a vector x of length 1 in this dimension, the largest over all x."""
         return self.channel(dimension).expected_squared_error
 
     def randomize(self, vectors: npt.ArrayLike, *, seed: int | None = None) -> Private:
-        """(n, d) vectors to (n, k) float32 private ones: a release.
+        """Map (n, d) vectors to (n, k) float32 private ones: a release.
 
         Args:
             vectors: any numbers; each row is first mapped into the domain.
@@ -156,7 +156,7 @@ class Randomizer(ReprMixin, ABC):
         return self.channel(values.shape[1]).sample(values, RandomBits(seed))
 
     def options(self) -> dict[str, Parameter]:
-        """Its arguments, for the statement and for rebuilding it."""
+        """Return the arguments, for the statement and for rebuilding the randomizer."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def statement(self, dimension: int, *, seeded: bool = False) -> PrivacyStatement:
@@ -217,13 +217,13 @@ class BitChannel(Channel):
         return -(-self.bits // 8)
 
     def send(self, vectors: npt.ArrayLike, bits: RandomBits) -> Sent:
-        """(n, d) vectors to (n, bytes) uint8, each with fresh noise: a release."""
+        """Map (n, d) vectors to (n, bytes) uint8, each with fresh noise: a release."""
         values = check_vectors(vectors, self.dimension)
         with np.errstate(all="ignore"):  # as in `sample`
             return self._send(self.domain.bound(values), bits)
 
     def decode(self, sent: npt.ArrayLike) -> Private:
-        """(n, bytes) uint8 to the (n, k) float32 of `sample`; all bytes are valid."""
+        """Decode (n, bytes) uint8 to the (n, k) float32 of `sample`; all bytes are valid."""
         return self._decode(self.check_sent(sent))
 
     def check_sent(self, sent: npt.ArrayLike) -> Sent:
@@ -232,7 +232,7 @@ class BitChannel(Channel):
         if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != self.bytes:
             raise ParameterError(
                 f"expected uint8 of shape (n, {self.bytes}), as send() of {self.name} in {self.dimension} dimensions "
-                f"gives, got {array.dtype} of shape {array.shape}"
+                f"returns, got {array.dtype} of shape {array.shape}"
             )
         return array
 
@@ -241,7 +241,7 @@ class BitChannel(Channel):
 
     @abstractmethod
     def _values(self, ones: Sent) -> npt.NDArray[Any]:
-        """(n, k) outputs of (n, bits) zeros and ones."""
+        """Return (n, k) outputs of (n, bits) zeros and ones."""
 
     def _decode(self, sent: Sent) -> Private:
         private = np.empty((len(sent), self.width), dtype=np.float32)
@@ -265,7 +265,7 @@ class BitRandomizer(Randomizer):
     def _calibrate(self, dimension: int) -> BitChannel: ...
 
     def send(self, vectors: npt.ArrayLike, *, seed: int | None = None) -> Sent:
-        """(n, d) vectors to the (n, bytes) uint8 that a device sends: a release. See `BitChannel.send`.
+        """Map (n, d) vectors to the (n, bytes) uint8 that a device sends: a release. See `BitChannel.send`.
 
         Args:
             vectors: any numbers; each row is first mapped into the domain.
@@ -278,10 +278,10 @@ class BitRandomizer(Randomizer):
         return self._bit_channel(values.shape[1]).send(values, RandomBits(seed))
 
     def decode(self, sent: npt.ArrayLike, dimension: int) -> Private:
-        """(n, bytes) uint8 of `send` to (n, k) float32 private vectors: post-processing, no release.
+        """Decode (n, bytes) uint8 of `send` to (n, k) float32 private vectors: post-processing, not a release.
 
         Raises:
-            ParameterError: not bytes, or not as many as vectors of this dimension take.
+            ParameterError: not bytes, or not as many as vectors of this dimension have.
         """
         return self._bit_channel(dimension).decode(sent)
 

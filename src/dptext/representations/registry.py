@@ -1,4 +1,4 @@
-"""Every randomizer by the name that its statement carries.
+"""Registry of randomizers by the name in their statements.
 
 Derivation: docs/mechanisms/private-vectors.md#representations-dimension
 """
@@ -41,16 +41,16 @@ RANDOMIZERS: dict[str, type[Randomizer]] = {
         OptimizedUnary,
     )
 }
-"""Those with a proof."""
+"""Randomizers with a proof."""
 
 PUBLISHED_ONLY: dict[str, type[Randomizer]] = {entry.name: entry for entry in (SUE, OUE, OME, DPNR, DPText)}
-"""Those that do not keep what their papers print: for comparisons, with ``unsafe_as_published=True``."""
+"""Randomizers that do not satisfy the epsilon of their papers: for comparisons, with ``unsafe_as_published=True``."""
 ADDED: dict[str, type[Randomizer]] = {}
 """Randomizers of the caller (`dptext.register`)."""
 
 
 def add_randomizer(randomizer: type[Randomizer]) -> None:
-    """Recognise the statements of a caller's randomizer; a name is given once."""
+    """Register a caller's randomizer, so that its statements are recognised; names must be unique."""
     known = RANDOMIZERS | PUBLISHED_ONLY | ADDED
     if known.get(randomizer.name, randomizer) is not randomizer:
         raise ParameterError(f"a randomizer {randomizer.name!r} already exists: choose another name")
@@ -58,12 +58,12 @@ def add_randomizer(randomizer: type[Randomizer]) -> None:
 
 
 def is_randomizer(name: str) -> bool:
-    """True for a randomizer of dptext or of the caller."""
+    """Return True for a randomizer of dptext or of the caller."""
     return name in RANDOMIZERS | PUBLISHED_ONLY | ADDED
 
 
 def randomizer_of(randomizer: str | Randomizer, *, epsilon: float | None = None) -> Randomizer:
-    """Return the randomizer that an argument names, or is."""
+    """Return the randomizer for an argument: a name or a randomizer."""
     if isinstance(randomizer, Randomizer):
         refuse_beside(randomizer, epsilon=epsilon)
         return randomizer
@@ -95,7 +95,7 @@ def randomizer_from_parameters(name: str, parameters: Mapping[str, Any]) -> Rand
     except KeyError as error:
         raise DataError(f"the parameters of {name} lack {error.args[0]}: dptext did not write them") from None
     except (ParameterError, RefusedError, TypeError) as error:
-        raise DataError(f"{name} takes no such parameters: {error}") from None
+        raise DataError(f"{name} does not accept these parameters: {error}") from None
     return result
 
 
@@ -130,7 +130,7 @@ def best_dimension(
 ) -> int:
     """Return the dimension to project vectors of ``width`` numbers to.
 
-    It is the largest one, up to the rule's, that the randomizer takes; `USUAL` for one-hot vectors and protocols as
+    It is the largest one, up to the rule's, that the randomizer supports; `USUAL` for one-hot vectors and protocols as
     published, which have no rule. ``bound``, ``projection``, ``labels``: see `fit_bound`.
 
     >>> from dptext.representations.privunit import PrivUnit
@@ -143,7 +143,7 @@ def best_dimension(
     if labels is not None:
         largest = min(largest, max(_LEAST_DISCRIMINANTS, len(np.unique(np.asarray(labels))) - 1))
     for dimension in range(largest, 0, -1):
-        with suppress(ParameterError):  # not for this many dimensions, or not for so little budget
+        with suppress(ParameterError):  # too many dimensions, or too small a budget
             randomizer.channel(dimension)
             return dimension
     return min(USUAL, width)

@@ -50,7 +50,7 @@ class OnnxModel:
         self.dimension = len(self._mean([self._tokenizer.get_vocab_size() - 1] * length))
 
     def encode(self, texts: list[str]) -> Vectors:
-        """(n, D) float32, one vector per text. Several texts run at a time, each on one thread."""
+        """Return (n, D) float32, one vector per text. Several texts run in parallel, each on one thread."""
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
 
         def encode_row(row: int) -> None:
@@ -68,7 +68,7 @@ class OnnxModel:
 
 
 def is_onnx_folder(folder: Path) -> bool:
-    """True for the folder of a model in ONNX format that is not one for sentence-transformers."""
+    """Return True for the folder of a model in ONNX format that is not one for sentence-transformers."""
     return (folder / _MODEL).is_file() and not (folder / "modules.json").exists()
 
 
@@ -93,12 +93,12 @@ class SentenceEncoder(ReprMixin):
             ``model.onnx`` and ``tokenizer.json``), or the name of one in the cache of the Hugging Face hub.
         batch_size: number of public texts per batch. Padding in a batch changes vectors by rounding (about 1e-7), so a
             release encodes its texts one by one.
-        device: as torch calls it; ``"cpu"`` for a model in ONNX format.
-        threads: of torch, on a CPU, while texts are encoded; None: as torch likes.
+        device: torch's name of the device; ``"cpu"`` for a model in ONNX format.
+        threads: number of torch threads on a CPU while texts are encoded; None: torch's default.
 
     Raises:
         MissingExtraError: a package is not installed: sentence-transformers, ONNX Runtime, or a model package.
-        ParameterError: no such model; a number out of range.
+        ParameterError: the model is unknown; a number is out of range.
     """
 
     name = "sentence-transformers"
@@ -149,7 +149,7 @@ class SentenceEncoder(ReprMixin):
         )
 
     def _files(self) -> dict[str, Path]:
-        """The files that determine the vectors, by name."""
+        """Return the files that determine the vectors, by name."""
         if not self.is_onnx:
             return _model_files(self.folder)
         files = {name: self.folder / name for name in (_MODEL, _TOKENIZER, _CONFIG)}
@@ -213,7 +213,7 @@ class SentenceEncoder(ReprMixin):
 
 
 def _located(model: str | os.PathLike[str]) -> tuple[str, Path]:
-    """The name and the folder of a model."""
+    """Return the name and the folder of a model."""
     folder = check_path("model", model)
     name = os.fspath(folder)
     if name in KNOWN_MODELS:

@@ -1,1 +1,1 @@
-"""Words as points: loading public word vectors, distances between them, exact search."""
+"""Word vectors: loading and saving, distances, and exact search."""

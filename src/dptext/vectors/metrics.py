@@ -23,7 +23,7 @@ _LARGEST_ERROR = 1e-6
 
 
 class Ellipsoid:
-    """The unit ball of the norm, as the image of a sphere."""
+    """Unit ball of the regularised Mahalanobis norm, as the image of a sphere."""
 
     def __init__(self, matrix: npt.NDArray[np.float32], lambda_: float) -> None:
         lambda_ = check_float("lambda", lambda_, minimum=0, maximum=1)
@@ -48,7 +48,7 @@ class Ellipsoid:
 
     @cached_property
     def diameter_bound(self) -> float:
-        """A bound on the norm of the difference of any two rows: twice the radius around the mean."""
+        """Bound on the norm of the difference of any two rows: twice the radius around the mean."""
         inverse = np.zeros_like(self.root)
         for row in range(len(inverse)):
             inverse[row] = -(self.root[row, :row] @ inverse[:row])
@@ -64,7 +64,7 @@ class Ellipsoid:
 
 def _mean(matrix: npt.NDArray[np.float32]) -> Floats:
     mean = np.zeros(matrix.shape[1])
-    for _ in range(2):  # the second pass adds what rounding left out: far from the origin it would count
+    for _ in range(2):  # the second pass corrects the rounding, which matters far from the origin
         parts = [
             (matrix[index : index + _ROWS_AT_ONCE] - mean).sum(axis=0) for index in range(0, len(matrix), _ROWS_AT_ONCE)
         ]
@@ -76,14 +76,14 @@ Distance: TypeAlias = Callable[[Floats, Floats], npt.ArrayLike]
 """((n, d), (m, d)) float64 points -> (n, m) distances."""
 
 TOLERANCE = 1e-6
-"""How far, in units of the largest distance that counts, a function may be from a metric: rounding is not refuted."""
+"""Tolerance for rounding when a function is tested as a metric, relative to the largest distance that counts."""
 
 Metric: TypeAlias = str | Distance
 """One of `METRICS`, or a function ((n, d), (m, d)) float64 -> (n, m)."""
 
 METRICS = ("euclidean", "angular")
 CALLERS = "caller's "
-"""How the name of a caller's function begins in a statement."""
+"""Prefix of the name of a caller's function in a statement."""
 
 _EXP_ONLY = "float32 exp errs"
 _BLOCK = 512  # rows of the matrix per call of a caller's function
@@ -105,7 +105,7 @@ class MetricSpace:
 
 
 def metric_space(vectors: WordVectors, metric: Metric, *, threshold: float) -> MetricSpace:
-    """Return the words under a metric: the table whose distances count, and a quicker one for bounds."""
+    """Return the words under a metric: the exact table of distances, and a faster one for bounds."""
     if callable(metric):
         return _function_metric(vectors, metric, limit=threshold)
     if metric == "euclidean":
@@ -143,7 +143,7 @@ def _function_metric(vectors: WordVectors, function: Distance, *, limit: float) 
             "function defined with def"
         )
     triples, values = refute_metric(vectors.matrix, function, unknown=vectors.vocabulary.unknown_row, limit=limit)
-    # two functions of one name are two metrics: their guarantees must not add up as one
+    # two functions with the same name are different metrics: their guarantees must not be added as one
     digest = hashlib.sha256(f"{vectors.fingerprint}/{values}".encode()).hexdigest()
     return MetricSpace(
         f"{CALLERS}{name}",
@@ -158,7 +158,7 @@ def _function_metric(vectors: WordVectors, function: Distance, *, limit: float) 
 
 
 class CallerDistances:
-    """Distances of a caller's function, cut at a largest one."""
+    """Distances of a caller's function, capped at a limit."""
 
     step = 1.0
     units = 1.0  # a conversion to float32
@@ -173,15 +173,15 @@ class CallerDistances:
         return len(self._matrix)
 
     def columns(self, start: int, stop: int) -> Floats:
-        """(d, stop - start): points."""
+        """Return (d, stop - start) points."""
         return self._matrix[start:stop].astype(np.float64).T
 
     def rows(self, rows: Rows) -> Floats:
-        """(n, d): points."""
+        """Return (n, d) points."""
         return self._matrix[rows].astype(np.float64)
 
     def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
-        """(n, m) distances, at most ``limit``."""
+        """Return (n, m) distances, at most ``limit``."""
         if out is None:
             out = np.empty((len(rows), columns.shape[1]), dtype=np.float32)
         for place in range(len(rows)):
@@ -190,7 +190,7 @@ class CallerDistances:
         return out
 
     def whole_row(self, row: int) -> Floats:
-        """(V,) distances of one row to all, as the function gives them; raise if one is no distance."""
+        """Return (V,) distances from one row to all, not capped; raise if one is not a distance."""
         values = self._values(self.rows(np.array([row])), self.columns(0, len(self)))
         bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
         if bad.size:
@@ -207,7 +207,7 @@ class CallerDistances:
             values = np.asarray(self._function(row, block), dtype=np.float64)
             if values.shape != (1, len(block)):
                 raise ParameterError(
-                    f"the metric must give one distance for each of 1 x {len(block)} pairs of rows, got an array of "
+                    f"the metric must return one distance for each of 1 x {len(block)} pairs of rows, got an array of "
                     f"shape {values.shape}: metric(rows (n, d), matrix (m, d)) -> (n, m)"
                 )
             result[first : first + _BLOCK] = values[0]
@@ -217,7 +217,7 @@ class CallerDistances:
 def refute_metric(
     matrix: npt.NDArray[np.float32], function: Distance, *, unknown: int, limit: float
 ) -> tuple[int, str]:
-    """Look for a violation of the axioms on a public sample: how many triples held, and a fingerprint of the values."""
+    """Check the axioms on a public sample; return the number of valid triples and a fingerprint of the values."""
     table = CallerDistances(matrix, function, limit=limit)
     spread = np.unique(np.append(np.linspace(0, len(matrix) - 1, _SAMPLE).astype(np.int64), unknown))
     rows = {row: table.whole_row(row) for row in spread.tolist()}
@@ -254,17 +254,17 @@ def refute_metric(
 _TILE = 4096
 
 ANGULAR_DIAMETER = math.nextafter(math.pi, 4.0)
-"""No angle is larger: the next float64 above pi."""
+"""Upper bound on every angle: the next float64 above pi."""
 
 
 def directions(matrix: npt.ArrayLike) -> Floats:
-    """(V, d) float64 unit vectors along the rows; a row of zeros gets the first axis, so that it has a place too."""
+    """Return (V, d) float64 unit vectors along the rows; a row of zeros becomes the first axis."""
     values = np.asarray(matrix)
     result = np.empty(values.shape, dtype=np.float64)
     for start in range(0, len(values), _TILE):
         part = values[start : start + _TILE].astype(np.float64)
         part[~part.any(axis=1), 0] = 1.0
-        # to length 1 at the largest entry first: the square of a small number could vanish
+        # divide by the largest entry first: the square of a small number could underflow
         part /= np.abs(part).max(axis=1, keepdims=True)
         result[start : start + _TILE] = part / np.sqrt((part**2).sum(axis=1, keepdims=True))
     return result
@@ -283,7 +283,7 @@ class AngularDistances(ExactDistances):
         self.rounding = 2.0 * float(self.row_rounding.max(initial=0.0))
 
     def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
-        """(n, m) halves of angles, at most ``limit``."""
+        """Return (n, m) halves of angles, at most ``limit``."""
         place: Any = out if rows.dtype == np.float32 else None
         distance = self.squared(rows, columns, place)  # |p - q|^2
         together = 2.0 * rows[:, -2:-1] - distance

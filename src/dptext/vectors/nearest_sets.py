@@ -1,4 +1,4 @@
-"""Of each query the set of the k rows of a public matrix with the largest scalar product, exact, and in no order.
+"""Exact, unordered sets of the k rows of a public matrix with the largest scalar products with a query.
 
 Derivation: docs/mechanisms/sentences.md#vectors-nearest-sets
 """
@@ -25,8 +25,8 @@ Steps: TypeAlias = npt.NDArray[np.int32]
 """Scalar products in units of 2^-30."""
 Tile: TypeAlias = npt.NDArray[np.float32]
 
-_LENGTH = 2**15  # of a vector, in units
-_STEPS = 2**30  # of a scalar product
+_LENGTH = 2**15  # units in a vector of length 1
+_STEPS = 2**30  # units in a scalar product of 1
 _MOST_DIMENSIONS = 2**16
 _UNIT32 = 2.0**-24
 
@@ -41,11 +41,11 @@ class NearestSets:
     """The rows of a matrix with the largest scalar products with a query, as a set; ties go to the lower row."""
 
     def __init__(self, matrix: npt.NDArray[np.float32]) -> None:
-        values = np.asarray(matrix)  # of a memory map a view
+        values = np.asarray(matrix)  # a view of a memory map
         if values.ndim != 2 or values.dtype != np.float32 or not values.size or values.shape[1] > _MOST_DIMENSIONS:
             raise ParameterError(
-                f"the matrix must have rows of float32 numbers, at least one of at most {_MOST_DIMENSIONS:,}, got "
-                f"{values.dtype} numbers of the shape {values.shape}"
+                f"the matrix must have rows of float32 numbers, with at least 1 and at most {_MOST_DIMENSIONS:,} "
+                f"columns, got {values.dtype} of shape {values.shape}"
             )
         self._matrix = values
         self._length = _largest_length(values, "the matrix")
@@ -54,7 +54,7 @@ class NearestSets:
         return len(self._matrix)
 
     def find(self, queries: npt.ArrayLike, count: int) -> Rows:
-        """(n, count) int64: for each of the (n, d) queries the rows of the largest scalar products, ascending."""
+        """Return (n, count) int64 rows with the largest scalar products with each of (n, d) queries, ascending."""
         count = check_int("count", count, minimum=1, maximum=len(self))
         checked = self._checked(queries)
         errors = self._errors(checked)
@@ -73,7 +73,7 @@ class NearestSets:
         return result
 
     def similarities(self, queries: npt.ArrayLike, rows: npt.ArrayLike) -> Floats:
-        """(n, m) exact scalar products of the (n, d) queries with rows of their own, given as (n, m) integers."""
+        """Return (n, m) exact scalar products of each of (n, d) queries with its own rows, (n, m) integers."""
         checked = self._checked(queries)
         places = np.asarray(rows)
         result = np.empty(places.shape, dtype=np.float64)
@@ -86,7 +86,7 @@ class NearestSets:
         return result
 
     def profile(self, queries: npt.ArrayLike, leave_out: npt.ArrayLike | None = None) -> Profile:
-        """How similar the rows of each rank are, in the mean over the queries: exact, so the same on every machine."""
+        """Return the mean similarity by rank over the queries: exact, so the same on every machine."""
         checked = self._checked(queries)
         n, size = len(checked), len(self)
         omitted = None if leave_out is None else np.asarray(leave_out)
@@ -112,17 +112,17 @@ class NearestSets:
     def _checked(self, queries: npt.ArrayLike) -> Tile:
         values = np.asarray(queries)
         _largest_length(values, "queries")
-        return np.ascontiguousarray(values, dtype=np.float32)  # nothing is lost: 16 bits are enough for a number
+        return np.ascontiguousarray(values, dtype=np.float32)  # lossless: 16 bits are enough for a number
 
     def _errors(self, queries: Tile) -> Floats:
-        """(n,) twice e of equation (error); the last factor is for the rounding of float64 here and in `_decide`."""
+        """Return (n,) 2 e of equation (error); the last factor covers float64 rounding here and in `_decide`."""
         d = queries.shape[1]
         lengths: Floats = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
         lengths *= 2.0 * self._length * d * _UNIT32 / (1.0 - d * _UNIT32) * (1.0 + 2.0**-20)
         return lengths
 
     def _scores(self, queries: Tile) -> Tile:
-        """(n, N) float32 scalar products."""
+        """Return (n, N) float32 scalar products."""
         scores = np.empty((len(queries), len(self)), dtype=np.float32)
 
         def fill(start: int) -> None:
@@ -133,7 +133,7 @@ class NearestSets:
         return scores
 
     def _steps(self, query: Tile, rows: Rows) -> Steps:
-        """(m,) exact scalar products of one query with rows."""
+        """Return (m,) exact scalar products of one query with rows."""
         result = np.empty(len(rows), dtype=np.int32)
         wide = query.astype(np.float64) * _STEPS
         many = max(1, _EXACT // len(query))
@@ -142,7 +142,7 @@ class NearestSets:
         return result
 
     def _all_steps(self, queries: Tile) -> Steps:
-        """(n, N) exact scalar products."""
+        """Return (n, N) exact scalar products."""
         result = np.empty((len(queries), len(self)), dtype=np.int32)
         wide = queries.astype(np.float64) * _STEPS
         many = max(1, _EXACT // queries.shape[1])
@@ -154,7 +154,7 @@ class NearestSets:
         return result
 
     def _decide(self, query: Tile, scores: Tile, error: float, count: int) -> Rows:
-        """(count,) the rows of the largest scalar products, ascending; ``error`` is 2 e of equation (error)."""
+        """Return (count,) rows with the largest scalar products, ascending; ``error`` is 2 e of equation (error)."""
         middle = float(np.partition(scores, len(scores) - count)[len(scores) - count])
         # rows below low are not in the set, rows above high are; rounded outwards to float32
         low = np.nextafter(np.float32(middle - error), np.float32(-np.inf))
@@ -173,13 +173,13 @@ class NearestSets:
 
 
 def _parts(places: Rows, together: int) -> Iterator[Rows]:
-    """Yield parts of at most ``together`` places, at least one."""
+    """Split ``places`` into parts of at most ``together`` entries, but at least one."""
     many = max(1, together)
     return (places[start : start + many] for start in range(0, len(places), many))
 
 
 def _largest_length(vectors: npt.NDArray[Any], name: str) -> float:
-    """Of (n, d) vectors, checked to be in whole units of 2^-15 and of length at most 1; hardly rounded up."""
+    """Return the largest length of (n, d) vectors, slightly rounded up; check whole units of 2^-15 and length <= 1."""
     squares = [0.0]
     many = max(1, _CHECKED // max(1, vectors.shape[1]))
 
@@ -200,7 +200,7 @@ def _largest_length(vectors: npt.NDArray[Any], name: str) -> float:
 
 
 def _log_spaced(last: int) -> Rows:
-    """Ranks: all up to 128, then 64 for each factor of two, and the last."""
+    """Return ranks: all up to 128, then 64 for each factor of two, and the last."""
     doublings = max(0.0, math.log2(last / _ALL_RANKS))
     beyond = _ALL_RANKS * 2.0 ** (np.arange(math.ceil(doublings * _RANKS_A_DOUBLING)) / _RANKS_A_DOUBLING)
     ranks = np.concatenate([np.arange(1, min(last, _ALL_RANKS) + 1), np.rint(beyond), [last]]).astype(np.int64)

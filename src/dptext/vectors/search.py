@@ -14,12 +14,12 @@ from dptext.vectors.word_vectors import WordVectors
 Rows: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Factor: TypeAlias = npt.NDArray[Any]
-"""What a table gives for some rows or columns, so that `distances` of both are quick: of any kind of number."""
+"""Rows or columns of a table, precomputed for fast `distances`, of any number type."""
 Tile: TypeAlias = npt.NDArray[np.float32]
 
 _TILE = 4096
 _NEAR_BLOCK = 128
-_GROUPS = 32  # of blocks, in which the few largest maxima are sought
+_GROUPS = 32  # groups of blocks, in which the few largest maxima are sought
 _SCRATCH = 2**23  # floats
 _QUERIES = 2048  # a tile of scores, 1 MiB, stays in the cache between the product and its maxima
 _UNIT32 = 2.0**-24
@@ -54,7 +54,7 @@ class ExactDistances:
         return int(self._norms.size)
 
     def columns(self, start: int, stop: int, step: int = 1) -> Floats:
-        """(d + 2, stop - start), or every ``step``-th of them; see `squared`."""
+        """Return (d + 2, stop - start) columns, or every ``step``-th of them; see `squared`."""
         norms = self._norms[start:stop:step]
         block = np.empty((self._grid.shape[0] + 2, norms.size), dtype=self._dtype)
         block[:-2] = self._grid[:, start:stop:step]
@@ -63,7 +63,7 @@ class ExactDistances:
         return block
 
     def rows(self, rows: Rows) -> Floats:
-        """(n, d + 2); see `squared`."""
+        """Return (n, d + 2) rows; see `squared`."""
         block = np.empty((rows.size, self._grid.shape[0] + 2), dtype=self._dtype)
         block[:, :-2] = self._grid[:, rows].T
         block[:, :-2] *= -2.0
@@ -73,12 +73,12 @@ class ExactDistances:
 
     @staticmethod
     def squared(rows: Floats, columns: Floats, out: Floats | None = None) -> Floats:
-        """(n, m) squared distances in squared grid steps: exact integers."""
+        """Return (n, m) squared distances in squared grid steps: exact integers."""
         return np.matmul(rows, columns, out=out)  # -2 x.y + |x|^2 + |y|^2
 
     def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
-        """(n, m) distances in grid steps, at most ``limit``."""
-        # only a float32 product can be written to the place of the result
+        """Return (n, m) distances in grid steps, at most ``limit``."""
+        # only a float32 product can be written into the result
         place: Any = out if self._dtype is np.float32 else None
         squared = self.squared(rows, columns, place)
         # never negative; minimum() would take three times as long
@@ -110,7 +110,7 @@ class NearestNeighbours:
         return self._size
 
     def find_several(self, queries: Floats, count: int) -> Rows:
-        """(n, count) int64 rows nearest to the (n, d) queries, the nearest first; ties go to the lower row."""
+        """Return (n, count) int64 rows nearest to the (n, d) queries, nearest first; ties go to the lower row."""
         count = check_int("count", count, minimum=1, maximum=len(self))
         if len(queries) == 0:
             return np.empty((0, count), dtype=np.int64)
@@ -118,13 +118,13 @@ class NearestNeighbours:
         rounded = np.ones((len(queries), queries.shape[1] + 1), dtype=np.float32)
         rounded[:, :-1] = queries
         # Every float32 score is within this of the true one, in any order of summation: rounding of the inputs
-        # and d + 1 terms, each at most |y| |q| + |y|^2 / 2 (Higham 2002, eq. 3.5). The last unit covers what float64
-        # and the thresholds below may err by.
+        # and d + 1 terms, each at most |y| |q| + |y|^2 / 2 (Higham 2002, eq. 3.5). The last unit covers the errors
+        # of float64 and of the thresholds below.
         lengths = np.sqrt((queries**2).sum(axis=1))
         error = (queries.shape[1] + 7) * _UNIT32 * self._largest * (lengths + self._largest / 2)
         # Maxima of disjoint groups of blocks belong to as many words, so the count-th best score is not far below the
-        # count-th largest of them, and what lies farther below is none of the best. Groups are interleaved, because
-        # frequent words stand side by side and are often near together.
+        # count-th largest of them, and no score farther below is among the best. Groups are interleaved, because
+        # frequent words are adjacent and often similar.
         maxima = self._block_maxima(rounded)
         groups = np.stack([maxima[first::_GROUPS].max(axis=0) for first in range(min(_GROUPS, len(maxima)))])
         lowest = np.full(len(queries), -np.inf, dtype=np.float32)  # where there are fewer groups
@@ -139,8 +139,8 @@ class NearestNeighbours:
             which, place = np.nonzero(scores >= threshold[rows, None])
             result.append((rows[which], place + first))
         which, place = (np.concatenate(entry) for entry in zip(*result, strict=True))
-        # how a product sums depends on the other queries; so it only proposes, and a sum in float64 in an order
-        # of its own decides
+        # the order of summation in a product depends on the other queries; so it only proposes candidates, and a
+        # float64 sum in a fixed order decides
         score = np.einsum("ij,ij->i", queries[which], self._matrix[place].astype(np.float64))
         score -= self._half_norms[place]
         order = np.lexsort((place, -score, which))  # the lower row in a tie
@@ -149,8 +149,8 @@ class NearestNeighbours:
         return best
 
     def _block_maxima(self, rounded: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """(blocks, n) largest float32 score of each block of rows."""
-        # queries lie along the last axis: a maximum over words then is one pass over rows of a tile in the cache
+        """Return (blocks, n) largest float32 scores of each block of rows."""
+        # queries are the last axis, so that a maximum over words is one pass over rows of a tile in the cache
         maxima = np.empty((len(self._factor) // _NEAR_BLOCK, len(rounded)), dtype=np.float32)
         room = np.empty(_NEAR_BLOCK * min(_QUERIES, len(rounded)), dtype=np.float32)
         for start in range(0, len(rounded), _QUERIES):
@@ -171,13 +171,13 @@ _SEEDS_AT_A_TIME = 32
 
 
 def neighbour_groups(vectors: WordVectors, size: int) -> list[Rows]:
-    """Groups of ``size`` words (the last one of up to 2 size - 1): each word is in one of them."""
+    """Divide the words into groups of ``size`` words (the last one has up to 2 size - 1)."""
     table = ExactDistances(vectors.matrix)
     free = np.arange(len(vectors))
     right = table.columns(0, len(vectors))
     groups: list[Rows] = []
     while free.size >= 2 * size:
-        # distances of a batch of founders; one that an earlier founder takes was computed in vain
+        # distances of a batch of founders; a founder that an earlier one takes is skipped
         founders = np.arange(min(_SEEDS_AT_A_TIME, free.size))
         squared = table.squared(table.rows(free[founders]), right)
         taken = np.zeros(free.size, dtype=bool)
@@ -196,7 +196,7 @@ def neighbour_groups(vectors: WordVectors, size: int) -> list[Rows]:
 
 
 def nearest_rows(far: npt.NDArray[np.float64], count: int) -> Rows:
-    """(count,) the places of the smallest distances; ties go to the lower place."""
+    """Return (count,) indices of the smallest distances; ties go to the lower index."""
     last = np.partition(far, count - 1)[count - 1]
     nearer, equal = np.flatnonzero(far < last), np.flatnonzero(far == last)
     return np.concatenate([nearer, equal[: count - nearer.size]])

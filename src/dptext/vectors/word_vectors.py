@@ -1,4 +1,4 @@
-"""Word vectors: public words, each with a point in space, frozen; and the statement under which they were released."""
+"""Frozen word vectors: public words, each with a vector; and the statement under which they were released."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def check_shape(matrix: npt.NDArray[Any], words: int) -> None:
 
 
 class WordVectors(ReprMixin):
-    """Words <-> rows of a matrix, frozen.
+    """Words and their vectors, the rows of a matrix. Frozen.
 
     Args:
         words: V distinct words, most frequent first, ``"<unk>"`` among them.
         matrix: (V, d) finite numbers; stored as read-only float32.
-        source: where they come from, for statements.
+        source: name of their source, for statements.
         statement: the privacy statement of their training; None: the vectors are public.
-        copy: False takes over the matrix if its type allows: no other object may hold it, as it must not change.
+        copy: False uses the matrix itself if its type allows; nothing may change it afterwards.
 
     The words and the matrix are taken to be *public*, or released under their own statement: a mechanism's guarantee
-    does not cover those who are in them (`dptext.words.mechanism`).
+    does not cover the people whose texts they were trained on (`dptext.words.mechanism`).
 
     Raises:
-        ParameterError: a statement that is none.
-        DataError: unequal lengths, NaN or infinite entries, a word that stands twice, no ``"<unk>"``; the row is
-            named.
+        ParameterError: ``statement`` is not a `PrivacyStatement`.
+        DataError: unequal lengths, NaN or infinite entries, a duplicate word, no ``"<unk>"``; the message names the
+            row.
 
     >>> vectors = WordVectors(["<unk>", "cat", "dog"], [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     >>> vectors.dimension, vectors["dog"]
@@ -83,7 +83,7 @@ class WordVectors(ReprMixin):
 
     @property
     def source(self) -> str:
-        """Where the vectors come from."""
+        """The source of the vectors."""
         return self._source
 
     @property
@@ -92,7 +92,7 @@ class WordVectors(ReprMixin):
         return self._statement
 
     def attach_statement(self, statement: PrivacyStatement) -> Self:
-        """Return the same vectors, released under a statement; ParameterError if another one would be hidden."""
+        """Return the same vectors, released under a statement; ParameterError if they have another one."""
         if self._statement not in (None, statement):
             raise ParameterError("these vectors already have another statement, which a second one would hide")
         output = object.__new__(type(self))
@@ -112,9 +112,9 @@ class WordVectors(ReprMixin):
         return isinstance(word, str) and word in self._vocabulary
 
     def __getitem__(self, word: str) -> npt.NDArray[np.float32]:
-        """The (d,) vector of a word."""
+        """Return the (d,) vector of a word."""
         if word not in self._vocabulary:
-            raise KeyError(f"the word is not among the {len(self)} words; {UNKNOWN!r} stands for all others")
+            raise KeyError(f"the word is not among the {len(self)} words: use {UNKNOWN!r}, which represents all others")
         row: npt.NDArray[np.float32] = self._matrix[self._vocabulary.row(word)]
         return row
 
@@ -131,33 +131,33 @@ class WordVectors(ReprMixin):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the words and the matrix: equal vectors, equal fingerprint."""
+        """SHA-256 digest of the words and the matrix."""
         digest = hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogatepass"))
         digest.update(np.ascontiguousarray(self._matrix, dtype="<f4").tobytes())
         return digest.hexdigest()
 
     @cached_property
     def diameter_bound(self) -> float:
-        """A public bound on the Euclidean distance of any two words: twice the radius around the mean."""
+        """Public bound on the Euclidean distance of any two words: twice the radius around the mean."""
         matrix = self._matrix.astype(np.float64)
         radius = float(np.sqrt(((matrix - matrix.mean(axis=0)) ** 2).sum(axis=1)).max(initial=0.0))
         return math.nextafter(2.0 * radius * (1 + 1e-12), math.inf)
 
     def most_similar(self, word_or_vector: str | npt.ArrayLike, n: int = 10) -> list[tuple[str, float]]:
-        """Return the words most like a word, or a vector, the most similar first, by the cosine of the angle.
+        """Return the words most similar to a word or a vector by the cosine of the angle, most similar first.
 
         Nothing here is private: vectors are public, or post-processing of a release.
 
         Args:
             word_or_vector: a word, which is not among its own neighbours, or d numbers.
-            n: how many words; all others where there are fewer.
+            n: maximum number of words.
 
         Returns:
-            Words and cosines, 0 where a vector has no length.
+            Words and cosines; the cosine with a zero vector is 0.
 
         Raises:
-            ParameterError: the word is not in the vocabulary (the message does not repeat it); no vector of d finite
-                numbers; n below 1.
+            ParameterError: the word is not in the vocabulary (the message does not repeat it); the vector does not
+                have d finite numbers; n is below 1.
 
         >>> vectors = WordVectors(["<unk>", "cat", "dog", "tax"], [[0, 0], [1, 0], [1, 1], [-1, 0]])
         >>> vectors.most_similar("cat", 2)
@@ -213,7 +213,7 @@ def _check_matrix(matrix: npt.ArrayLike, rows: int, *, copy: bool) -> npt.NDArra
     check_shape(array, rows)
     finite = np.isfinite(array).all(axis=1)
     if not finite.all():
-        raise DataError(f"row {int(np.argmin(finite))} of the matrix holds NaN or infinity: remove or repair the row")
+        raise DataError(f"row {int(np.argmin(finite))} of the matrix contains NaN or infinity: remove or repair it")
     array.setflags(write=False)
     return array
 
@@ -223,7 +223,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 
 
 class SourceRows(NamedTuple):
-    """Some rows of a source, in its order: where each stands (for messages), its word, and (n, d) vectors."""
+    """Consecutive rows of a source: their numbers (for messages), words, and (n, d) vectors."""
 
     numbers: Sequence[int]
     words: Sequence[str | None]
@@ -236,7 +236,7 @@ RowStream: TypeAlias = Generator[SourceRows, None, None]
 def select_words(
     stream: RowStream, *, place: str, source: str, limit: int | None = None, unknown: Floats | None = None
 ) -> WordVectors:
-    """The words among the rows of a stream; no more of it is read than the limit asks for."""
+    """Return the words among the rows of a stream, which is read no further than the limit requires."""
     room = None if limit is None else limit - 1
     kept: dict[str, None] = {}
     parts: list[Floats] = []
@@ -257,7 +257,7 @@ def select_words(
                 elif name in kept:
                     variants += 1
                 elif not is_single_word(name):
-                    continue  # though it stood twice, it would not matter which counts
+                    continue  # a duplicate of it would not matter
                 elif len(kept) == room:
                     full, end = True, row
                     break
@@ -266,12 +266,10 @@ def select_words(
                     chosen.append(row)
                 first = seen.setdefault(word, numbers[row])
                 if first != numbers[row]:
-                    raise DataError(
-                        f"{place}s {first} and {numbers[row]} hold the same word: remove the one whose vector is wrong"
-                    )
+                    raise DataError(f"{place}s {first} and {numbers[row]} contain the same word: remove the wrong one")
             if bad := np.flatnonzero(~np.isfinite(matrix[:end]).all(axis=1)).tolist():
                 raise DataError(
-                    f"{place} {numbers[bad[0]]}: the vector holds NaN or infinity; remove or repair the row"
+                    f"{place} {numbers[bad[0]]}: the vector contains NaN or infinity; remove or repair the row"
                 )
             parts.append(matrix[chosen])
             entries += end
@@ -286,7 +284,7 @@ def select_words(
     table = np.empty((len(kept) + 1, parts[0].shape[1]), dtype=np.float32)
     start = 0
     parts.reverse()
-    while parts:  # each part is let go when it is copied: one table in memory, not two
+    while parts:  # each part is freed once it is copied: one table in memory, not two
         part = parts.pop()
         table[start : start + len(part)] = part
         start += len(part)

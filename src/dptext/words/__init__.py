@@ -1,1 +1,1 @@
-"""Word to word, text to text: mechanisms on a public vocabulary, and the rewriter of whole corpora."""
+"""Word mechanisms on a public vocabulary, and replacement of the words of texts."""

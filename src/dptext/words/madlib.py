@@ -27,9 +27,9 @@ class Madlib(NoisyVectors):
 
     **Guarantee** (unit word, substitution, local). For all words w, w' and every output:
     P(x | w) <= exp(epsilon * ||v(w) - v(w')||) P(x | w') (Theorem 1: triangle inequality; the nearest neighbour is
-    post-processing). Pairs are never farther apart than the public diameter of the vocabulary, so the pure
-    epsilon is at most epsilon times that. Assumptions: public vocabulary and vectors; the double-precision noise is
-    treated as real-valued (nothing but the nearest word of the noisy vector, rounded to a public grid, leaves).
+    post-processing). No pair is farther apart than the public diameter of the vocabulary, so the pure epsilon is at
+    most epsilon times this diameter. Assumptions: public vocabulary and vectors; the double-precision noise is treated
+    as real-valued (only the nearest word of the noisy vector, rounded to a public grid, is released).
 
     The neighbour search is exact.
 
@@ -53,8 +53,8 @@ class Mahalanobis(NoisyVectors):
     """Add noise of density proportional to exp(-epsilon ||z||_RM) to the word's vector; output the nearest word.
 
     ||z||_RM = sqrt(z^T A^-1 z) is the regularised Mahalanobis norm: A = lambda S + (1 - lambda) I, with S the
-    covariance of the public vectors, scaled to mean variance 1. The noise is as long as Madlib's in the mean square,
-    but longer where the words spread far and shorter where they do not; the nearest word is the Euclidean one.
+    covariance of the public vectors, scaled to mean variance 1. The mean squared length of the noise equals Madlib's,
+    but it is longer in directions in which the words vary more; the nearest word is the Euclidean one.
 
     **Guarantee** (unit word, substitution, local). For all words w, w' and every output:
     P(x | w) <= exp(epsilon * ||v(w) - v(w')||_RM + slack) P(x | w') (triangle inequality in this norm; the nearest
@@ -68,7 +68,7 @@ class Mahalanobis(NoisyVectors):
         lambda_: between 0 (Madlib) and 1 (plain Mahalanobis), the weight of the covariance; the paper uses .2.
 
     Raises:
-        ParameterError: a number out of range; a lambda of 1, or close to it, for vectors that do not spread in all
+        ParameterError: a number is out of range; lambda is 1, or close to it, for vectors that do not vary in all
             directions.
 
     >>> from dptext import load_vectors
@@ -89,16 +89,16 @@ class Mahalanobis(NoisyVectors):
 
     @property
     def slack(self) -> float:
-        """Nats that the float64 root of A may add to the loss of one word, proved."""
+        """Proved upper bound, in nats, on the loss per word that the float64 root of A adds."""
         return self.epsilon * self._ellipsoid.diameter_bound * self._ellipsoid.error
 
     @property
     def euclidean_epsilon(self) -> float:
-        """The proved epsilon per unit of Euclidean distance, without slack."""
+        """Proved epsilon per unit of Euclidean distance, without slack."""
         return math.nextafter(self.epsilon / math.sqrt(self._ellipsoid.smallest), math.inf)
 
     def word_guarantee(self) -> MetricDP:
-        """Metric DP with pairs counted up to the public diameter in the regularised Mahalanobis norm."""
+        """Return metric DP with distances capped at the public diameter in the regularised Mahalanobis norm."""
         return MetricDP(
             self.epsilon,
             f"regularized mahalanobis (lambda {self.lambda_!r})",
@@ -121,7 +121,7 @@ _REASON = (
 
 
 def first_share(first: Floats, second: Floats, t: float) -> Floats:
-    """(n,) probability of the first neighbour, from the distances of both to the noisy vector."""
+    """Return (n,) probabilities of the first neighbour, from the distances of both to the noisy vector."""
     weight = (1 - t) * second
     total = t * first + weight
     share: Floats = np.divide(weight, total, out=np.full(len(total), 1.0 - t), where=total > 0)
@@ -131,25 +131,25 @@ def first_share(first: Floats, second: Floats, t: float) -> Floats:
 class Vickrey(NoisyVectors):
     """Add Madlib's noise to the word's vector; output the nearest word of the result or the second nearest.
 
-    With v^ the noisy vector and d1 <= d2 the distances from it to its two nearest words, the nearest comes out with
+    With v^ the noisy vector and d1 <= d2 the distances from it to its two nearest words, the nearest is output with
     probability (1 - t) d2 / (t d1 + (1 - t) d2), else the second (arXiv:2104.11838). t = 0 is Madlib,
-    t = 1 always takes the second. At small noise, where Madlib gives the true word back, this is what replaces it.
+    t = 1 always outputs the second. With little noise, Madlib returns the true word; Vickrey can still replace it.
 
-    **Guarantee** (unit word, substitution, local). That of Madlib: for all words w, w' and every output
+    **Guarantee** (unit word, substitution, local). The same as Madlib's: for all words w, w' and every output
     P(x | w) <= exp(epsilon * ||v(w) - v(w')||) P(x | w'). The choice depends on the noisy vector, public vectors and
     fresh bits only, so it is post-processing *at every t*. Assumptions: as for Madlib.
 
-    **As published** (``unsafe_as_published=True``): the neighbours are sought among all words *but the true one*, so
-    that a word never stays. That looks at the word again after the noise: word w cannot come out for w, it can for any
-    other. The statement then carries no guarantee, its reason, and the epsilon that is claimed.
+    **As published** (``unsafe_as_published=True``): the neighbours are sought among all words *except the true one*,
+    so that a word never stays. This uses the true word again after the noise: w is never the output for w, but can be
+    for any other word. The statement then has no guarantee, but the reason for this and the claimed epsilon.
 
     Args:
         epsilon: nats per unit of Euclidean distance. The noise has mean length d / epsilon.
-        t: between 0 and 1, how much the second neighbour is preferred; at .5 the odds are d2 to d1.
-        unsafe_as_published: the variant without a guarantee, for comparisons.
+        t: between 0 and 1, the weight of the second neighbour; at .5 the odds of the first are d2 to d1.
+        unsafe_as_published: use the variant without a guarantee, for comparisons.
 
     Raises:
-        ParameterError: a number out of range; fewer than three words for the published variant.
+        ParameterError: a number is out of range; the published variant has fewer than three words.
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -180,9 +180,9 @@ class Vickrey(NoisyVectors):
         self._freeze()
 
     def word_guarantee(self) -> MetricDP:
-        """Metric DP with pairs counted up to the public diameter; RefusedError for the published variant."""
+        """Return metric DP with distances capped at the public diameter; RefusedError for the published variant."""
         if self.unsafe_as_published:
-            raise RefusedError(f"nothing is proved for Vickrey as published: {_REASON}")
+            raise RefusedError(f"Vickrey as published has no proved guarantee: {_REASON}")
         return super().word_guarantee()
 
     @property
@@ -224,32 +224,32 @@ _NO_PROOF = (
 
 
 class TruncatedGumbel(WordMechanism):
-    """Draw k from a truncated Poisson law; of the k nearest words output the one whose noisy distance is smallest.
+    """Draw k from a truncated Poisson distribution; output the word with the least noisy distance of the k nearest.
 
-    The paper's algorithm: k is Poisson with mean ln |W|, truncated to 1 .. |W|; the k words nearest to w, itself
-    first, get d(w, x) + G each, where G is Gumbel of scale b truncated to [-D, D], D the largest distance between two
-    words; the smallest wins. The paper prints metric DP, P(x | w) <= exp(epsilon d(w, w')) P(x | w'), for
+    The paper's algorithm: k is Poisson with mean ln |W|, truncated to 1 .. |W|; each of the k words nearest to w,
+    itself included, gets d(w, x) + G, where G is Gumbel of scale b truncated to [-D, D], D the largest distance between
+    two words; the smallest wins. The paper prints metric DP, P(x | w) <= exp(epsilon d(w, w')) P(x | w'), for
     epsilon > 2 (1 + ln |W|) / m, m the smallest distance, with b as in `published_scale` (formulas after the paper and
     a public re-implementation).
 
-    **Guarantee**: none; published for comparison, with ``unsafe_as_published=True`` only. x comes out of w only when k
-    reaches the place r of x in the list of w, so P(x | w) <= P(k >= r), but P(x | x) >= P(k = 1). The pair loses
+    **Guarantee**: none; for comparison, with ``unsafe_as_published=True`` only. The output for w is x only if k is at
+    least the rank r of x by distance from w, so P(x | w) <= P(k >= r), but P(x | x) >= P(k = 1). The pair loses
 
         ln P(k = 1) - ln P(k >= r),   about r ln r for r beyond 2 ln |W|,                                (witness)
 
-    for every b, and the printed guarantee needs epsilon d(w, x) to be as much for *all* pairs. At 50,000 words the
-    farthest pair loses at least 370,000 nats where an epsilon of 100 allows 1,300; a sampler of 53 bits never draws k
-    above 80, so in practice the loss is infinite. Sound alternatives are `SanText` and `TEM`
+    for every b, and the printed guarantee requires epsilon d(w, x) to be as large for *all* pairs. With 50,000 words,
+    the loss of the farthest pair is at least 370,000 nats where an epsilon of 100 allows 1,300; a sampler of 53 bits
+    never draws k above 80, so in practice the loss is infinite. Sound alternatives are `SanText` and `TEM`
     (docs/mechanisms/truncated-gumbel.md).
 
     Args:
-        epsilon: the paper's, nats per unit of distance; it does not hold.
-        scale: b itself, where epsilon is below what the paper's formula covers.
-        unsafe_as_published: True, or the mechanism is refused.
+        epsilon: the paper's epsilon in nats per unit of distance; it does not hold.
+        scale: the noise scale b, for an epsilon below the range of the paper's formula.
+        unsafe_as_published: must be True; otherwise the mechanism is refused.
 
     Raises:
         RefusedError: without ``unsafe_as_published=True``, with the reason.
-        ParameterError: a number out of range; an epsilon for which the paper has no scale, and no ``scale``.
+        ParameterError: a number is out of range; the paper has no scale for this epsilon, and ``scale`` is not set.
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -280,7 +280,7 @@ class TruncatedGumbel(WordMechanism):
         self._right = self._table.columns(0, len(vectors))
         counts = np.arange(1, len(vectors) + 1)
         logs = counts * math.log(math.log(len(vectors))) - np.cumsum(np.log(counts))
-        self._log_k = logs - np.logaddexp.reduce(logs)  # of the probabilities of a truncated Poisson law
+        self._log_k = logs - np.logaddexp.reduce(logs)  # log-probabilities of the truncated Poisson distribution
         nearest, self.farthest = self._extremes()
         if scale is None:
             self.scale = published_scale(self.epsilon, len(vectors), nearest, self.farthest)
@@ -290,7 +290,6 @@ class TruncatedGumbel(WordMechanism):
         self._freeze()
 
     def word_guarantee(self) -> Guarantee:
-        """None."""
         return NoGuarantee(self._reason)
 
     @property
@@ -302,7 +301,7 @@ class TruncatedGumbel(WordMechanism):
         return {**options, **super().parameters()}
 
     def least_loss(self, word: str) -> npt.NDArray[np.float64]:
-        """(V,) what the pairs of ``word`` with each word lose at least (witness); 0 for itself."""
+        """Return (V,) lower bounds on the loss of ``word`` paired with each word (witness); 0 for itself."""
         row = self.vectors.vocabulary.row(word)
         place = np.empty(len(self.vectors), dtype=np.int64)
         place[self._list_of(self._far(np.array([row]))[0], row, len(self.vectors))] = np.arange(len(self.vectors))
@@ -311,7 +310,7 @@ class TruncatedGumbel(WordMechanism):
         return losses
 
     def _witness(self) -> str:
-        """The reason, with the pair among the first words whose least loss exceeds the printed one most."""
+        """Return the reason, with the pair of the first words whose least loss exceeds the printed one most."""
         words, best = self.vectors.words, (0.0, 0, 0, 0.0)
         for row in range(min(_WITNESS_ROWS, len(words))):
             losses = self.least_loss(words[row])
@@ -344,7 +343,7 @@ class TruncatedGumbel(WordMechanism):
 
     @staticmethod
     def _list_of(far: npt.NDArray[np.float64], row: int, count: int) -> Rows:
-        """The ``count`` nearest rows, itself first, by distance; ties in the order of rows."""
+        """Return the ``count`` nearest rows by distance, the row itself first; ties in the order of rows."""
         far = far.copy()
         far[row] = -1.0
         nearest = nearest_rows(far, count)
@@ -373,13 +372,13 @@ class TruncatedGumbel(WordMechanism):
 
 
 def published_scale(epsilon: float, size: int, nearest: float, farthest: float) -> float:
-    """The paper's b = 2 D / min(W(2 a D), ln(a m)) with a = (epsilon - 2 (1 + ln |W|) / m) / 3, W that of Lambert."""
+    """Return b = 2 D / min(W(2 a D), ln(a m)) with a = (epsilon - 2 (1 + ln |W|) / m) / 3, W Lambert's function."""
     a = (epsilon - 2 * (1 + math.log(size)) / nearest) / 3 if math.isfinite(nearest) else -1.0
     if a * nearest <= 1:
         minimum = (2 * (1 + math.log(size)) + 3) / nearest
         raise ParameterError(
             f"the paper has no scale for epsilon {epsilon:g} on these vectors: it must be above {minimum:.4g} (no two "
-            f"words are nearer than {nearest:.3g}); give scale= for a smaller one"
+            f"words are nearer than {nearest:.3g}). For a smaller epsilon, pass scale="
         )
     x = 2 * a * farthest
     w = math.log1p(x)

@@ -55,16 +55,16 @@ def statement_with_training(
     """Return the statement for a user with texts in a release *and* in the training of its vectors.
 
     Args:
-        statement: of a release of documents (``result.statement``), made with these vectors.
-        vectors: released under a statement whose unit is the user, or the document.
+        statement: the statement of a release of documents (``result.statement``) made with these vectors.
+        vectors: vectors with a statement whose unit is the user, or the document.
         documents: the user's number of documents in the release.
 
-    **Guarantee** (unit of the training, substitution): the training's, converted to substitution, plus ``documents``
-    times the release's, slack counted into epsilon (proof: docs/mechanisms/words.md#words-trained-vectors).
+    **Guarantee** (unit of the training, substitution): the training's guarantee, converted to substitution, plus
+    ``documents`` times the release's, with slack included (proof: docs/mechanisms/words.md#words-trained-vectors).
 
     Raises:
         ParameterError: not a statement of documents, other vectors, vectors without a statement, or a number below 1.
-        RefusedError: no proof: the unit of the training is a word or an example (a user may have any number), or a
+        RefusedError: without proof: the unit of the training is a word or an example (a user may have any number), or a
             document and ``documents`` is above 1; a metric guarantee without a bound; zCDP with slack.
 
     >>> import dptext
@@ -133,21 +133,21 @@ _LAYOUT = (
     "the layout: punctuation, symbols, spaces and line breaks, and their positions between the words",
     "positions and kinds of numbers, URLs, e-mail addresses and handles (each became a fixed placeholder)",
 )
-_MANY_UNKNOWN = 0.2  # the share of unknown words above which people should look for other vectors
-_BATCH = 2048  # occurrences a task; each has a stream of its own, so another number would change seeded draws
-_MOST_BATCHES = 4  # searched together
+_MANY_UNKNOWN = 0.2  # fraction of unknown words above which a warning recommends other vectors
+_BATCH = 2048  # occurrences per task; each task has its own random stream, so another number would change seeded draws
+_MOST_BATCHES = 4  # that are searched together
 _MOST_NOISE = 1e9  # mean length of the noise, in diameters: float64 still sees the words
 _GRID_BITS = 20  # noisy vectors are rounded to 2^-20 of the vocabulary's diameter before the search
 
 
 class WordMechanism(TextMechanism):
-    """A randomised map from the words of a public vocabulary to its words. Frozen; it holds no random state.
+    """A randomised map from the words of a public vocabulary to its words. Frozen, without random state.
 
     Args:
         vectors: public word vectors (or their name or path: the 50,000 most frequent words), or vectors released under
             a statement; the mechanism's statement then covers only users who are not in their training
             (see `dptext.statement_with_training`).
-        epsilon: for two words at distance d the loss is at most epsilon * d, unless the mechanism says otherwise.
+        epsilon: the loss for two words at distance d is at most epsilon * d, unless the mechanism states otherwise.
 
     A word outside the vocabulary counts as the element ``"<unk>"``, with its public vector.
     """
@@ -175,7 +175,7 @@ class WordMechanism(TextMechanism):
 
     @abstractmethod
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
-        """One independent draw for each row."""
+        """Draw one output row for each row, independently."""
 
     @property
     def slack(self) -> float:
@@ -252,7 +252,7 @@ class WordMechanism(TextMechanism):
         return [known[draws] for draws in self.sample_rows(rows, RandomBits(seed))]
 
     def sample_rows(self, rows: Rows, bits: RandomBits) -> Rows:
-        """`sample` on rows of the vocabulary: (n,) int64 to (n,) int64."""
+        """Sample (n,) int64 output rows for (n,) int64 rows of the vocabulary; see `sample`."""
         return self._draw(rows, bits)
 
     @property
@@ -318,8 +318,8 @@ class WordMechanism(TextMechanism):
         if tally.unknown <= _MANY_UNKNOWN * tally.words:
             return None
         return (
-            f"{tally.unknown / tally.words:.0%} of the words are unknown to these vectors: they became random words by "
-            "way of <unk>; use vectors of the language of the texts, or more of them (limit)"
+            f"{tally.unknown / tally.words:.0%} of the words are unknown to these vectors and became random words "
+            "through <unk>: use vectors of the language of the texts, or load more of them (limit)"
         )
 
     def _repr_fields(self) -> Fields:
@@ -332,14 +332,14 @@ class ShownMechanism(WordMechanism):
 
     @abstractmethod
     def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
-        """(n, V) probabilities from which `_draw` draws for each of n rows."""
+        """Return (n, V) probabilities from which `_draw` draws for each of n rows."""
 
     def probabilities(self, word: str) -> npt.NDArray[np.float64]:
-        """(V,) float64: the probabilities with which ``word`` becomes each word; see `distributions`."""
+        """Return (V,) float64 probabilities that ``word`` becomes each word; see `distributions`."""
         return self.distributions([word])[0]  # type: ignore[no-any-return]
 
     def distributions(self, words: list[str]) -> npt.NDArray[np.float64]:
-        """(n, V) float64: the exact distribution of `sample` for each of n words, from its integer weights."""
+        """Return (n, V) float64 exact distributions of `sample` for n words, from the integer weights."""
         return self._shares(self._rows(words))
 
     def _rows(self, words: list[str]) -> Rows:
@@ -363,7 +363,7 @@ class SelectingMechanism(ShownMechanism):
         return (*super().assumptions(), exact, *self._space.assumptions)
 
     def weights(self, words: list[str]) -> npt.NDArray[np.uint64]:
-        """(n, V) uint64: the integers from which the exponential mechanism draws for each of n words."""
+        """Return (n, V) uint64 weights from which the exponential mechanism draws for each of n words."""
         return self._selection.weights(self._rows(words))
 
     def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
@@ -376,7 +376,7 @@ class SelectingMechanism(ShownMechanism):
 
 
 class NoisyVectors(WordMechanism):
-    """Noise on the word's vector, then a choice among public words that sees the noisy vector and fresh bits only.
+    """Noise on the word's vector, then a choice of a public word from the noisy vector and fresh bits only.
 
     The choice is post-processing, so a guarantee for the noisy vector holds for the output word. By default, noise and
     guarantee are `dptext.Madlib`'s.
@@ -394,11 +394,11 @@ class NoisyVectors(WordMechanism):
             )
 
     def _noise(self, bits: RandomBits, count: int) -> Floats:
-        """(count, d) independent noise vectors, of density proportional to exp(-epsilon ||z||)."""
+        """Return (count, d) independent noise vectors, of density proportional to exp(-epsilon ||z||)."""
         return l2_laplace(bits, count, self.vectors.dimension, 1.0 / self.epsilon)
 
     def word_guarantee(self) -> MetricDP:
-        """Metric DP with pairs counted up to the public diameter."""
+        """Return metric DP with distances capped at the public diameter."""
         vectors = self.vectors
         return MetricDP(self.epsilon, "euclidean", vectors.diameter_bound, vectors.fingerprint)
 
@@ -443,7 +443,7 @@ class NoisyVectors(WordMechanism):
         return noisy
 
     def _tasks(self, batches: int) -> list[range]:
-        """Runs of batches that are searched together: long ones cost less, but every core wants its share."""
+        """Return runs of batches to search together: long runs cost less, but every core needs work."""
         longest = max(1, min(_MOST_BATCHES, self._neighbours.many // _BATCH))
         cores = available_cores()
         count = min(batches, -(-batches // (longest * cores)) * cores)

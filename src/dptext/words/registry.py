@@ -1,4 +1,4 @@
-"""Every word mechanism by name, and a mechanism again from the public parameters that its statement carries."""
+"""Registry of word mechanisms, and reconstruction of a mechanism from the public parameters in its statement."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def word_mechanism(
 
 
 def add_word_mechanism(mechanism: type[WordMechanism]) -> None:
-    """Recognise the statements of a caller's mechanism; a name is given once."""
+    """Register a caller's mechanism, so that its statements are recognised; names must be unique."""
     if _BY_NAME.setdefault(mechanism.name, mechanism) is not mechanism:
         raise ParameterError(f"a word mechanism {mechanism.name!r} already exists: choose another name")
 
 
 def is_word_mechanism(statement: PrivacyStatement) -> bool:
-    """Return whether a statement is of a registered word mechanism, redacted or not."""
+    """Return whether a statement belongs to a registered word mechanism, redacted or not."""
     return inner_mechanism(statement) in _BY_NAME
 
 
@@ -75,7 +75,7 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
     """Return the word mechanism of a statement; for redacted texts, the mechanism behind the redaction."""
     build: Any = _BY_NAME.get(inner_mechanism(statement))
     if build is None:
-        raise DataError(f"the statement is not of a word mechanism that can be audited ({', '.join(_BY_NAME)})")
+        raise DataError(f"the statement belongs to no word mechanism that can be audited ({', '.join(_BY_NAME)})")
     parameters = statement.parameters
     try:
         source, limit = str(parameters["vectors"]), int(parameters["words"] or 0)

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 PLACEHOLDERS = {Kind.NUMBER: "<number>", Kind.URL: "<url>", Kind.EMAIL: "<email>", Kind.HANDLE: "<handle>"}
 
-_NEVER_IN_WORDS = frozenset(',;!?()[]{}"-')  # punctuation at which every text is cut, so that no word holds it
+_NEVER_IN_WORDS = frozenset(',;!?()[]{}"-')  # punctuation at which every text is split, so that no word contains it
 _logger = logging.getLogger(__name__)
 _KEPT = -1  # code of an unchanged token
 _CODES = {kind: -2 - place for place, kind in enumerate(PLACEHOLDERS)}
-_REMEMBERED = 1 << 19  # tokens whose code is remembered, by one process
+_REMEMBERED = 1 << 19  # number of token codes cached per process
 _LONGEST_REMEMBERED = 64
 
 
 class WordReplacing:
-    """The words of texts through a mechanism (`dptext.release.mechanism.Replacing`)."""
+    """Replacement of the words of texts through a mechanism (`dptext.release.mechanism.Replacing`)."""
 
     def __init__(self, mechanism: WordMechanism) -> None:
         self._mechanism = mechanism
@@ -37,7 +37,7 @@ class WordReplacing:
         self._words = np.array(mechanism.vectors.words, dtype=object)
 
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
-        """One private text for each text, and its counts."""
+        """Return one private text per text, and the counts."""
         tokens: list[str] = []
         ends = []
         for text in texts:
@@ -74,7 +74,7 @@ class WordReplacing:
         limit = self._mechanism.max_words
         if limit is not None:
             longest = min(longest, limit)
-            first = np.repeat(before[starts[:-1]], np.diff(before[starts]))  # of the document, for each word
+            first = np.repeat(before[starts[:-1]], np.diff(before[starts]))  # first word of its document, for each word
             beyond = np.arange(places.size) - first >= limit
             unknown = self._mechanism.vectors.words[unknown_row]
             for place in places[beyond]:
@@ -120,7 +120,7 @@ class Codes(dict[str, int]):
 
 
 class Aligner:
-    """Pairs of original and private words, for the releases of one mechanism."""
+    """Alignment of original with private words, for the releases of one mechanism."""
 
     def __init__(self, mechanism: WordMechanism) -> None:
         vocabulary = mechanism.vectors.vocabulary
@@ -131,7 +131,7 @@ class Aligner:
         self._limit = mechanism.max_words
 
     def pairs(self, original: str, private: str) -> tuple[list[int], list[int]] | None:
-        """(rows of the original words, rows of what became of them); None: the private text is not one of this text."""
+        """Return (rows of the original words, rows of their replacements); None if the private text does not fit."""
         slots = list(self._slots(original))
         observed = self._fit(slots, show_marks(private))
         if observed is None:
@@ -139,7 +139,7 @@ class Aligner:
         return [slot.row for slot in slots[1:]], observed
 
     def _slots(self, text: str) -> Iterator[_Slot]:
-        """The words, each with the fixed characters that follow; the first is none: what stands before all words."""
+        """Yield each word with the fixed characters after it; the first slot has no word, only leading characters."""
         row, after, words, touching = -1, "", 0, False
         for piece in pieces(text):
             kind = kind_of(piece)
@@ -160,7 +160,7 @@ class Aligner:
         yield _Slot(row, show_marks(after))
 
     def _fit(self, slots: list[_Slot], private: str) -> list[int] | None:
-        """What stands in each slot. A word may hold the characters that follow it, so that a guess can be wrong."""
+        """Return the word in each slot. A word may contain the characters that follow it, so a guess can be wrong."""
         if not private.startswith(slots[0].after):
             return None
         ends = [len(slots[0].after)]
@@ -212,5 +212,5 @@ def layout_of_release(text: str) -> str:
 
 
 def layout_of_private(text: str) -> str:
-    """The same, of a private text."""
+    """Return the layout that a private text shows."""
     return "".join(letter for letter in show_marks(text) if letter.isspace() or letter in _NEVER_IN_WORDS)

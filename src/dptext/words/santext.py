@@ -35,15 +35,15 @@ class SanText(SelectingMechanism):
     Assumptions: public vocabulary and vectors.
 
     **Reach.** Weights are integers (`dptext.noise.selection`) that represent (epsilon / 2) d up to 22.8. Words beyond
-    the `reach` = 45.6 / epsilon count as if they lay there: the weights are exp(-(epsilon / 2) min(d, reach)). min(d,
-    reach) obeys the triangle inequality too, so the guarantee holds as printed, and no pair loses more than epsilon *
+    the `reach` = 45.6 / epsilon count as if at that distance: the weights are exp(-(epsilon / 2) min(d, reach)). min(d,
+    reach) obeys the triangle inequality too, so the guarantee holds as printed, and no loss is larger than epsilon *
     reach. Words beyond the reach gain at most |W| e^-22.8 of the probability in total (6e-6 at 50,000 words).
 
     Args:
         epsilon: nats per unit of Euclidean distance.
 
     Raises:
-        ParameterError: a number out of range; more words than the sampler counts (2^20 - 2).
+        ParameterError: a number is out of range; there are more words than the sampler supports (2^20 - 2).
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -62,9 +62,9 @@ class SanText(SelectingMechanism):
         self._freeze()
 
     def largest_reach(self) -> float:
-        """The diameter of the vocabulary, or where the integer weights end if that is nearer."""
+        """Return the diameter of the vocabulary, or the range of the integer weights if it is smaller."""
         representable = (largest_exponent() - _BELOW_LARGEST) / (self.epsilon / 2)
-        # with all words at one point any reach will do, but the sampler wants one above 0
+        # if all words are at one point, any reach works, but the sampler requires one above 0
         is_spread = (self.vectors.matrix != self.vectors.matrix[0]).any()
         return min(self.vectors.diameter_bound, representable) if is_spread else representable
 
@@ -75,7 +75,7 @@ class SanText(SelectingMechanism):
         self._selection = TruncatedExponential(self._space.exact, rate=rate, threshold=reach, coarse=self._space.coarse)
 
     def word_guarantee(self) -> Guarantee:
-        """Metric DP with pairs counted up to the reach, or to the diameter where that is smaller."""
+        """Return metric DP with distances capped at the reach, or at the diameter if it is smaller."""
         return MetricDP(self.epsilon, "euclidean", self.reach, self._space.space)
 
     def parameters(self) -> dict[str, Parameter]:
@@ -88,34 +88,34 @@ _COIN = 2**53
 
 
 class SanTextPlus(SanText):
-    """SanText for the sensitive words; a word that is not sensitive goes through it with probability p, else stays.
+    """Apply SanText to each sensitive word, and to any other word with probability p; otherwise keep the word.
 
-    Section 4.3 of the paper. Which words are sensitive is public: the rarest ``sensitive`` share of the vocabulary (its
-    words stand most frequent first), and ``"<unk>"``. With Q(x | w) for SanText's probabilities:
+    Section 4.3 of the paper. The sensitive words are public: the rarest fraction ``sensitive`` of the vocabulary (which
+    is sorted by frequency), and ``"<unk>"``. With Q(x | w) for SanText's probabilities:
 
         P(x | w) = Q(x | w)                                  for a sensitive w,
-        P(x | w) = p Q(x | w) + (1 - p) [x = w]              for another.
+        P(x | w) = p Q(x | w) + (1 - p) [x = w]              for any other w.
 
     **Guarantee** (unit word, substitution, local): pure differential privacy with the epsilon of the statement, far
     above the argument ``epsilon``, which is per unit of distance and holds for pairs of sensitive words only.
     With W the integer weights of `dptext.noise.selection`, theta their proved accuracy,
 
-        every pair loses at most ln(1 / p) + T + ln |W| + theta,   T = (epsilon / 2) reach.                 (bound)
+        loss of every pair <= ln(1 / p) + T + ln |W| + theta,   T = (epsilon / 2) reach.                    (bound)
 
-    Proof: P(x | w) <= 1. P(x | w') >= p Q(x | w') = p W(w', x) / sum_y W(w', y), where no weight is above 2^44 and none
-    is below the smallest, 2^44 exp(-T - theta). Up to 4,096 words the epsilon is exact instead: the largest ratio of
+    Proof: P(x | w) <= 1. P(x | w') >= p Q(x | w') = p W(w', x) / sum_y W(w', y), where all weights are
+    between 2^44 exp(-T - theta) and 2^44. Up to 4,096 words the epsilon is exact instead: the largest ratio of
     two probabilities of one output (rounded up to a thousandth). A shorter ``reach`` lowers T, and with it epsilon.
     Assumptions: public vocabulary, order and vectors; the order must not come from the protected texts.
-    ``claimed_epsilon`` is the paper's, which leaves words that stay unprotected (docs/mechanisms/santext.md).
+    ``claimed_epsilon`` is the paper's, which does not cover words that stay (docs/mechanisms/santext.md).
 
     Args:
-        epsilon: nats per unit of Euclidean distance, of SanText.
-        sensitive: the share of the vocabulary, rarest words first, that always goes through SanText.
-        p: the probability with which other words go through it (a multiple of 2^-53).
-        reach: distances count up to here; None: as far as SanText can tell them apart.
+        epsilon: SanText's epsilon, in nats per unit of Euclidean distance.
+        sensitive: the fraction of the vocabulary, rarest words first, to which SanText is always applied.
+        p: the probability of applying SanText to any other word (a multiple of 2^-53).
+        reach: distances are capped here; None: at the largest distance that the sampler distinguishes.
 
     Raises:
-        ParameterError: a number out of range.
+        ParameterError: a number is out of range.
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -156,7 +156,7 @@ class SanTextPlus(SanText):
 
     @property
     def slack(self) -> float:
-        """None: the epsilon of the statement already includes the rounding of the integers."""
+        """Always 0: the epsilon of the statement already includes the rounding of the integers."""
         return 0.0
 
     @property
@@ -164,12 +164,12 @@ class SanTextPlus(SanText):
         return self.epsilon
 
     def epsilon_bound(self) -> float:
-        """The pure epsilon in closed form (bound)."""
+        """Return the pure epsilon in closed form (bound)."""
         theta = super().slack / 4
         return math.log(1 / self.p) + self.epsilon / 2 * self.reach + math.log(len(self.vectors)) + theta
 
     def word_guarantee(self) -> PureDP:
-        """Pure: no metric bound holds for words that may stay."""
+        """Return pure DP: no metric bound holds for words that may stay."""
         return PureDP(self._pure_epsilon_of_all)
 
     def exposes(self) -> tuple[str, ...]:
@@ -213,7 +213,7 @@ class SanTextPlus(SanText):
 
 
 _LARGEST_SIZE = 512
-_MARGIN = 1 + 2.0**-40  # far above what float64 may err by in one exponential
+_MARGIN = 1 + 2.0**-40  # far above the float64 error of one exponential
 
 
 class CusText(ShownMechanism):
@@ -226,22 +226,22 @@ class CusText(ShownMechanism):
     ``size`` neighbouring words (`dptext.vectors.search`: greedy, exact, the same on every machine; the paper's
     conservative mapping). For all words w, w' of one group and every output y: P(y | w) <= e^epsilon P(y | w').
     Proof: both draw among the same words with integer weights between m = ceil(2^b e^(-epsilon / 2)) and 2^b, so the
-    weight of y and the sum that divides it change by a factor of at most 2^b / m <= e^(epsilon / 2) each. Rounding
+    weight of y and its normalising sum change by a factor of at most 2^b / m <= e^(epsilon / 2) each. Rounding
     is inside these two limits: there is no slack, and no assumption on float arithmetic.
-    Words of two groups are told apart with certainty (condition and ``exposed`` of the statement).
+    Words of different groups are distinguished with certainty (condition and ``exposed`` of the statement).
     Assumptions: public vocabulary and vectors.
 
     **As published** (``unsafe_as_published=True``): the output set of a word is the ``size`` words nearest to it. A
-    word that stands in one of two sets tells them apart with certainty: the true epsilon is infinite; the statement
-    carries no guarantee, and a witness.
+    word in only one of two sets distinguishes them with certainty: the true epsilon is infinite, and the statement
+    has a witness instead of a guarantee.
 
     Args:
         epsilon: nats, for any two words of one group.
-        size: words in a group, 2 to 512; the last group has up to 2 size - 1.
-        unsafe_as_published: the paper's sets of nearest words, without a guarantee.
+        size: number of words per group, 2 to 512; the last group has up to 2 size - 1.
+        unsafe_as_published: use the paper's sets of nearest words, without a guarantee.
 
     Raises:
-        ParameterError: a number out of range; sets as published that are all equal.
+        ParameterError: a number is out of range; all published sets are equal.
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax", "fee"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0], [9.0, 8.0]]))
@@ -277,7 +277,7 @@ class CusText(ShownMechanism):
         self._freeze()
 
     def _grouped(self) -> tuple[Rows, Rows]:
-        """(V, widest) the rows of each word's group, padded, and (V,) how many they are."""
+        """Return (V, widest) rows of each word's group, padded, and (V,) their number."""
         groups = neighbour_groups(self.vectors, self.size)
         members = np.zeros((len(self.vectors), max(map(len, groups))), dtype=np.int64)
         sizes = np.empty(len(self.vectors), dtype=np.int64)
@@ -297,14 +297,14 @@ class CusText(ShownMechanism):
         def find(start: int) -> None:
             rows = np.arange(start, min(start + _AT_A_TIME, size))
             for row, far in zip(rows, table.squared(table.rows(rows), everything), strict=True):
-                far[row] = -1.0  # itself, also where others lie at the same point
+                far[row] = -1.0  # the word itself, even if others are at the same point
                 members[row] = np.sort(nearest_rows(far, self.size))
 
         for_each_block(find, range(0, size, _AT_A_TIME))
         return members, np.full(size, self.size)
 
     def _cumulative_weights(self) -> npt.NDArray[np.uint64]:
-        """(V, widest) running sums of the integer weights; padding adds nothing."""
+        """Return (V, widest) running sums of the integer weights; padding adds nothing."""
         widest = self._members.shape[1]
         scale = 2.0 ** (62 - widest.bit_length())
         minimum = min(scale, max(1.0, math.ceil(scale * math.exp(-self.epsilon / 2) * _MARGIN)))
@@ -322,7 +322,7 @@ class CusText(ShownMechanism):
         return sums
 
     def word_guarantee(self) -> Guarantee:
-        """Pure inside a group; none as published."""
+        """Return pure DP inside a group; no guarantee as published."""
         return PureDP(self.epsilon) if self._reason is None else NoGuarantee(self._reason)
 
     @property

@@ -30,10 +30,10 @@ Similarity: TypeAlias = Literal["cosine", "euclidean"]
 
 _BLOCK = 512
 _TILE = 4 * _BLOCK  # columns in a tile, which stays in the cache
-_BATCH = 64  # words whose sets are sought together
+_BATCH = 64  # words whose sets are computed together
 _PROBED = 8192  # words that give the first bound
 _CACHE_BYTES = 256 << 20
-_PAIRS = 256  # (word, block) of which distances are computed together
+_PAIRS = 256  # (word, block) pairs whose distances are computed together
 _SPREAD_SAMPLE = 1024  # points from which the spread is estimated
 _FINE = 1 / 32  # of the typical length
 _PROFILED = 32  # words in the profile of similarities by rank
@@ -41,7 +41,7 @@ _RANKS = 256
 
 
 class SubsetSelection(ShownMechanism):
-    """Replace a word by one of the k words most like it with probability a / T each, by any other with b / T each.
+    """Replace a word by each of its k most similar words with probability a / T, by any other word with b / T.
 
     a / b is e^epsilon, rounded down to whole numbers, and T = k a + (N - k) b (`dptext.noise.subset_selection`).
 
@@ -50,21 +50,21 @@ class SubsetSelection(ShownMechanism):
     numbers, T is the same for every word, and a word's set depends on the word and the public vectors alone.
     Assumptions: public vocabulary and vectors.
 
-    **A document** of n words costs n epsilon; with ``max_words`` n no document costs more, for words after the n-th
-    become ``"<unk>"`` unread. To spend E on n words, use epsilon = E / n.
+    **Documents.** A document of n words spends n times epsilon; with ``max_words`` n no document spends more, because
+    later words become ``"<unk>"`` without being read. To spend E on n words, use epsilon = E / n.
 
     **k.** A word stays with probability 1 / (k + (N - k) e^-epsilon). By default k maximises the expected similarity of
     a draw (`dptext.noise.subset_selection.best_size`): at 50,000 words of GloVe 5,504 at epsilon 3, 184 at 8, 5 at 12.
 
     Args:
-        epsilon: nats for a word, for any two words.
-        size: k, the word itself included; None: the best one for this epsilon by a public sample of the vectors,
-            frequent words more often.
-        similarity: ``"cosine"``, or ``"euclidean"`` (the nearer, the more alike).
-        max_words: how many words of a document are looked at.
+        epsilon: privacy budget per word in nats, for any two words.
+        size: k, including the word itself; None: the best k for this epsilon on a public sample of the vectors, in
+            which frequent words are more likely.
+        similarity: ``"cosine"``, or ``"euclidean"`` (nearer words are more similar).
+        max_words: maximum number of words read per document.
 
     Raises:
-        ParameterError: a number out of range (epsilon up to about 36 - ln k).
+        ParameterError: a number is out of range (epsilon up to about 36 - ln k).
 
     Source: Wang et al. 2016 (arXiv:1607.08025), Ye and Barg 2018 (arXiv:1702.00610).
 
@@ -106,11 +106,11 @@ class SubsetSelection(ShownMechanism):
 
     @property
     def size(self) -> int:
-        """k, how many words a word's set has."""
+        """k, the number of words in a word's set."""
         return self._selection.size
 
     def word_guarantee(self) -> Guarantee:
-        """Pure, for any two words."""
+        """Return pure DP, for any two words."""
         return PureDP(self.epsilon)
 
     def document_guarantee(self, longest: int) -> Guarantee:
@@ -139,7 +139,7 @@ class SubsetSelection(ShownMechanism):
 
 
 def _grid(points: Floats) -> ExactDistances:
-    """Return distances on a coarse grid if it is fine enough for how far the points lie apart, else on a fine one."""
+    """Return distances on a coarse grid if it is fine enough for the spread of the points, else on a fine one."""
     coarse = ExactDistances(points, dtype=np.float32)
     some = points[:: -(-len(points) // _SPREAD_SAMPLE)]
     typical = np.median(np.sqrt(((some - np.median(some, axis=0)) ** 2).sum(axis=1)))
@@ -147,7 +147,7 @@ def _grid(points: Floats) -> ExactDistances:
 
 
 def _profile(table: ExactDistances, similarity: Any) -> Profile:
-    """Mean similarity by rank, over words of running text (rank r with weight 1 / r)."""
+    """Return the mean similarity by rank, over words of running text (rank r with weight 1 / r)."""
     size = len(table)
     ranks = np.unique(np.geomspace(1, size - 1, min(size - 1, _RANKS)).astype(np.int64))
     ranks = np.append(ranks, size)
@@ -182,14 +182,14 @@ class _Sets:
         )
 
     def member(self, rows: Rows, places: Rows) -> Rows:
-        """(n,) the members with the given numbers (from 0, in the order of rows) of the sets of (n,) rows."""
+        """Return (n,) members of the sets of (n,) rows, by index in the set (from 0, in the order of rows)."""
         result = np.empty(rows.size, dtype=np.int64)
         for part in self._kept.parts(rows, self._find_all):
             result[part] = self._members_at(rows[part], places[part])
         return result
 
     def members(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """(n, V) whether each row is in the sets of (n,) rows."""
+        """Return (n, V) masks of the sets of (n,) rows."""
         result = np.empty((rows.size, len(self._table)), dtype=np.bool_)
         for part in self._kept.parts(rows, self._find_all):
             left = self._table.rows(rows[part])
@@ -206,7 +206,7 @@ class _Sets:
         return inside
 
     def _squared_distances(self, rows: Rows, left: Any, start: int, stop: int) -> npt.NDArray[Any]:
-        """(n, stop - start) squared distances in squared steps; a row's own is -1, before all others."""
+        """Return (n, stop - start) squared distances in squared steps; a row's own is -1, below all others."""
         distance = self._table.squared(left, self._table.columns(start, stop))
         inside = np.flatnonzero((rows >= start) & (rows < stop))
         distance[inside, rows[inside] - start] = -1.0
@@ -217,14 +217,14 @@ class _Sets:
         for_each_block(lambda part: self._find(rows[part], slots[part]), parts)
 
     def _find(self, rows: Rows, slots: Rows) -> None:
-        """Where the sets of some rows end, and how many members lie up to the end of each block."""
+        """Find where the sets of some rows end, and count the members up to the end of each block."""
         left, size = self._table.rows(rows), len(self._table)
         distance = np.empty((rows.size, size), dtype=left.dtype)
         for start in range(0, size, _TILE):
             stop = min(start + _TILE, size)
             distance[:, start:stop] = self._squared_distances(rows, left, start, stop)
         for slot, far in zip(slots, distance, strict=True):
-            # a bound from some of the words, under which the set very likely lies
+            # bound from some of the words; the set very likely lies below it
             some = far[:: -(-size // _PROBED)]
             rank = math.ceil(self._size * some.size / size * 1.2 + 8)
             near = np.flatnonzero(far <= np.partition(some, rank)[rank]) if rank < some.size else np.arange(size)

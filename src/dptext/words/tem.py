@@ -16,7 +16,7 @@ from dptext.words.mechanism import SelectingMechanism
 
 
 def threshold_for(epsilon: float, size: int, beta: float) -> float:
-    """The g with which TEM stays within g of its input with probability at least 1 - beta (Theorem 3)."""
+    """Return the g such that TEM stays within g of its input with probability at least 1 - beta (Theorem 3)."""
     return max(0.0, 2 / epsilon * math.log((1 - beta) * (size - 1) / beta))  # Theorem 3
 
 
@@ -24,35 +24,35 @@ class TEM(SelectingMechanism):
     """Replace a word by x with probability proportional to exp(-(epsilon / 2) min(d(w, x), g)).
 
     This is Algorithm 2 of the paper, exactly: its Gumbel noise of scale 2 / epsilon on the scores -d(w, x) selects
-    with those odds, and its element "bottom" of score -g + (2 / epsilon) ln |W \\ L_w| stands for the words farther
-    than g, which share its mass evenly.
+    with these odds, and its element "bottom" with score -g + (2 / epsilon) ln |W \\ L_w| represents the words farther
+    than g, which share its mass equally.
 
     **Guarantee** (unit word, substitution, local). For all words w, w' and x:
     P(x | w) <= exp(epsilon * min(d(w, w'), g) + slack) P(x | w') (Theorem 2, sharpened: the truncated distance is
-    1-Lipschitz and at most g). So TEM is also pure (epsilon * g)-DP for a word. With g from beta that is
-    2 ln((1 - beta)(|W| - 1) / beta), *at every epsilon*: 35.5 at 50,000 words.
-    Assumptions: public vocabulary and vectors; d is a metric. ``slack`` (about 3e-5; with other metrics than the
-    Euclidean up to 1e-4) bounds what finite arithmetic adds.
+    1-Lipschitz and at most g). So TEM is also pure (epsilon * g)-DP for a word. If beta sets g, this epsilon is
+    2 ln((1 - beta)(|W| - 1) / beta), *at every epsilon*: 35.5 for 50,000 words.
+    Assumptions: public vocabulary and vectors; d is a metric. ``slack`` (about 3e-5; up to 1e-4 with other metrics
+    than the Euclidean) bounds the loss that finite arithmetic adds.
 
-    **Document budget.** With ``document_epsilon`` E and ``max_words`` n the threshold is E / (n epsilon), so that n
-    words cost E, pure; words of a document after the n-th become ``"<unk>"`` unread.
+    **Document budget.** With ``document_epsilon`` E and ``max_words`` n the threshold is E / (n epsilon), so that the
+    pure epsilon of n words is E; later words of a document become ``"<unk>"`` without being read.
 
     Args:
-        vectors: public word vectors, as `dptext.load_vectors` takes them.
+        vectors: public word vectors, or their name or path.
         epsilon: nats per unit of distance.
         metric: ``"euclidean"``, ``"angular"`` (radians), or a function ((n, d), (m, d)) float64 -> (n, m), such as
-            another distance of `scipy.spatial.distance.cdist`. That a function is a metric is an assumption of the
-            statement; a sample of triples can refute it.
-        beta: a replacement lies farther than g with probability at most beta (ignored when g is set otherwise).
-        threshold: g itself.
-        pure_epsilon: the worst case of a word, epsilon * g: it sets the threshold to pure_epsilon / epsilon.
-        document_epsilon: a pure budget for a document, together with ``max_words``.
+            another distance of `scipy.spatial.distance.cdist`. The statement assumes that the function is a
+            metric; only a sample of triples is checked.
+        beta: maximum probability of a replacement farther than g (ignored if g is set otherwise).
+        threshold: the distance g.
+        pure_epsilon: the pure epsilon of a word, epsilon * g: it sets the threshold to pure_epsilon / epsilon.
+        document_epsilon: pure budget of a document, together with ``max_words``.
         max_words: number of words per document that the budget covers.
 
     Raises:
-        ParameterError: a number out of range; a threshold whose probabilities the sampler cannot represent; a
-            budget without ``max_words``; two of threshold, pure epsilon and budget; a metric that is not offered, or is
-            not one (cosine "distance").
+        ParameterError: a number is out of range; the sampler cannot represent the probabilities of the threshold; a
+            budget without ``max_words``; two of threshold, pure epsilon and budget; the metric is unknown, or is not a
+            metric (cosine "distance").
 
     >>> from dptext import load_vectors
     >>> vectors = load_vectors((["cat", "dog", "tax"], [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0]]))
@@ -115,12 +115,12 @@ class TEM(SelectingMechanism):
 
     @property
     def beta(self) -> float:
-        """The largest probability with which a replacement is farther than the threshold (Theorem 3, solved)."""
+        """Maximum probability of a replacement farther than the threshold (Theorem 3, solved for beta)."""
         others = len(self.vectors) - 1
         return others / (others + math.exp(self.epsilon * self.threshold / 2))
 
     def word_guarantee(self) -> MetricDP:
-        """Metric DP with pairs counted up to the threshold, or to the diameter where that is known and smaller."""
+        """Return metric DP with distances capped at the threshold, or at the diameter if it is known and smaller."""
         farthest = min(self.threshold, self._space.diameter)
         return MetricDP(self.epsilon, self.metric, farthest, self._space.space)
 

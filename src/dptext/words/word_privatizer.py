@@ -17,7 +17,7 @@ class WordPrivatizer(TextPrivatizer):
     ``fit`` loads the vectors and builds the mechanism without reading the texts; ``transform`` draws fresh noise each
     time.
 
-    **Guarantee** (unit document, substitution among documents of equal layout, local): of one call of ``transform``,
+    **Guarantee** (unit document, substitution among documents of equal layout, local): for one call of ``transform``;
     see ``statement_``. *Every call is a separate release and spends its own budget*, and pipelines call often: ``fit``
     transforms the training texts, ``predict`` the new texts, and a k-fold cross-validation privatizes each text k times
     per candidate. To spend the budget once, privatize first (`dptext.privatize`) and search on the private texts.
@@ -25,10 +25,9 @@ class WordPrivatizer(TextPrivatizer):
     Args:
         mechanism: a name in `dptext.words.registry` (``"tem"``, ``"madlib"``), a subclass of `WordMechanism`, or a
             mechanism, which has its own epsilon, vectors and options.
-        epsilon: nats per unit of distance; for a word, where the mechanism says so (`dptext.SubsetSelection`).
-            Required.
+        epsilon: nats per unit of distance, or per word for some mechanisms (`dptext.SubsetSelection`). Required.
         vectors: what `dptext.load_vectors` reads; public. None: ``"glove-6b-50d"``.
-        limit: at most this many words, the most frequent ones; None: all.
+        limit: maximum number of words, the most frequent ones; None: all.
         mechanism_params: further keyword arguments of the mechanism (``{"threshold": 3.0}``).
         seed: None for cryptographic randomness. An integer, for tests and papers only, makes equal calls give equal
             texts (other texts or parameters still get other noise), and the statement says so.
@@ -39,7 +38,7 @@ class WordPrivatizer(TextPrivatizer):
 
     Raises:
         MissingExtraError: scikit-learn is not installed (when the name is imported).
-        ParameterError: from ``fit``: an unknown mechanism, no epsilon, or a number out of range.
+        ParameterError: from ``fit``: an unknown mechanism, no epsilon, or a number that is out of range.
 
     >>> vectors = (["my", "cat", "dog"], [[0, 9], [0, 0], [1, 0]])
     >>> params = {"threshold": 0.2}
@@ -67,7 +66,7 @@ class WordPrivatizer(TextPrivatizer):
         self.mechanism_params = mechanism_params
         self.seed = seed
 
-    def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn hands both over
+    def fit(self, texts: object = None, y: object = None) -> Self:  # noqa: ARG002  scikit-learn passes both
         """Build the mechanism without reading the texts."""
         source = GLOVE if self.vectors is None and not isinstance(self.mechanism, WordMechanism) else self.vectors
         vectors = None if source is None else load_vectors_once(source, limit=self.limit)
