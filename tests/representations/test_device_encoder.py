@@ -179,7 +179,7 @@ def test_inconsistent_configuration_is_refused(saved):
         (lambda c: c["randomizer"]["options"].update(epsilon=6.000001), "epsilon"),
         (lambda c: c["randomizer"].update(name="PrivUnitG"), "mechanism"),
         (lambda c: c["bound"].update(public_name="another"), "public_data"),
-        (lambda c: c["bound"].update(kind="clip", radius=1.0), "not of one encoder"),
+        (lambda c: c["bound"].update(kind="clip", radius=1.0), "belong to different encoders"),
         (lambda c: c["encoder"].update(source="another"), "encoder_vectors"),
         (lambda c: c["randomizer"].update(options={}), "epsilon"),
         (lambda c: c.update(version=2), "version"),
@@ -214,10 +214,10 @@ def test_arrays_of_another_encoder_are_refused_even_with_their_digest(saved):
     for name, change, message in [
         ("mean", lambda a: a + 1e-9, "bound_sha256"),
         ("directions", lambda a: a[:, :8], "dimension"),
-        ("directions", lambda a: a[:8], "not of one encoder"),
+        ("directions", lambda a: a[:8], "belong to different encoders"),
         ("vectors", lambda a: a + 1, "encoder_vectors_sha256"),
         ("vectors", lambda a: a * np.nan, "NaN or infinity"),
-        ("words", lambda a: a | 128, "not of one encoder"),
+        ("words", lambda a: a | 128, "belong to different encoders"),
     ]:
         reseal(saved, "encoder.safetensors", tensor_bytes(arrays | {name: change(arrays[name])}))
         with pytest.raises(DataError, match=message):

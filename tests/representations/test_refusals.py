@@ -105,7 +105,7 @@ PARAMETER_ERRORS = {
             lambda: DeviceEncoder(LENGTHS, Bound(mean=np.zeros(3), kind="clip", radius=1.0), NOISE),
             "PrivUnit takes vectors of the unit sphere, the bound 'clip' maps into the unit ball: choose another bound",
         ),
-        (lambda: DeviceEncoder(LENGTHS, ZERO, OME(epsilon=1.0, **SAFE)).save("nowhere"), "those with a proof"),
+        (lambda: DeviceEncoder(LENGTHS, ZERO, OME(epsilon=1.0, **SAFE)).save("nowhere"), "with a proof can be saved"),
         (private(bound="clip"), "takes vectors of the unit sphere"),
     ],
     "layers": [
