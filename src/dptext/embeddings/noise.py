@@ -53,7 +53,7 @@ def add_cells(sums: Cells, rows: Rows, parts: Singles, factors: Floats) -> None:
         into = sums[rows[number]]
         for axis in range(len(part)):
             total = np.int32(into[axis] + np.int32(part[axis] * scale))
-            if total > _MOST:  # after the addition: the sum of the last unit must not stand out either
+            if total > _MOST:  # after the addition, so that the sum of the last unit is clipped too
                 total = _MOST
             if total < _LEAST:
                 total = _LEAST

@@ -43,7 +43,7 @@ def public_frequencies(words: int) -> Floats:
 
 
 def check_clip(clip: float) -> float:
-    """Return a clipping norm C for which a vector of norm 1 has a number of cells that float32 can hold."""
+    """Return a clipping norm C for which float32 can represent the number of cells of a vector of norm 1."""
     return check_float("clip", clip, minimum=_SHORTEST_CLIP, maximum=_LONGEST_CLIP)
 
 
@@ -68,7 +68,7 @@ class Recipe:
             object.__setattr__(self, "pairs", 1)
         check_clip(self.clip)
         object.__setattr__(self, "distance", check_float("distance", self.distance, above=0, maximum=_FARTHEST))
-        if isinstance(self.subsample, bool) or self.subsample != 0:  # 0 stays an int, because the fingerprint holds it
+        if isinstance(self.subsample, bool) or self.subsample != 0:  # 0 stays an int, because it is in the fingerprint
             object.__setattr__(self, "subsample", check_float("subsample", self.subsample, above=0))
 
     def rates(self, steps: int) -> Floats:
@@ -115,7 +115,7 @@ class Participation:
         object.__setattr__(self, "delta", check_float("delta", self.delta, above=0, below=1))
         rates: dict[str, float] = {}
         for level, rate in self.rates.items():
-            # the checks of a SampledGaussian hold without noise too, and its numbers are Python's
+            # the checks of a SampledGaussian are valid without noise too, and its numbers are Python's
             checked = SampledGaussian(
                 noise_multiplier=self.noise_multiplier or 1.0, sampling_rate=rate, steps=self.steps
             )

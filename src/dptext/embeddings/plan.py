@@ -245,7 +245,7 @@ class Levels:
 
     @property
     def most(self) -> str:
-        """The level with the largest share; its guarantee holds for every user."""
+        """The level with the largest budget or rate; its guarantee holds for every user."""
         return max(self.shares, key=self.shares.__getitem__)
 
     def condition(self, level: str) -> Condition:
@@ -267,7 +267,7 @@ class ReleasePlan(ABC):
 
     mechanism: ClassVar[str]
     share: ClassVar[str]
-    """Name of a level's share in a statement: an epsilon, or a sampling rate."""
+    """Name of a level's parameter in a statement: an epsilon, or a sampling rate."""
 
     def __post_init__(self) -> None:
         check_prior(self.prior, _UNITS[self.unit])
@@ -398,7 +398,7 @@ _MOST = 10**9  # largest number of people considered
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedVectors:
-    """Expected quality of a release at one epsilon: ``passed`` is the share of the signal that the noise leaves."""
+    """Expected quality of a release at one epsilon: ``passed`` is the fraction of the signal that passes the noise."""
 
     epsilon: float
     sigma: float

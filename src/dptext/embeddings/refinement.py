@@ -23,7 +23,7 @@ _FLAT, _ROUNDING = 1e-9, 1e-13  # of the largest variance, of the square of the 
 _FIRST_BAND, _ROUNDS = 200, 3
 _RIDGE = 2e-4  # of the mean diagonal: keeps the fit defined where vectors span less than their dimension
 _WEAKEST = 1e-3
-_LEAST_SHARE = 0.25  # no word counts as weaker than this share of its band
+_LEAST_SHARE = 0.25  # minimum strength of a word, relative to its band
 _CLEARLY = 1.15  # five of Tracy and Widom's standard deviations for the smallest band and 50 features
 
 
@@ -261,7 +261,7 @@ class Strengths:
     variances: tuple[Floats, ...]
 
     def passed(self, people: float, sigma: float, width: int) -> float:
-        """Return the mean share of the variance of e_w that equation (posterior) keeps."""
+        """Return the mean fraction of the variance of e_w that equation (posterior) keeps."""
         result = 0.0
         for count, variances in zip(self.words, self.variances, strict=True):
             if len(variances):

@@ -1,4 +1,4 @@
-"""A release of word vectors as a folder to share: vectors, statements, a card and nothing else.
+"""Folders for sharing a release of word vectors: only vectors, statements and a card.
 
 Derivation: docs/howto/word-vectors.md#embeddings-sharing
 """
@@ -101,7 +101,7 @@ def _substitution(statement: PrivacyStatement) -> str | None:
 
 
 def is_copy(file: Path, vectors: WordVectors) -> bool:
-    """Return True if the copy for gensim holds these vectors."""
+    """Return True if the copy for gensim contains these vectors."""
     copy = HashedFile(io.BytesIO())
     write_binary(vectors, copy)
     return copy.digest() == file_digest(file)

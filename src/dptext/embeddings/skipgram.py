@@ -468,7 +468,7 @@ class SkipGram(Shareable, ReprMixin):
         epsilon, is_private = self.epsilon, self.mode == "private"
         if isinstance(epsilon, Participation):
             if self.unit == "pair" and len(epsilon.rates) > 1:
-                raise ParameterError("a pair of words has no level: give one epsilon for all")
+                raise ParameterError("a pair of words has no level: pass one epsilon for all")
             if (epsilon.noise_multiplier > 0) != is_private:
                 raise ParameterError("mode='private' needs noise, and other modes must have none")
             return epsilon

@@ -55,7 +55,7 @@ class HidingEncoder(ReprMixin):
         encoder: anything that `PrivateEncoder` accepts; None: ``fit`` expects vectors instead of texts.
         randomizer: the noise with its budget, such as `dptext.PrivUnit`; or its name, with ``epsilon``; None: no noise
             and no guarantee.
-        epsilon: of a randomizer given by name; required, without default.
+        epsilon: budget of a randomizer given by name; required, without default.
         options: ``dimension``, ``epochs``, ``alpha``, ``public``, ``seed`` and all others of
             `dptext.hiding.training.HidingOptions`.
 

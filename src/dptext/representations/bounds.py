@@ -73,7 +73,7 @@ def _into_ball(vectors: Floats) -> Floats:
     largest = np.maximum(np.abs(vectors).max(axis=1, initial=0.0), 1.0)
     vectors /= largest[:, None]
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    # all are shrunk a little, so that rounding leaves none outside
+    # all are shrunk slightly, so that rounding moves none outside
     vectors *= (_SHRINK / np.maximum(lengths, 1 / largest))[:, None]
     return vectors
 

@@ -282,7 +282,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         if channel is None:
             return self._fit(clean, codes, None)
         if channel.dimension != clean.shape[1]:
-            raise ParameterError(f"the channel takes vectors of {channel.dimension} numbers, got {clean.shape[1]}")
+            raise ParameterError(f"the channel accepts vectors of {channel.dimension} numbers, got {clean.shape[1]}")
         bits = RandomBits()
         if self.seed is not None:
             [bits] = RandomBits.keyed(seed_bytes(b"noise of a training", self.seed)).spawn(1)

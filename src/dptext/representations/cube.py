@@ -166,7 +166,7 @@ def _errors(
         if not hybrid:
             return dimension / numbers * (dimension * constant + slope) - 1, np.ones_like(constant)
         of_bit = np.tanh(epsilons / 2) ** -2
-        # the error is the same for every x where (d / k) share B = 1; where the window's A is larger, it only harms
+        # the error is the same for every x if (d / k) share B = 1; if the window's A is larger, the window only harms
         share = np.where(constant < of_bit, numbers / (dimension * slope), 0.0)
         return dimension**2 / numbers * (share * constant + (1 - share) * of_bit), share
 

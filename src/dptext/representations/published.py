@@ -275,7 +275,7 @@ class OneSidedNoise(PublishedChannel):
     """DPText's noise for vectors of one dimension."""
 
     def __init__(self, mechanism: DPText, dimension: int, *, share: float = 1.0) -> None:
-        self.name, self.domain = mechanism.name, Domain.CUBE  # the last state of a GRU lies between -1 and 1
+        self.name, self.domain = mechanism.name, Domain.CUBE  # the last state of a GRU is between -1 and 1
         self.dimension = self.width = dimension
         self.guarantee = NoGuarantee(mechanism.flaw)
         self.scale = self.domain.sensitivity(dimension)[0] / (mechanism.epsilon * share)  # D / epsilon

@@ -369,7 +369,7 @@ class SUE(_Protocol):
     Args:
         epsilon: as printed; it is divided by 2r.
         bits: l, one of them for the sign.
-        integer_bits: m of the others, for the integer part; the rest is the fraction.
+        integer_bits: m of the others, for the integer part; the remaining ones are the fraction.
         scores: ``"vector"`` uses the z-scores of each vector by its own mean and deviation; ``"public"`` expects
             numbers of the cube: z-scores by the moments of public vectors, over 2^m.
         others: see `Published`.

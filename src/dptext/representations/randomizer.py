@@ -85,7 +85,7 @@ class Channel(ReprMixin, ABC):
         """Sample from (n, d) float64 vectors of the domain, which may be overwritten."""
 
     def debiased_second_moment(self, moment: Floats) -> Floats:  # noqa: ARG002  for those that have one
-        """Estimate the mean of x x^T from that of z z^T over outputs z, unbiased; `ParameterError` if impossible."""
+        """Estimate the mean of x x^T, unbiased, from the mean of z z^T of outputs z; `ParameterError` if impossible."""
         raise ParameterError(f"the outputs of {self.name} do not determine the second moments of the inputs")
 
     def parameters(self) -> dict[str, Parameter]:

@@ -125,7 +125,7 @@ def _parsed_line(line: bytes, dimension: int, place: str) -> tuple[bytes, Floats
     head, *numbers = line.rsplit(b" ", dimension)
     row = _matrix([b" ".join(numbers)], dimension)
     if row is None or any(not part or _is_number(part) for part in head.split(b" ")[1:]):
-        raise DataError(f"{place}: expected a word and {dimension} numbers, each after one space; was the file cut?")
+        raise DataError(f"{place}: expected a word and {dimension} numbers, each after one space; is the file cut off?")
     return head, row
 
 

@@ -64,7 +64,7 @@ class Ellipsoid:
 
 def _mean(matrix: npt.NDArray[np.float32]) -> Floats:
     mean = np.zeros(matrix.shape[1])
-    for _ in range(2):  # the second pass corrects the rounding, which matters far from the origin
+    for _ in range(2):  # the second pass corrects rounding errors, which matter far from the origin
         parts = [
             (matrix[index : index + _ROWS_AT_ONCE] - mean).sum(axis=0) for index in range(0, len(matrix), _ROWS_AT_ONCE)
         ]
