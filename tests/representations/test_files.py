@@ -115,8 +115,8 @@ def test_bad_arguments_and_columns_leave_no_file_and_show_no_text(work):
         ({"out": "out.parquet.gz"}, "2", ParameterError, "expected a file name that ends in"),
         ({"keep": [VECTOR]}, "2", ParameterError, "a kept column cannot be named 'vector'"),
         ({"keep": ["text"]}, "2", ParameterError, "would be released unchanged"),
-        ({"keep": ["id"]}, '"a"', DataError, "convert the column, or do not keep it"),
-        ({"keep": ["id"]}, '[1, "a"]', DataError, "convert the column, or do not keep it"),
+        ({"keep": ["id"]}, '"a"', DataError, "Convert or drop them"),
+        ({"keep": ["id"]}, '[1, "a"]', DataError, "Convert or drop them"),
     ]:
         Path("in.jsonl").write_text(f'{{"text": "{SECRET}", "id": 1}}\n{{"text": "{SECRET}", "id": {value}}}\n')
         with pytest.raises(error, match=message) as caught:
