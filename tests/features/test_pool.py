@@ -78,7 +78,7 @@ def test_invalid_pools_are_refused(file):
         (Path("nowhere.txt"), StorageError, "nowhere.txt"),
         ("text without a suffix", ParameterError, "suffix"),
         (pandas.DataFrame({"body": ["one"]}), ParameterError, "expected a column 'text'"),
-        (datasets.DatasetDict({"train": datasets.Dataset.from_dict({})}), ParameterError, "one by one"),
+        (datasets.DatasetDict({"train": datasets.Dataset.from_dict({})}), ParameterError, "one split at a time"),
         ({"text": ["one"]}, ParameterError, "got builtins.dict"),
     ]:
         with pytest.raises(error, match=part):

@@ -272,7 +272,7 @@ def test_doubts_state_noise_and_a_far_pool():
     for release, part in [
         (fitted(foreign, features="words", seed=1), "hides the differences between the labels"),
         (fitted(documents(users=1), epsilon=0.1, seed=1), "noise hides the private texts"),
-        (fitted(labels=["Drinks", "Rules"], seed=1), "spelled in another way"),
+        (fitted(labels=["Drinks", "Rules"], seed=1), "spelled differently"),
     ]:
         [doubt] = release.doubts()
         assert part in doubt
@@ -384,7 +384,7 @@ def test_a_folder_returns_the_same_distribution(tmp_path):
         release.save(folder)
     release.save(folder, replace=True)
     (folder / "mine.txt").write_text("mine")
-    with pytest.raises(ParameterError, match="contains data other than a description"):
+    with pytest.raises(ParameterError, match="contains data other than a distribution"):
         release.save(folder, replace=True)
     for earlier in (fitted(labels=learned()), fitted(features=released_vectors())):
         earlier.save(tmp_path / "earlier", replace=True)

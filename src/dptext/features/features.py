@@ -229,7 +229,7 @@ class PublicFeatures(ReprMixin):
             if assumption != RELEASED_BEFORE
         ]
         results.append(
-            f"the features were fitted on public texts only ({self.public_texts} texts, chosen without a look at the "
+            f"the features were fitted on public texts only ({self.public_texts} texts, chosen without regard to the "
             "protected ones): their authors are not protected"
         )
         return tuple(dict.fromkeys(results))

@@ -1,6 +1,6 @@
 """Parquet through pyarrow: read rows of any file; write texts or vectors with kept columns.
 
-The device runtime does not import this module.
+Code that runs on a device does not import this module.
 """
 
 from __future__ import annotations

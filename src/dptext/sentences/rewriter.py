@@ -1,4 +1,4 @@
-"""Replacement of sentences or documents by texts of a public bank: subset selection with pure local DP."""
+"""Replacement of sentences or documents with texts of a public bank: subset selection under pure local DP."""
 
 from __future__ import annotations
 

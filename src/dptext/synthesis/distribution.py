@@ -44,7 +44,7 @@ FOLDER = SavedFolder(
     format="dptext-text-distribution",
     version=1,
     writer="TextDistribution.save",
-    holds="a description of texts",
+    holds="a distribution of texts",
     keys=("labels", "sigma", "features"),
     files=(_TENSORS, _PRIVACY, _CARD),
 )
@@ -107,10 +107,10 @@ class TextDistribution(ReprMixin):
         counts, features = self.matrix[:, 0] / self.sigma, self.matrix[:, 1:] / self.sigma
         whole, total = features.sum(axis=0), max(counts.sum(), 1.0)
         if not _is_seen(features):
-            why = ", or their labels are none of these, or spelled in another way" if self.labels.columns else ""
+            why = ", or their labels are not in the list or are spelled differently" if self.labels.columns else ""
             return (
-                f"noise hides the private texts: there are too few people for this epsilon{why}; texts are selected by "
-                "chance",
+                f"noise hides the private texts: there are too few people for this epsilon{why}; texts are selected "
+                "at random",
             )
         if not self.labels.columns:
             return ()
@@ -126,8 +126,8 @@ class TextDistribution(ReprMixin):
             return ()
         names = ", ".join(hidden[:5]) + ("" if len(hidden) <= 5 else f" and {len(hidden) - 5:,} more")
         return (
-            f"the noisy count of {names} is within its noise: few users have such a label, or its name is spelled in "
-            "another way; texts for it are selected by chance",
+            f"the noisy count of {names} is within its noise: few users have such a label, or its name is spelled "
+            "differently; texts for it are selected at random",
         )
 
     def weigh(self, texts: Sequence[str]) -> Weights:
@@ -308,7 +308,7 @@ class TextDistribution(ReprMixin):
         return Release(
             statement=statement,
             documents=len(texts),
-            doubts=(*doubts, *filter(None, [getattr(source, "trouble", "")])),  # of sources that can fail
+            doubts=(*doubts, *filter(None, [getattr(source, "trouble", "")])),  # for sources that can fail
             outputs={"texts": list(texts), "columns": columns},
         )
 

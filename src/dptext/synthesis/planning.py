@@ -145,7 +145,7 @@ def _too_few(expected: Expected, people: int, largest: float) -> Iterator[str]:
         baseline = max(expected.descriptions or 0.0, largest)
         if expected.accuracy[0] <= baseline:
             rival = "the label descriptions alone" if baseline == expected.descriptions else "the most frequent label"
-            yield f"{how_many}: a release may be no better than {rival}, which cost nothing (accuracy {baseline:.0%})"
+            yield f"{how_many}: a release may be no better than {rival} (accuracy {baseline:.0%}, no privacy loss)"
     elif expected.seen is None or people < expected.seen:
         enough = "no number is enough" if expected.seen is None else f"about {expected.seen:,} are needed"
         yield f"{how_many}: the signal would be within the noise, and {enough}"

@@ -192,7 +192,7 @@ class LanguageModel:
         return (
             f"the model '{self.model}' is public: it was not trained on the private texts",
             "the model received names of the labels, hints of the release, public instructions and its own earlier "
-            "texts; no private text",
+            "texts, but no private text",
             "the texts were written by a language model: their claims may be false",
         )
 

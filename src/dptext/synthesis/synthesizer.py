@@ -76,7 +76,7 @@ def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
         if counted_in
         else "all parameters are public; none was computed from the protected texts",
         *(ONE_NAME if unit is Unit.USER else ()),
-        "that there is at least one document may be known",
+        "it may be known that there is at least one document",
         f"at most {MOST_USERS:,} {unit}s take part",
         ELEMENTARY,
     )
