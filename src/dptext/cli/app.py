@@ -57,7 +57,7 @@ class Command(TyperCommand):
 
 
 def program(arguments: Sequence[str] = ()) -> typer.Typer:
-    """Return the program with the command that the arguments begin with, which starts faster alone, or with all."""
+    """Return the program with the command that the arguments name (which starts faster), or with all commands."""
     app = typer.Typer(
         name="dptext",
         no_args_is_help=True,

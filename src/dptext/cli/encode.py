@@ -123,7 +123,7 @@ def _sentence(topic: str, **values: Any) -> str:
 
 
 def _is_saved(folder: Path) -> bool:
-    """Return True if the folder holds an encoder."""
+    """Return True if the folder contains an encoder."""
     return all((folder / name).exists() for name in ("config.json", "encoder.safetensors", "privacy.json"))
 
 

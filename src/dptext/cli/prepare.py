@@ -116,7 +116,7 @@ def calibrate(
 ) -> None:
     """Show the effect of an epsilon on words, or find the epsilon for a target.
 
-    The default target is that half of the words stay. With --bank, show how often a text is traced back to its author.
+    The default target is that half of the words stay. With --bank, show how often an adversary names a text's author.
 
     Example: dptext calibrate --keep-rate 0.3 --word doctor
     """

@@ -32,7 +32,7 @@ BATCH_REJECTS = 1 << 12
 """Number of rejected rows that form a batch without texts."""
 
 STANDARD = Path("-")
-"""Standard input, or standard output."""
+"""Standard input."""
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 """Kept columns by name."""

@@ -78,7 +78,7 @@ def description_folder(data: Path, named: Path | None = None) -> Path | None:
     if folder.is_dir() and announces_description(folder):
         return folder
     if named is not None:
-        raise DataError(f"{named.name} is not the folder of a released distribution")
+        raise DataError(f"{named.name} is not the folder of a released distribution: name OUT.distribution")
     return None
 
 
@@ -153,7 +153,7 @@ def check_description(folder: Path) -> Audit:
 
 
 def _check_grid(described: Described) -> Check:
-    """Check that the released numbers lie on the public grid of the stated noise, as all sums with this noise do."""
+    """Check that the released numbers are on the public grid of the stated noise, like all sums with this noise."""
     count = described.matrix.size
     off = count_off_grid(described.matrix, described.sigma) if described.sigma > 0 else count
     return Check("the numbers lie on the grid of the stated noise", off == 0, f"{off:,} of {count:,} do not")

@@ -103,7 +103,7 @@ class Measurement:
 
     @property
     def is_useful(self) -> bool:
-        """Whether chance is excluded: the interval lies above the baseline."""
+        """Whether chance is excluded: the interval is above the baseline."""
         return self.grade >= Grade.LITTLE
 
 

@@ -73,7 +73,7 @@ class ReleaseFiles:
     @property
     def statement(self) -> PrivacyStatement:
         if self.statement_or_none is None:
-            raise DataError(f"{self.data.name} has no privacy statement")
+            raise DataError(f"{self.data.name} has no privacy statement: put the statement next to the data")
         return self.statement_or_none
 
     @property

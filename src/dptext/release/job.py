@@ -125,7 +125,7 @@ class Job:
                 self.parts.append(Part(digest, int(line["rows"]), int(line["size"]), written, tally))
                 _rejects_of(line)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, DptextError):
-            is_valid = False  # the error itself would quote the log, which holds the secret
+            is_valid = False  # the error itself would quote the log, which contains the secret
         if not is_valid:
             raise DataError(f"{str(self._log)!r} is damaged, or from another version: add --force to start over")
         return head

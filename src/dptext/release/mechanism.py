@@ -115,7 +115,7 @@ class TextMechanism(ReprMixin, ABC):
         return None
 
     def statement_before(self, *, seeded: bool = False) -> PrivacyStatement:
-        """Return a statement that holds for every document, for the ledger to charge before any is read.
+        """Return a statement that holds for every document. The ledger charges it before any text is read.
 
         A metric guarantee is charged by its loss per unit of distance, which does not depend on the length.
 

@@ -64,7 +64,7 @@ class Charges:
         if self._ledger is None:
             return
         if self._ledger.state(release_id) == RELEASED:
-            raise RefusedError("the ledger has settled this release already: start over, as a new release")
+            raise RefusedError("the ledger has already settled this release: start over, as a new release")
         if isinstance(cost, PrivacyStatement) and isinstance(cost.guarantee, MetricDP):
             # the largest distance is known only when all rows are read
             cost = cost.replace(guarantee=replace(cost.guarantee, max_distance=None))

@@ -45,7 +45,7 @@ except ImportError:
 class TextEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator of texts that draws fresh noise in every call.
 
-    It keeps no random state, so that none is pickled, cloned or forked: each process draws its own noise.
+    It has no random state that could be pickled, cloned or forked: each process draws its own noise.
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -70,7 +70,7 @@ def coded(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]
 
 
 def validated(estimator: Any, *arrays: npt.ArrayLike, reset: bool) -> Any:
-    """Return validated vectors as float64, and labels if they are given."""
+    """Return the validated vectors as float64, and the labels if there are any."""
     return validate_data(estimator, *arrays, dtype=np.float64, reset=reset)
 
 

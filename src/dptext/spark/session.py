@@ -41,7 +41,7 @@ def session() -> Any:
 
 
 def _settings() -> dict[str, str]:
-    """Return settings of a local session that are not configured yet: several attempts, a folder of its own."""
+    """Return missing settings of a local session: several attempts per task, and a temporary folder."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
