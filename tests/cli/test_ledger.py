@@ -99,10 +99,10 @@ def test_void_and_settle_take_a_unique_beginning_of_a_pending_release(ledger, bo
     book.reserve("f" * 32, book.releases()[0].guarantee, ["t1"], **TERMS)
     assert ledger("settle", "my.ledger", "f" * 12 + "…", "-q") == (0, "", "")  # as show abbreviates it
     code, _, err = ledger("void", "my.ledger", "nightly")
-    assert (code, err) == (2, "dptext: my.ledger holds no release 'nightly': dptext ledger show lists them\n")
+    assert (code, err) == (2, "dptext: my.ledger has no release 'nightly'. To list them, run dptext ledger show\n")
     for released in ("9" * 32, "f" * 32):
         code, out, err = ledger("void", "my.ledger", released)
-        assert (code, out, "was published and cannot be voided: it" in err) == (3, "", True)
+        assert (code, out, "was published and cannot be voided: others" in err) == (3, "", True)
     assert book.left(SECRET).spent == 5
 
 

@@ -75,14 +75,12 @@ def test_epsilons_add_up_and_a_release_that_does_not_fit_is_refused_whole(make):
         reserve(ledger, name, PureDP(5), ["x", "y"]).settle()
     assert (ledger.left("x").spent, ledger.left("x").left) == (10, 0)
     assert assert_error(RefusedError, lambda: reserve(ledger, "c", PureDP(5), [SECRET, "x", "y", "z"])) == (
-        "the ledger refuses: 2 of 4 texts would be overspent (limit: epsilon 10, already spent: at most 10, "
-        "this release costs 5, so 0 is left for some); nothing was released"
+        "the ledger refuses (nothing was released): 2 of 4 texts would be overspent (limit: epsilon 10, already "
+        "spent: at most 10, this release costs 5, so 0 is left for some)"
     )
     assert ledger.left("z").spent == 0 and [release.release_id for release in ledger.releases()] == ["a", "b"]
     assert reserve(ledger, "c", PureDP(5), ["z"]).units == 1
-    message = (
-        "nothing was released (1 pending: a release that was started stays charged until it is settled or you void"
-    )
+    message = "is left for some) (1 pending: a started release stays charged until it is settled or voided"
     assert_error(RefusedError, lambda: reserve(ledger, "d", PureDP(5), ["x"]), message)
     assert reserve(make(epsilon=1), "a", PureDP(5), []).units == 0
 
@@ -198,7 +196,7 @@ def test_the_first_release_fixes_the_terms(make):
         ledger = make(epsilon=10, delta=1e-6)
         reservation = reserve(ledger, "a", keys=["x"], **first)
         second = {"keys": ["x"], **first, **changes}
-        assert_error(RefusedError, lambda k=second: reserve(ledger, "b", **k), message, "use another ledger")  # noqa: B023
+        assert_error(RefusedError, lambda k=second: reserve(ledger, "b", **k), message, "Use another ledger")  # noqa: B023
         reservation.void()
         reserve(ledger, "b", **second)  # nothing is left of the first
 
@@ -208,11 +206,11 @@ def test_releases_without_a_price_or_with_wrong_arguments_leave_no_trace(make):
     some = statement().replace(condition=statement().condition.and_(WordsChanged(1)))
     for kind, changes, message in (
         (RefusedError, {"statement": NoGuarantee("a seed")}, "a release without a guarantee"),
-        (RefusedError, {"statement": PureDP(math.inf)}, "costs infinitely much for 1 documents"),
+        (RefusedError, {"statement": PureDP(math.inf)}, "an infinite cost for 1 documents"),
         (
             RefusedError,
             {"statement": PureDP(1e308), "keys": ["x"] * 20, "by": "id"},
-            "infinitely much for 20 documents",
+            "an infinite cost for 20 documents",
         ),
         (RefusedError, {"unit": Unit.WORD}, "for the unit word"),
         (
@@ -226,10 +224,10 @@ def test_releases_without_a_price_or_with_wrong_arguments_leave_no_trace(make):
         (ParameterError, {"unit": "cat"}, "unit must be one of 'word', "),
         (ParameterError, {"relation": "c"}, "relation must be one of"),
         (ParameterError, {"statement": 5.0}, "a PrivacyStatement or a guarantee, got float"),
-        (ParameterError, {"unit": Unit.USER}, "name the column"),
+        (ParameterError, {"unit": Unit.USER}, "Pass the column"),
         (ParameterError, {"by": ""}, "by must be 'text' or the name"),
-        (ParameterError, {"release_id": "a b"}, "release_id must be"),
-        (ParameterError, {"release_id": None}, "release_id must be"),
+        (ParameterError, {"release_id": "a b"}, "release_id must have 1 to 100"),
+        (ParameterError, {"release_id": None}, "release_id must have 1 to 100"),
         (ParameterError, {"keys": ["a", 7]}, "row 2: a key must be a string, got int"),
         (ParameterError, {"keys": [SECRET, None]}, "row 2: a key must be a string, got None"),
     ):
@@ -245,7 +243,7 @@ def test_limits_that_limit_nothing_are_refused_and_no_file_is_made(tmp_path):
     for limits, message in (
         ({}, "needs a limit"),
         ({"delta": 1e-6}, "needs a limit"),
-        ({"delta": 1e-6, "releases": 3}, "a delta limits nothing without an epsilon"),
+        ({"delta": 1e-6, "releases": 3}, "a delta without an epsilon is not a limit"),
         *(({"epsilon": value}, "epsilon must be a number above 0") for value in (0, -1.0, math.inf, math.nan, "3")),
         ({"epsilon": 10**400}, "epsilon must be a number above 0 and at most 1e+300"),
         *(({"epsilon": 1, "delta": value}, "delta must be a number above 0") for value in (0, 1.0)),
@@ -268,8 +266,8 @@ def test_a_pending_release_counts_until_it_is_voided_and_a_settled_one_for_ever(
     reserve(ledger, "b", PureDP(5), ["y"]).settle()
     ledger.settle("b")  # twice is once
     assert (ledger.state("b"), ledger.pending()) == ("released", [])
-    assert_error(RefusedError, lambda: ledger.void("b"), "was published and cannot be voided: it")
-    assert_error(RefusedError, lambda: reserve(ledger, "b", PureDP(5), ["y"]), "the release b was published already")
+    assert_error(RefusedError, lambda: ledger.void("b"), "was published and cannot be voided: others")
+    assert_error(RefusedError, lambda: reserve(ledger, "b", PureDP(5), ["y"]), "the release b is already published")
     assert ledger.left("y").spent == 5
 
 
@@ -560,12 +558,12 @@ def test_files_that_are_missing_or_exist_are_named_with_a_remedy(tmp_path, monke
     assert_error(StorageError, lambda: Ledger(path), f"dptext ledger create {path} --epsilon 10")
     assert list(tmp_path.iterdir()) == []
     path.write_text("precious")
-    message = "already exists, and a ledger is never"
+    message = "already exists, and ledgers are never"
     assert_error(StorageError, lambda: Ledger.create(path, epsilon=1), message)
     assert path.read_text() == "precious"
     nowhere = tmp_path / "nowhere" / "x"
     assert_error(StorageError, lambda: Ledger.create(nowhere, epsilon=1), "cannot write", "No such file or directory")
-    assert_error(StorageError, lambda: Ledger(tmp_path), "is a folder: name the ledger in it")
+    assert_error(StorageError, lambda: Ledger(tmp_path), "is a folder. Pass the ledger file in it")
     for name in ("a b?mode=ro#x%41.ledger", "-", "名", os.fsdecode(b"\xff")):
         assert reserve(Ledger.create(tmp_path / name, epsilon=1), "a", PureDP(1), ["x"]).units == 1
     monkeypatch.setattr(ledger_store, "_SCHEMA", ("CREATE nonsense",))
@@ -594,13 +592,13 @@ def another_database(path):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda path: path.write_text("name,text\n" * 1000), "is no ledger, or a damaged one"),
+        (lambda path: path.write_text("name,text\n" * 1000), "is not a ledger, or is damaged"),
         (lambda path: path.write_bytes(b""), "is not a ledger. Create one: dptext"),
-        (lambda path: change(path, "PRAGMA user_version = 99"), "is a ledger of version 99: use the dptext"),
+        (lambda path: change(path, "PRAGMA user_version = 99"), "is a ledger of version 99. Use the dptext"),
         (another_database, "is not a ledger. Create one: dptext"),
-        (lambda path: change(path, "UPDATE ledger SET epsilon = -1"), "is no ledger, or a damaged one"),
-        (punch_holes, "is no ledger, or a damaged one"),
-        (lambda path: os.truncate(path, 5000), "is no ledger, or a damaged one"),
+        (lambda path: change(path, "UPDATE ledger SET epsilon = -1"), "is not a ledger, or is damaged"),
+        (punch_holes, "is not a ledger, or is damaged"),
+        (lambda path: os.truncate(path, 5000), "is not a ledger, or is damaged"),
     ],
 )
 def test_a_damaged_file_is_named_in_one_line_and_left_as_it_is(make, spoil, message):
@@ -620,7 +618,7 @@ def test_a_release_that_cannot_be_read_is_damage_for_every_reader(make, about):
     change(ledger, ("UPDATE release SET about = ?", (about,)))
     second = lambda: reserve(ledger, "new", PureDP(1.0), ["x"])  # noqa: E731
     for read in (second, ledger.releases, ledger.summary, lambda: ledger.left("x")):
-        assert len(assert_error(DataError, read, "a damaged one")) < 300
+        assert len(assert_error(DataError, read, "is damaged")) < 300
 
 
 @pytest.mark.slow

@@ -304,7 +304,7 @@ def test_voided_and_killed_releases_are_not_saved_or_refunded(monkeypatch):
     assert names() == sorted([*START, BOOK])
     interrupt_at("settling", monkeypatch, SystemExit, ledger=BOOK)
     FOLDER.rename("moved")
-    assert_refused(RefusedError, "would be overspent", "1 pending", "until it is settled or you void it", ledger=BOOK)
+    assert_refused(RefusedError, "would be overspent", "1 pending", "until it is settled or voided", ledger=BOOK)
     assert "pending" in states()
     assert Ledger(BOOK).left(f"{MARKER}3").spent == 2.0
 

@@ -1,1 +1,1 @@
-"""Ledger of the privacy budget that units have spent over all releases."""
+"""Ledger of the privacy budget that each unit has spent over all releases."""

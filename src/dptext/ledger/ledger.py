@@ -1,4 +1,4 @@
-"""Ledger of privacy budgets: what units (users or texts) have spent over all releases, across runs and processes."""
+"""Ledger of the privacy budget that units (users or texts) have spent over all releases, runs and processes."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ class Ledger(ReprMixin):
         """Create a ledger: a new file that only its owner may read (mode 0600).
 
         Args:
-            path: a file that does not exist.
+            path: the new file, which must not exist.
             epsilon: limit per unit over all releases (for metric guarantees: per unit of distance).
             delta: limit for delta; without it, only pure and metric guarantees are accepted.
             releases: maximum number of releases per unit.
 
         Raises:
-            ParameterError: there is no limit, or one that limits nothing.
+            ParameterError: there is no limit, or a delta without an epsilon.
             StorageError: the file exists or cannot be written.
         """
         limits = Limits(epsilon=epsilon, delta=delta, releases=releases)
@@ -143,32 +143,32 @@ class Ledger(ReprMixin):
         relation: Relation | None = None,
         mechanism: str | None = None,
     ) -> Reservation:
-        """Charge all units of a release, or none of them. Call it before anything is released.
+        """Charge all units of a release, or none of them. Call it before the release.
 
         The release stays charged until it is settled or voided. Reserving a pending release again, with the same units
-        and guarantee, changes nothing, so a run may resume. Only one process may work on a release.
+        and guarantee, has no effect, so a run may resume. Only one process may work on a release.
 
         Args:
             release_id: id of the release (`dptext.privacy.statement.new_release_id`).
             statement: the statement of the release, or a guarantee with ``unit`` and ``relation``.
-            keys: for each document its text, or its value in the column ``by``; read once, in constant memory.
+            keys: the text of each document, or its value in the column ``by``; read once, in constant memory.
                 Texts are compared in Unicode normal form C, values by `canonical_id`.
             by: `TEXT`, or the name of a column.
-            unit, relation, mechanism: only with a guarantee; a statement contains them.
+            unit, relation, mechanism: for a guarantee only; a statement contains them.
 
         Returns:
             A reservation: settle it when the output is in place, or use it in a ``with`` block.
 
         Raises:
             RefusedError: a unit would be overspent; the guarantee does not add to earlier ones, has no price or used a
-                seed; a user has more texts than the guarantee covers; or the release exists with other units. Nothing
-                was changed.
+                seed; a user has more texts than the guarantee covers; or the release exists with other units. The
+                ledger is unchanged.
             ParameterError: an argument is invalid.
-            StorageError, DataError: the file failed; nothing was changed.
+            StorageError, DataError: the file failed; the ledger is unchanged.
         """
         guarantee, terms, about = _described(statement, by, unit, relation, mechanism)
         if not isinstance(release_id, str) or _RELEASE_ID.fullmatch(release_id) is None:
-            raise ParameterError("release_id must be 1 to 100 of the letters A-Z a-z 0-9 . _ : - and was not")
+            raise ParameterError("release_id must have 1 to 100 of the characters A-Z a-z 0-9 . _ : -")
         price(guarantee, 1)
         with store.opened(self.path, self._patience) as connection:
             with store.transaction(connection):
@@ -177,9 +177,9 @@ class Ledger(ReprMixin):
                 ceiling = limits.ceiling(terms.currency)
                 self._check_release(connection, release_id, terms)
                 self._releases(connection)
-            # Two equal texts in one file are two documents, and it is unknown which of them was in the last release:
-            # at worst the same one each time, and that one pays once a release. A user pays for all they wrote,
-            # unless the guarantee is for users, or one whose distances add up over documents anyway.
+            # Two equal texts in one file are two documents, and it is unknown which of them was in the last release.
+            # In the worst case it is the same one each time, which is charged once per release. A user is charged for
+            # all their texts, unless the guarantee is for users, or its distances add up over documents anyway.
             counted = by != TEXT and terms.unit is Unit.DOCUMENT and not isinstance(guarantee, MetricDP)
             most_texts = statement.condition.most_texts if isinstance(statement, PrivacyStatement) else None
             documents = store.gather(connection, _hashed(keys, secret, by), counted=counted, maximum=most_texts)
@@ -198,11 +198,11 @@ class Ledger(ReprMixin):
                         raise _overspent(over, units, ceiling, terms, pending=pending)
                     connection.execute("INSERT INTO charge SELECT unit, ?, documents FROM temp.fresh", (number,))
                 elif resumed != about or not store.same_units(connection, release_id):
-                    raise refusal(f"the release {release_id} is reserved for other rows or another guarantee; void it")
+                    raise refusal(f"the release {release_id} is reserved for other rows or another guarantee. Void it")
         return Reservation(self, release_id, units, documents, resumed is not None)
 
     def settle(self, release_id: str) -> None:
-        """Mark a release as released; call it once the whole output is in place. Settling twice changes nothing.
+        """Mark a release as released; call it when the whole output is in place. Settling twice has no effect.
 
         Raises:
             ParameterError: the ledger has no such release.
@@ -215,17 +215,17 @@ class Ledger(ReprMixin):
     def void(self, release_id: str) -> None:
         """Delete a pending release and return its budget.
 
-        Only the owner can decide this, and only if no output was kept or shown to others; dptext never does it itself.
+        Only the owner may decide this, and only if no output was kept or shown to others; dptext never does it.
 
         Raises:
             RefusedError: the release is settled.
             ParameterError: the ledger has no such release.
-            StorageError, DataError: the file failed; nothing was changed.
+            StorageError, DataError: the file failed; the ledger is unchanged.
         """
         with self._transaction(writes=True) as connection:
             if self._state(connection, release_id) != PENDING:
                 raise RefusedError(
-                    f"the release {release_id} was published and cannot be voided: it may have been read"
+                    f"the release {release_id} was published and cannot be voided: others may have read it"
                 )
             charges = "DELETE FROM charge WHERE release = (SELECT number FROM release WHERE id = ?)"
             for sql in (charges, "DELETE FROM release WHERE id = ?"):
@@ -238,24 +238,24 @@ class Ledger(ReprMixin):
             return None if row is None else str(row[0])
 
     def pending(self, *, besides: str = "") -> list[str]:
-        """Return the ids of all pending releases but one: reserved, and neither settled nor voided."""
+        """Return the ids of all pending releases (neither settled nor voided) except ``besides``."""
         with self._transaction() as connection:
             rows = connection.execute("SELECT id FROM release WHERE state = ? AND id <> ?", (PENDING, besides))
             return [str(release_id) for (release_id,) in rows]
 
     def pending_advice(self, release_ids: Sequence[str]) -> str:
-        """Return a sentence that tells the owner what to do about pending releases."""
+        """Return advice for the owner about pending releases."""
         which, name = f"{len(release_ids):,} releases", "RELEASE_ID"
         if len(release_ids) == 1:
             which, name = f"the release {release_ids[0]}", release_ids[0]
         return (
-            f"the ledger counts {which} as spent, and not as confirmed. If no run is at work on it and the output is "
+            f"the ledger counts {which} as spent, but not as confirmed. If no run is active and the output is "
             f"in place: dptext ledger settle {self.path} {name}; if no output was kept or shown to others: dptext "
             f"ledger void {self.path} {name}"
         )
 
     def terms(self) -> Terms | None:
-        """Return what all releases share, which the first one fixes; None before it."""
+        """Return the common terms of all releases, which the first release fixes; None if there is none."""
         with self._transaction() as connection:
             return self._terms(connection)
 
@@ -265,14 +265,14 @@ class Ledger(ReprMixin):
             return self._releases(connection)
 
     def summary(self) -> Summary:
-        """Return the totals. It reads every charge: some seconds for ten million units."""
+        """Return the totals. This reads every charge, which takes some seconds for ten million units."""
         with self._transaction() as connection:
             _, created, limits = self._head(connection)
             releases = self._releases(connection)
             self._set_prices(connection)
             terms = releases[0].terms if releases else None
             ceiling = limits.ceiling() if terms is None else limits.ceiling(terms.currency)
-            # few different sums, however many units: they are counted in the file, not in memory
+            # the file counts units by sum: there are few different sums, even for many units
             spent = store.sums(connection)
             groups = [(Balance.under(ceiling, cost, delta, times), count) for cost, delta, times, count in spent]
         units = sum(count for _, count in groups)
@@ -301,8 +301,8 @@ class Ledger(ReprMixin):
             return Balance.under(limits.ceiling(terms.currency), cost, delta, releases)
 
     def unknown(self, release_id: str) -> ParameterError:
-        """Return the error for a release that the ledger does not have."""
-        return ParameterError(f"{self.path.name} holds no release {release_id!r}: dptext ledger show lists them")
+        """Return the error for a release that is not in the ledger."""
+        return ParameterError(f"{self.path.name} has no release {release_id!r}. To list them, run dptext ledger show")
 
     # -- inside a transaction ---------------------------------------------------------------------------------
 
@@ -333,7 +333,7 @@ class Ledger(ReprMixin):
         return releases
 
     def _set_prices(self, connection: store.Connection) -> None:
-        """Compute the prices of all releases, per number of documents of a unit, from their guarantees."""
+        """Compute the prices of all releases from their guarantees, by number of documents of a unit."""
         charges = []
         with self._damage():
             for number, about, counts in connection.execute("SELECT number, about, counts FROM release"):
@@ -361,7 +361,7 @@ class Ledger(ReprMixin):
         return str(row[0])
 
     def _check_release(self, connection: store.Connection, release_id: str, terms: Terms) -> str | None:
-        """Return the ``about`` of a pending release, None if it is new; raise a RefusedError if it is out."""
+        """Return the ``about`` of a pending release, or None for a new one; raise a RefusedError if it is published."""
         existing = self._terms(connection)
         if existing is not None:
             existing.check(terms)
@@ -370,7 +370,7 @@ class Ledger(ReprMixin):
             return None
         if row[0] != PENDING:
             raise refusal(
-                f"the release {release_id} was published already. A new run is a new release and needs a new name"
+                f"the release {release_id} is already published. A new run is a new release and needs a new name"
             )
         return str(row[1])
 
@@ -381,7 +381,7 @@ class Ledger(ReprMixin):
 
 @dataclass(frozen=True)
 class Reservation:
-    """A release that is charged but not settled; a ``with`` block settles it unless it fails."""
+    """Release that is charged but not settled; a ``with`` block settles it unless it fails."""
 
     ledger: Ledger
     release_id: str
@@ -390,11 +390,11 @@ class Reservation:
     resumed: bool
 
     def settle(self) -> None:
-        """See `Ledger.settle`."""
+        """Settle the release; see `Ledger.settle`."""
         self.ledger.settle(self.release_id)
 
     def void(self) -> None:
-        """See `Ledger.void`."""
+        """Void the release; see `Ledger.void`."""
         self.ledger.void(self.release_id)
 
     def __enter__(self) -> Self:
@@ -420,9 +420,9 @@ def _described(
     """Return the guarantee, the terms and the JSON that the ledger stores."""
     if isinstance(statement, PrivacyStatement):
         if unit is not None or relation is not None or mechanism is not None:
-            raise ParameterError("the statement has a unit, a relation and a mechanism: omit these arguments")
+            raise ParameterError("the statement has a unit, a relation and a mechanism. Omit these arguments")
         if statement.seeded:
-            problem = "equal noise in two releases does not add up, it cancels; omit the seed"
+            problem = "equal noise in two releases cancels and does not add up. Omit the seed"
             raise refusal(problem, " a seeded release")
         if statement.condition.for_some_only is not None:
             problem = "the ledger counts guarantees for all units only"
@@ -434,7 +434,7 @@ def _described(
     else:
         raise ParameterError(f"statement must be a PrivacyStatement or a guarantee, got {type(statement).__name__}")
     if unit is None or relation is None:
-        raise ParameterError("a guarantee alone has no privacy unit: give unit and relation as well")
+        raise ParameterError("a guarantee alone has no privacy unit. Pass unit and relation too")
     unit, relation = check_choice("unit", unit, Unit), check_choice("relation", relation, Relation)
     terms = terms_of(guarantee, unit=unit, relation=relation, by=by)
     about = {"guarantee": guarantee_to_dict(guarantee), "unit": unit, "relation": relation, "by": by}
@@ -442,7 +442,7 @@ def _described(
 
 
 def _overspent(over: Mapping[str, Any], units: int, ceiling: Ceiling, terms: Terms, *, pending: int) -> RefusedError:
-    """Return a refusal with amounts and counts only."""
+    """Return a refusal that contains only amounts and counts."""
     label, limit, spent, cost = "releases", ceiling.releases, float(over["releases"]), 1.0
     if over["by_cost"]:
         label, limit, spent, cost = terms.cost, ceiling.cost, over["spent"], over["cost"]
@@ -457,13 +457,13 @@ def _overspent(over: Mapping[str, Any], units: int, ceiling: Ceiling, terms: Ter
     if not pending:
         return problem
     return RefusedError(
-        f"{problem} ({pending:,} pending: a release that was started stays charged until it is settled or you void it; "
-        "see dptext ledger show)"
+        f"{problem} ({pending:,} pending: a started release stays charged until it is settled or voided; see dptext "
+        "ledger show)"
     )
 
 
 def _hashed(keys: Iterable[str], secret: bytes, by: str) -> Iterator[tuple[bytes]]:
-    """Yield a keyed hash of each value; the length and name of ``by`` are hashed before it."""
+    """Yield a keyed hash of each value, prefixed by the length and name of ``by``."""
     kind = by.encode("utf-8", "surrogatepass")
     start = hashlib.blake2b(len(kind).to_bytes(8) + kind, key=secret, digest_size=16, person=b"dptext ledger")
     for number, value in enumerate(keys, 1):
@@ -478,7 +478,7 @@ def _hashed(keys: Iterable[str], secret: bytes, by: str) -> Iterator[tuple[bytes
 
 
 def _at(groups: list[tuple[Balance, int]], position: int) -> Balance | None:
-    """Balance at a position among the units, ordered by spent budget."""
+    """Return the balance at a position among the units, ordered by spent budget."""
     for balance, count in groups:
         if position < count:
             return balance

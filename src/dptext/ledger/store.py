@@ -31,16 +31,16 @@ from dptext.validation import check_float, check_int
 TEXT = "text"
 """Key of a ledger without a column: the text of a row."""
 TOLERANCE = 1e-9
-"""A sum passes up to limit * (1 + TOLERANCE): floats add up with an error, of about 1e-16 an addition."""
+"""Sums up to limit * (1 + TOLERANCE) are accepted, because each float addition has an error of about 1e-16."""
 _LARGEST = 1e300  # a larger limit would overflow
 
 
 def refusal(problem: str, remedy: str = "") -> RefusedError:
-    return RefusedError(f"the ledger refuses{remedy}: {problem}; nothing was released")
+    return RefusedError(f"the ledger refuses{remedy} (nothing was released): {problem}")
 
 
 class Currency(StrEnum):
-    """Amount that adds up. Currencies do not convert without a choice (a delta, a diameter)."""
+    """Amount that adds up over releases. Conversion to another currency needs a choice (a delta, a diameter)."""
 
     EPSILON = "epsilon"
     RHO = "rho"
@@ -79,7 +79,7 @@ class Terms:
         ):
             if ledger_value != release_value:
                 raise refusal(
-                    f"it counts {label} {ledger_value}, this release {label} {release_value}, and they do not add; use "
+                    f"it counts {label} {ledger_value}, this release {label} {release_value}, and they do not add. Use "
                     "another ledger (the losses of a person in both add up)"
                 )
 
@@ -90,9 +90,9 @@ def terms_of(guarantee: Guarantee, *, unit: Unit, relation: Relation, by: str) -
     if isinstance(guarantee, NoGuarantee):
         raise refusal("it has no price", " a release without a guarantee")
     if unit not in (Unit.DOCUMENT, Unit.USER):
-        raise refusal(f"it charges documents or users, this is for the unit {unit}; restate the guarantee")
+        raise refusal(f"it charges documents or users, this is for the unit {unit}. Restate the guarantee")
     if unit is Unit.USER and by == TEXT:
-        raise ParameterError("a guarantee for users cannot be charged to texts: name the column that tells users apart")
+        raise ParameterError("a guarantee for users cannot be charged to texts. Pass the column that identifies users")
     if isinstance(guarantee, MetricDP):
         return Terms(Currency.DISTANCE, guarantee.metric, guarantee.space, unit, relation, by)
     currency = Currency.RHO if isinstance(guarantee, ZCDP) else Currency.EPSILON
@@ -100,15 +100,15 @@ def terms_of(guarantee: Guarantee, *, unit: Unit, relation: Relation, by: str) -
 
 
 def price(guarantee: Guarantee, documents: int) -> tuple[float, float]:
-    """Return the cost of a release for a unit with this many of its documents: (in the currency, in delta)."""
+    """Return the cost of a release for a unit with this many documents in it: (in the currency, in delta)."""
     if isinstance(guarantee, MetricDP):
-        cost, delta = guarantee.epsilon, 0.0  # the distances of the documents are summed; the factor stays the same
+        cost, delta = guarantee.epsilon, 0.0  # the distances of the documents add up; the factor does not change
     elif isinstance(group := for_group(guarantee, documents), ZCDP):
         cost, delta = group.rho, 0.0
     else:
         cost, delta = astuple(as_approx(group))
     if not math.isfinite(cost):
-        cause = f" a release that costs infinitely much for {documents:,} documents of one unit"
+        cause = f" a release with an infinite cost for {documents:,} documents of one unit"
         raise refusal("it has no guarantee", cause)
     return float(cost), float(delta)
 
@@ -132,9 +132,9 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.epsilon is None and self.releases is None:
-            raise ParameterError("a ledger needs a limit: give an epsilon, a number of releases, or both")
+            raise ParameterError("a ledger needs a limit. Pass an epsilon, a number of releases, or both")
         if self.delta is not None and self.epsilon is None:
-            raise ParameterError("a delta limits nothing without an epsilon: give both")
+            raise ParameterError("a delta without an epsilon is not a limit. Pass both")
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", check_float("epsilon", self.epsilon, above=0, maximum=_LARGEST))
         if self.delta is not None:
@@ -155,8 +155,8 @@ class Limits:
             return Ceiling(math.inf, math.inf, releases)
         if currency is Currency.RHO:
             if self.delta is None:
-                raise refusal("zCDP has an epsilon only at a delta, and this ledger has none; make one with --delta")
-            low, high = 0.0, self.epsilon  # of rho, whose epsilon at this delta grows with it
+                raise refusal("zCDP has an epsilon only at a delta, and this ledger has none. Create one with --delta")
+            low, high = 0.0, self.epsilon  # bisection for rho: its epsilon at this delta is increasing
             while (middle := (low + high) / 2) not in (low, high):
                 fits = approx_from_zcdp(ZCDP(middle), delta=self.delta).epsilon <= self.epsilon
                 low, high = (middle, high) if fits else (low, middle)
@@ -165,10 +165,10 @@ class Limits:
         return Ceiling(self.epsilon, delta, releases)
 
     def check(self, guarantee: Guarantee) -> None:
-        """Raise a RefusedError if the guarantee has a delta and the ledger none."""
+        """Raise a RefusedError if the guarantee has a delta and the ledger has no limit for it."""
         no_delta = self.epsilon is not None and self.delta is None
         if no_delta and isinstance(guarantee, ApproxDP) and guarantee.delta > 0:
-            raise refusal("this release has a delta, and the ledger was made without one; make one with --delta")
+            raise refusal("this release has a delta, and the ledger has no limit for it. Create one with --delta")
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Balance:
 
     @property
     def exhausted(self) -> bool:
-        """True if no release passes any more (except one that costs nothing)."""
+        """True if no further release is accepted (except at no cost)."""
         return 0 in (self.left, self.releases_left)
 
 
@@ -214,10 +214,10 @@ def in_digits_at_least(value: float) -> str:
 
 
 SCHEMA_VERSION = 2
-_APPLICATION = 0x64706C67  # "dplg": tells a ledger from other SQLite files
+_APPLICATION = 0x64706C67  # "dplg": distinguishes a ledger from other SQLite files
 
-# The spent budget of a unit is always the sum of its charges, so there is no running total that a crash could leave
-# wrong; and a price is computed from the guarantee of its release each time (temp.price), so none can be changed.
+# The spent budget of a unit is always the sum of its charges, so there is no running total that a crash could
+# corrupt. Prices are computed from the guarantee of each release every time (temp.price), so none can be changed.
 _SCHEMA = (
     "CREATE TABLE ledger (secret BLOB NOT NULL, created TEXT NOT NULL, epsilon REAL, delta REAL, releases INTEGER)",
     "CREATE TABLE release ("
@@ -232,7 +232,7 @@ PRICES = (
 )
 _PRICED = "temp.price AS p ON p.release = c.release AND p.documents = c.documents"
 SUM_OF_UNIT = f"SELECT total(p.cost), total(p.delta), count(*) FROM charge AS c LEFT JOIN {_PRICED} WHERE c.unit = ?"  # noqa: S608
-ADD_RELEASE = (  # with the numbers of documents that its units have in temp.fresh
+ADD_RELEASE = (  # with the distinct numbers of documents in temp.fresh
     "INSERT INTO release (id, at, state, units, documents, about, counts) VALUES (?, ?, ?, ?, ?, ?, "
     "(SELECT json_group_array(documents) FROM (SELECT DISTINCT documents FROM temp.fresh)))"
 )
@@ -252,7 +252,7 @@ SELECT count(*) AS units, sum(spent + cost > :cost) AS by_cost, sum(delta_spent 
 FROM standing WHERE spent + cost > :cost OR delta_spent + delta > :delta OR releases + 1 > :releases
 """
 
-_CACHE_KIB = 65_536  # bounds the memory of the page cache, and of the sort before it spills to a temporary file
+_CACHE_KIB = 65_536  # memory limit of the page cache, and of sorting before it spills to a temporary file
 _STEPS_BETWEEN_SIGNALS = 1_000_000
 Connection = sqlite3.Connection
 
@@ -263,7 +263,7 @@ def create_store(path: Path, limits: dict[str, Any], patience: float) -> None:
         open_new(path).close()
     except FileExistsError:
         raise StorageError(
-            f"{str(path)!r} already exists, and a ledger is never overwritten. Choose another name"
+            f"{str(path)!r} already exists, and ledgers are never overwritten. Choose another name"
         ) from None
     except OSError as error:
         raise StorageError.of("write", path, error) from None
@@ -289,22 +289,22 @@ def opened(path: Path, patience: float) -> Iterator[Connection]:
             f"the ledger {str(path)!r} does not exist. Create it: dptext ledger create {path} --epsilon 10"
         )
     if path.is_dir():
-        raise StorageError(f"{str(path)!r} is a folder: name the ledger in it")
+        raise StorageError(f"{str(path)!r} is a folder. Pass the ledger file in it")
     with _connected(path, patience) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != _APPLICATION:
             raise DataError(f"{path.name} is not a ledger. Create one: dptext ledger create FILE --epsilon 10")
         if version != SCHEMA_VERSION:
-            raise DataError(f"{path.name} is a ledger of version {version}: use the dptext that wrote it")
+            raise DataError(f"{path.name} is a ledger of version {version}. Use the dptext version that wrote it")
         yield connection
 
 
 @contextmanager
 def transaction(connection: Connection, *, writes: bool = False) -> Iterator[None]:
-    """See one state of the ledger; what is written is on disk as a whole when the block ends, or changes nothing."""
-    # Exclusive and not immediate: a large reservation outgrows the cache and has to write into the file before it
-    # commits, which readers could then still hold up in the middle.
+    """Read one state of the ledger; all writes of the block are committed at its end, or none of them."""
+    # Exclusive instead of immediate: a large reservation outgrows the cache and writes to the file before it commits,
+    # and readers could block these writes.
     connection.execute("BEGIN EXCLUSIVE" if writes else "BEGIN")
     try:
         yield
@@ -316,13 +316,13 @@ def transaction(connection: Connection, *, writes: bool = False) -> Iterator[Non
 
 
 def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bool, maximum: int | None = None) -> int:
-    """Sort the keys of a release into ``temp.fresh (unit, documents)`` on disk, and return how many there were."""
+    """Sort the keys of a release into ``temp.fresh (unit, documents)`` on disk, and return their number."""
     connection.execute("PRAGMA temp.journal_mode = OFF")
     connection.execute("CREATE TEMP TABLE arrived (unit BLOB)")
     connection.execute("CREATE TEMP TABLE fresh (unit BLOB PRIMARY KEY, documents INTEGER) WITHOUT ROWID")
     connection.execute("BEGIN")
     connection.executemany("INSERT INTO arrived VALUES (?)", units)
-    # random keys would hit another page each; sorted ones fill page after page, here and in the ledger
+    # sorted keys fill one page after the other, here and in the ledger; each random key would touch another page
     documents = "count(*)" if counted else "1"
     connection.execute(f"INSERT INTO fresh SELECT unit, {documents} FROM arrived GROUP BY unit")  # noqa: S608
     (arrived,) = connection.execute("SELECT count(*) FROM arrived").fetchone()
@@ -333,7 +333,7 @@ def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bo
         if over:
             raise refusal(
                 f"the guarantee is for people with at most {maximum:,} texts in the release, and {over:,} of them have "
-                "more; take the statement for as many as they have"
+                "more. Use the statement for the largest number"
             )
     connection.execute("DROP TABLE arrived")
     connection.execute("COMMIT")
@@ -341,14 +341,14 @@ def gather(connection: Connection, units: Iterable[tuple[bytes]], *, counted: bo
 
 
 def overspent(connection: Connection, number: int, ceiling: Ceiling) -> dict[str, Any]:
-    """Count the units that the release would take beyond the ceiling, with the largest amounts."""
+    """Count the units that the release would overspend, and return the largest amounts."""
     limits = {"cost": ceiling.cost * (1 + TOLERANCE), "delta": ceiling.delta * (1 + TOLERANCE)}
     cursor = connection.execute(_OVERSPENT, {"number": number, "releases": ceiling.releases, **limits})
     return {name: value or 0 for (name, *_), value in zip(cursor.description, cursor.fetchone(), strict=True)}
 
 
 def same_units(connection: Connection, release_id: str) -> bool:
-    """True if a release charged exactly the units in ``temp.fresh``, each for as many documents."""
+    """Return whether a release charged exactly the units in ``temp.fresh``, with the same numbers of documents."""
     number, units = connection.execute("SELECT number, units FROM release WHERE id = ?", (release_id,)).fetchone()
     (fresh,) = connection.execute("SELECT count(*) FROM temp.fresh").fetchone()
     (both,) = connection.execute(
@@ -360,7 +360,7 @@ def same_units(connection: Connection, release_id: str) -> bool:
 
 
 def sums(connection: Connection) -> Iterator[tuple[float, float, int, int]]:
-    """Yield (cost, delta, releases, number of units that spent this), by ascending cost."""
+    """Yield (cost, delta, releases, number of units with these sums), by ascending cost."""
     yield from connection.execute(
         "SELECT cost, delta, releases, count(*) FROM (SELECT total(p.cost) AS cost, total(p.delta) AS delta, "  # noqa: S608
         f"count(*) AS releases FROM charge AS c LEFT JOIN {_PRICED} GROUP BY c.unit) "
@@ -374,11 +374,11 @@ def _connected(path: Path, patience: float) -> Iterator[Connection]:
         uri = f"{path.absolute().as_uri()}?mode=rw"
         options: dict[str, Any] = {"isolation_level": None, "timeout": patience, "factory": Connection}
         with closing(sqlite3.connect(uri, uri=True, **options)) as connection:
-            # EXTRA also syncs the folder when the journal goes: without it, a power cut could bring the journal back
-            # and with it take back a charge whose release is out already
+            # EXTRA also syncs the folder when the journal is deleted: otherwise a power cut could restore the journal
+            # and undo a charge whose release is already published
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            # gives Python the chance to see Ctrl-C during a long statement
+            # lets Python handle Ctrl-C during a long statement
             connection.set_progress_handler(_hear_signals, _STEPS_BETWEEN_SIGNALS)
             yield connection
     except sqlite3.Error as error:
@@ -395,8 +395,8 @@ def _problem(error: sqlite3.Error, path: Path) -> BaseException:
         return KeyboardInterrupt()
     if code == sqlite3.SQLITE_BUSY:
         return StorageError(
-            f"another process holds the ledger {str(path)!r}: wait for it, or end it if it is stuck; nothing was "
-            "changed"
+            f"another process has locked the ledger {str(path)!r}; nothing was changed. Wait for it, or end it if "
+            "it is stuck"
         )
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
         return damaged(path)
@@ -404,8 +404,8 @@ def _problem(error: sqlite3.Error, path: Path) -> BaseException:
 
 
 def damaged(path: Path) -> DataError:
-    """Return the error for a file that is not a ledger, or is damaged."""
+    """Return the error for a file that is not a ledger or is damaged."""
     return DataError(
-        f"{path.name} is no ledger, or a damaged one, or the disk failed (SQLite does not tell): try again, and if it "
-        "stays, bring back a copy that is not older than its last release"
+        f"{path.name} is not a ledger, or is damaged, or the disk failed (SQLite does not say which). Try again; if "
+        "the error persists, restore a copy that is not older than the last release"
     )

@@ -21,15 +21,15 @@ from dptext.threads import for_each_block
 from dptext.validation import check_float, check_int
 
 SCALE = 2**32
-"""Chances are multiples of 1 / SCALE."""
+"""Probabilities are multiples of 1 / SCALE."""
 
 Thresholds = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
-_ROUNDING = 2.0**-40  # more than a float64 sum of 2^20 logarithms is off by
-_COINS = 1 << 16  # per block: 256 KiB, which stay in the cache
+_ROUNDING = 2.0**-40  # above the rounding error of a float64 sum of 2^20 logarithms
+_COINS = 1 << 16  # per block of 256 KiB, which fits into the cache
 _COINS_A_TASK = 1 << 20
 
 
@@ -44,7 +44,7 @@ def round_up_epsilon(epsilon: float) -> float:
 
 
 def flip_epsilon(threshold: int) -> float:
-    """ln((2^32 - t) / t), equation (flip): the epsilon of a bit that is flipped with probability t / 2^32."""
+    """Return ln((2^32 - t) / t), equation (flip): the epsilon of a bit flipped with probability t / 2^32."""
     return math.log1p((SCALE - 2 * threshold) / threshold)
 
 
@@ -55,14 +55,14 @@ def flip_threshold(epsilon: float) -> int:
         threshold += 1
     if threshold >= SCALE // 2:
         raise ParameterError(
-            f"an epsilon of {epsilon:.3g} per bit is too small for a probability of 32 bits: raise epsilon, or "
+            f"an epsilon of {epsilon:.3g} per bit is too small for a probability of 32 bits. Raise epsilon, or "
             "send fewer bits"
         )
     return threshold
 
 
 def coins(bits: RandomBits, count: int, threshold: int) -> Booleans:
-    """(count,) bools, each True with chance threshold / 2^32."""
+    """Return (count,) bools, each True with probability threshold / 2^32."""
     heads = np.empty(count, dtype=np.bool_)
     for start in range(0, count, _COINS):
         block = heads[start : start + _COINS]
@@ -71,14 +71,14 @@ def coins(bits: RandomBits, count: int, threshold: int) -> Booleans:
 
 
 def leaning_coins(bits: RandomBits, numbers: Floats, threshold: int) -> Booleans:
-    """(m,) bools from (m,) numbers x between -1 and 1, each True with chance 1/2 + x (1/2 - t / 2^32)."""
+    """Return (m,) bools for (m,) numbers x from -1 to 1, each True with probability 1/2 + x (1/2 - t / 2^32)."""
     half = SCALE // 2
     chances = np.rint(half + numbers * (half - threshold)).astype(np.uint32)
     return _words(bits, numbers.size) < chances
 
 
 def packed_coins(bits: RandomBits, rows: int, thresholds: Thresholds) -> Bytes:
-    """(rows, ceil(k / 8)) uint8: bit j of a row is 1 with chance thresholds[j] / 2^32, all independently."""
+    """Return (rows, ceil(k / 8)) uint8: bit j is 1 with probability thresholds[j] / 2^32, independently."""
     width = thresholds.size
     packed = np.empty((rows, -(-width // 8)), dtype=np.uint8)
     if not rows or not width:
@@ -94,7 +94,7 @@ def packed_coins(bits: RandomBits, rows: int, thresholds: Thresholds) -> Bytes:
         for start in range(first, last, step):
             block = packed[start : min(start + step, last)]
             heads = _words(stream, len(block) * width).reshape(len(block), width) < threshold
-            if width % 8 == 0:  # rows end at bytes: one long row packs faster than many
+            if width % 8 == 0:  # rows end at byte boundaries: one long row is packed faster than many
                 block.reshape(-1)[:] = np.packbits(heads.reshape(-1))
             else:
                 block[:] = np.packbits(heads, axis=1)
@@ -104,7 +104,7 @@ def packed_coins(bits: RandomBits, rows: int, thresholds: Thresholds) -> Bytes:
 
 
 def flip_codes(codes: npt.NDArray[np.uint16], thresholds: list[int], bits: RandomBits) -> None:
-    """Flip bit j (bit 0 is the lowest) of (m,) contiguous codes with chance thresholds[j] / 2^32, in place."""
+    """Flip bit j (bit 0 is the lowest) of (m,) contiguous codes with probability thresholds[j] / 2^32, in place."""
     plane = np.empty(min(codes.size, _COINS), dtype=np.uint16)
     for start in range(0, codes.size, _COINS):
         block = codes[start : start + _COINS]
@@ -116,31 +116,31 @@ def flip_codes(codes: npt.NDArray[np.uint16], thresholds: list[int], bits: Rando
 
 
 def _words(bits: RandomBits, count: int) -> Thresholds:
-    """(count,) uint32, uniform over all integers of 32 bits."""
+    """Return (count,) uint32, uniform over all 32-bit integers."""
     return np.frombuffer(bits.take(4 * count), dtype="<u4")
 
 
 FINE_SCALE = 2**64
-"""Chances of randomised response and uneven bits are multiples of 1 / FINE_SCALE."""
+"""Probabilities of randomised response and uneven bits are multiples of 1 / FINE_SCALE."""
 
 FineThresholds = npt.NDArray[np.uint64]
 
-_COARSE = np.uint64(48)  # the bits below the 16 that are drawn for every coin
-_LEAST = 2**20  # a chance of at least 2^-44, so that rounding moves it by less than a part in a million
+_COARSE = np.uint64(48)  # number of bits below the 16 that are drawn for every coin
+_LEAST = 2**20  # a probability of at least 2^-44, so that its relative rounding error is below 1e-6
 
 
 def fine_threshold(chance: float) -> int:
-    """The threshold nearest to a chance."""
+    """Return the threshold that is nearest to a probability."""
     threshold = round(chance * 2.0**64) if 0 < chance < 1 else 0
     if not _LEAST <= threshold <= FINE_SCALE - _LEAST:
         raise ParameterError(
-            f"a bit would be sent with probability {chance:.3g}: probabilities must lie between 5.7e-14 and 1 - 5.7e-14"
+            f"a bit would be sent with probability {chance:.3g}: probabilities must be between 5.7e-14 and 1 - 5.7e-14"
         )
     return threshold
 
 
 def log_ratio(above: int, below: int) -> float:
-    """ln(above / below) of two thresholds, right to 2^-52 of itself also where they are nearly equal."""
+    """Return ln(above / below) of two thresholds with a relative error of 2^-52, also if they are nearly equal."""
     if above < below:
         return -log_ratio(below, above)
     return math.log1p((above - below) / below)
@@ -164,22 +164,22 @@ def uneven_bits(bits: RandomBits, values: Bytes, one: FineThresholds, zero: Fine
     draws = (words.reshape(-1)[places].astype(np.uint64) << _COARSE) | (bits.integers(places.size) >> np.uint64(16))
     for entry, thresholds in zip(heads, (one, zero), strict=True):
         entry.reshape(-1)[places] = draws < thresholds[columns]
-    # the same coin for a 1 and for a 0: only one of the two is used
+    # a 1 and a 0 share one coin, because only one of them is used
     if_one, if_zero = (np.packbits(head, axis=1) for head in heads)
     sent: Bytes = (values & if_one) | (~values & if_zero)
     return sent
 
 
 def round_at_random(bits: RandomBits, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """(m,) int64 floor(x + U) with U uniform over the multiples of 2^-32 in [0, 1): x on average, to 2^-33."""
+    """Return (m,) int64 floor(x + U), U uniform over multiples of 2^-32 in [0, 1); the mean is x to within 2^-33."""
     uniform = np.frombuffer(bits.take(4 * numbers.size), dtype="<u4") * 2.0**-32
     uniform += numbers
     return np.floor(uniform, out=uniform).astype(np.int64)
 
 
 _MOST_CATEGORIES = 10_000
-_MOST_EPSILON = 20.0  # above it, fewer than one answer in a billion differs from the truth
-_EXP_ROUNDING = 2.0**-48  # more than the arithmetic below is off by
+_MOST_EPSILON = 20.0  # above, fewer than one answer in a billion differs from the truth
+_EXP_ROUNDING = 2.0**-48  # above the relative error of the arithmetic below
 
 
 @dataclass(frozen=True)
@@ -197,30 +197,30 @@ class RandomizedResponse:
 
     @cached_property
     def threshold(self) -> int:
-        """t: the truth is sent where 64 random bits, as a number, are below it."""
-        # 1 - tau = k / (e^epsilon + k - 1), rounded up: the complement keeps its digits where tau is almost 1
+        """t: the truth is sent if a random 64-bit integer is below t."""
+        # 1 - tau = k / (e^epsilon + k - 1), rounded up: the complement is precise if tau is almost 1
         rest = FINE_SCALE * self.categories / (math.exp(self.epsilon) + self.categories - 1)
         return max(0, FINE_SCALE - math.ceil(rest * (1 + _EXP_ROUNDING)))
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
-        """(k, k) exact probabilities: a row per true category, a column per answer."""
+        """(k, k) exact probabilities, one row per true category and one column per answer."""
         other = (FINE_SCALE - self.threshold) / (FINE_SCALE * self.categories)
         table = np.full((self.categories, self.categories), other)
         np.fill_diagonal(table, other + self.threshold / FINE_SCALE)
         return table
 
     def draw(self, bits: RandomBits, truth: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return (n,) answers to (n,) true categories 0 .. k - 1. The number of drawn bits depends on neither."""
+        """Return (n,) answers to (n,) true categories 0 .. k - 1. The number of drawn bits is independent of both."""
         uniform = bits.below(np.full(len(truth), self.categories, dtype=np.uint64)).astype(np.int64)
         return np.where(bits.integers(len(truth)) < np.uint64(self.threshold), truth, uniform)
 
 
 def uniform_directions(bits: RandomBits, count: int, dimension: int) -> npt.NDArray[np.float64]:
-    """(count, dimension) float64, rows uniform on the unit sphere: normal vectors, normalised (Muller 1959)."""
+    """Return (count, dimension) float64, rows uniform on the unit sphere: normalised normal vectors (Muller 1959)."""
     directions = bits.normal(count, dimension)
     lengths = np.sqrt((directions**2).sum(axis=1, keepdims=True))
-    # All coordinates are zero with probability below 2^-53: a fixed direction then, never an error.
+    # If all coordinates are zero (probability below 2^-53), use a fixed direction instead of raising an error.
     directions[lengths[:, 0] == 0.0, 0] = 1.0
     lengths[lengths == 0.0] = 1.0
     directions /= lengths
@@ -228,8 +228,8 @@ def uniform_directions(bits: RandomBits, count: int, dimension: int) -> npt.NDAr
 
 
 def l2_laplace(bits: RandomBits, count: int, dimension: int, scale: float) -> npt.NDArray[np.float64]:
-    """(count, dimension) float64, rows with density proportional to exp(-||z|| / scale)."""
-    # Gamma of integer shape d is the sum of d exponentials; all 53-bit tails are there.
+    """Return (count, dimension) float64, rows with density proportional to exp(-||z|| / scale)."""
+    # A gamma variable of integer shape d is the sum of d exponentials, with all 53-bit tails.
     radius = scale * bits.exponential(count, dimension).sum(axis=1, keepdims=True)
     noise = uniform_directions(bits, count, dimension)
     noise *= radius
@@ -239,7 +239,7 @@ def l2_laplace(bits: RandomBits, count: int, dimension: int, scale: float) -> np
 def elliptical_laplace(
     bits: RandomBits, count: int, root: npt.NDArray[np.float64], scale: float
 ) -> npt.NDArray[np.float64]:
-    """(count, dimension) float64, rows with density proportional to exp(-||root^-1 z|| / scale)."""
+    """Return (count, dimension) float64, rows with density proportional to exp(-||root^-1 z|| / scale)."""
     return l2_laplace(bits, count, len(root), scale) @ root.T
 
 
@@ -253,7 +253,7 @@ class Tail:
 
 
 def sphere_tail(dimension: int, height: float) -> Tail:
-    """The cap of a height of at least 0 and below 1 on the unit sphere in ``dimension`` >= 2 dimensions."""
+    """Return the tail of a cap with a height from 0 to below 1 on the unit sphere in ``dimension`` >= 2 dimensions."""
     d = dimension
     log_constant = math.lgamma(d / 2) - math.lgamma((d - 1) / 2) - 0.5 * math.log(math.pi)
     first = math.exp(log_constant + (d - 1) / 2 * math.log((1 - height) * (1 + height))) / (d - 1)
@@ -261,7 +261,7 @@ def sphere_tail(dimension: int, height: float) -> Tail:
 
 
 def gaussian_tail(dimension: int, height: float) -> Tail:
-    """The same of a normal T with variance 1/d."""
+    """Return the tail of a normal T with variance 1/d."""
     root = math.sqrt(dimension)
     mass = 0.5 * math.erfc(height * root / math.sqrt(2))
     first = math.exp(-(height**2) * dimension / 2) / math.sqrt(2 * math.pi) / root
@@ -273,7 +273,7 @@ def _cap_mass(dimension: int, height: float) -> float:
 
 
 def regularised_beta(a: float, b: float, x: float, one_less_x: float) -> float:
-    """I_x(a, b) by its continued fraction (NIST Digital Library of Mathematical Functions, 8.17.22), to 1e-12."""
+    """Return I_x(a, b) to 1e-12 by its continued fraction (NIST Digital Library of Mathematical Functions, 8.17.22)."""
     if x <= 0.0:
         return 0.0
     if one_less_x <= 0.0:
@@ -298,7 +298,7 @@ def regularised_beta(a: float, b: float, x: float, one_less_x: float) -> float:
 
 
 def tail_heights(bits: RandomBits, count: int, dimension: int, height: float, *, sphere: bool) -> Floats:
-    """(count,) independent draws of T given T >= height, by rejection under an exponential from the rim."""
+    """Return (count,) independent draws of T given T >= height, by rejection under an exponential from ``height``."""
     if sphere and dimension == 2:
         return np.cos(math.acos(height) * bits.uniform(count))
     power = (dimension - 3) / 2
@@ -314,7 +314,7 @@ def tail_heights(bits: RandomBits, count: int, dimension: int, height: float, *,
                 log_density = power * (np.log1p(-t) + np.log1p(t)) if power else np.zeros(todo.size)
             top = power * (math.log1p(-height) + math.log1p(height)) - rate * above
         elif rate == 0.0:
-            log_density, top = np.zeros(todo.size), np.zeros(todo.size)  # the proposal is the half normal itself
+            log_density, top = np.zeros(todo.size), np.zeros(todo.size)  # the proposal is the half-normal target
         else:
             log_density, top = -dimension * t * t / 2, -dimension * height * height / 2 - rate * above
         kept = np.log(bits.uniform(todo.size)) <= log_density - top
@@ -324,12 +324,12 @@ def tail_heights(bits: RandomBits, count: int, dimension: int, height: float, *,
 
 
 def _truncated_exponential(bits: RandomBits, count: int, rate: float, reach: float, *, normal_scale: float) -> Floats:
-    """(count,) exponential of a rate, cut at ``reach``; at rate 0 uniform up to it, or half normal if it is endless."""
+    """Return (count,) exponentials truncated at ``reach``; at rate 0 uniform, or half-normal for infinite reach."""
     if rate == 0.0 and math.isinf(reach):
         return np.abs(bits.normal(count)) * normal_scale
     if rate * reach < 1e-9:
         return reach * bits.uniform(count)
-    # 1 - u (1 - e^(-rate reach)) runs from 1 down to e^(-rate reach)
+    # 1 - u (1 - e^(-rate reach)) decreases from 1 to e^(-rate reach)
     share = bits.uniform(count) * -math.expm1(-rate * reach)
     draws: Floats = -np.log1p(-share) / rate
     return np.minimum(draws, reach)
@@ -341,7 +341,7 @@ Number = TypeVar("Number", float, npt.NDArray[np.float64])
 
 @dataclass(frozen=True)
 class Window:
-    """Calibrated: n, w and T of the module's equations."""
+    """Calibrated window: n, w and T of equation (window)."""
 
     steps: int
     half: int
@@ -349,13 +349,13 @@ class Window:
 
     @property
     def epsilon(self) -> float:
-        """Equation (window): what an output tells about the input."""
+        """Epsilon of one output, equation (window)."""
         inside, outside = self.threshold * 2 * self.steps, (SCALE - self.threshold) * (2 * self.half + 1)
         return math.log1p((inside - outside) / outside)
 
     @property
     def gain(self) -> float:
-        """g: how much of i is left in the mean of o."""
+        """g, the factor of i in the mean of o."""
         return self.threshold / SCALE - (1 - self.threshold / SCALE) * (2 * self.half + 1) / (2 * self.steps)
 
     @property
@@ -365,24 +365,24 @@ class Window:
 
     @property
     def reach(self) -> int:
-        """Outputs lie between minus this and this."""
+        """Outputs are between ``-reach`` and ``reach``."""
         return self.steps + self.half
 
     def draw(self, bits: RandomBits, places: Integers) -> Integers:
-        """(m,) int64 outputs o for (m,) int64 inputs i between -n and n. Exact."""
+        """Return (m,) int64 outputs o for (m,) int64 inputs i between -n and n, exactly."""
         size = 2 * self.half + 1
         outputs = np.empty(places.size, dtype=np.int64)
         inside = coins(bits, places.size, self.threshold)
         near, far = np.flatnonzero(inside), np.flatnonzero(~inside)
         outputs[near] = (
             places[near] - self.half + bits.below(np.full(near.size, size, dtype=np.uint64)).astype(np.int64)
-        )  # i + n integers lie below the window
+        )  # i + n integers are below the window
         rank = bits.below(np.full(far.size, 2 * self.steps, dtype=np.uint64)).astype(np.int64)
         outputs[far] = rank - self.reach + (rank >= places[far] + self.steps) * size
         return outputs
 
     def distributions(self) -> npt.NDArray[np.float64]:
-        """(2n + 1, 2(n + w) + 1) the probabilities that `draw` has: a row for each input, for small n."""
+        """Return (2n + 1, 2(n + w) + 1) exact probabilities of `draw`, one row per input, for small n."""
         places = np.arange(-self.steps, self.steps + 1)[:, None]
         outputs = np.arange(-self.reach, self.reach + 1)
         near = self.threshold / SCALE / (2 * self.half + 1)
@@ -391,14 +391,14 @@ class Window:
 
 
 def chance_inside(steps: int, half: Number, epsilon: Number) -> Number:
-    """T / 2^32 of equation (window), unrounded."""
-    # 1 / (1 + e^-epsilon 2n / (2w + 1)), which overflows nowhere
+    """Return T / 2^32 of equation (window), unrounded."""
+    # 1 / (1 + e^-epsilon 2n / (2w + 1)), which never overflows
     inside: Number = 1 / (1 + np.exp(-epsilon) * (2 * steps) / (2 * half + 1))
     return inside
 
 
 def window_moments(steps: int, half: Number, chance: Number) -> tuple[Number, Number]:
-    """(A, B) of equation (moments)."""
+    """Return (A, B) of equation (moments)."""
     outside = (1 - chance) / (2 * steps)
     gain = chance - outside * (2 * half + 1)
     reach = steps + half
@@ -407,20 +407,20 @@ def window_moments(steps: int, half: Number, chance: Number) -> tuple[Number, Nu
 
 
 def window_within(epsilon: float, steps: int, half: int) -> Window:
-    """The window of this size that leans most towards the input while its epsilon is at most ``epsilon``."""
+    """Return the window of this size with the largest threshold whose epsilon is at most ``epsilon``."""
     chance = float(chance_inside(steps, float(half), epsilon))
     window = Window(steps, half, min(math.floor(SCALE * chance) + 1, SCALE - 1))
     while window.epsilon > epsilon and window.threshold > 1:
         window = Window(steps, half, window.threshold - 1)
     if not min(epsilon, 1.0) / 2 < window.epsilon <= epsilon:
         raise ParameterError(
-            f"an epsilon of {epsilon:.3g} per number is too small for a probability of 32 bits: raise epsilon"
+            f"an epsilon of {epsilon:.3g} per number is too small for a probability of 32 bits. Raise epsilon"
         )
     return window
 
 
 def uniform_subsets(bits: RandomBits, rows: int, *, of: int, size: int) -> npt.NDArray[np.int64]:
-    """(rows, size) int64, each row a uniform subset of 0 .. of - 1, in no order that means anything."""
+    """Return (rows, size) int64, each row a uniform subset of 0 .. of - 1, in arbitrary order."""
     chosen = np.empty((rows, size), dtype=np.int64)
     for place, last in enumerate(range(of - size, of)):
         draws = bits.below(np.full(rows, last + 1, dtype=np.uint64)).astype(np.int64)

@@ -20,11 +20,11 @@ LEADING = 63
 _MORE = 64
 
 Values: TypeAlias = Callable[[list[Decimal], Decimal], tuple[list[Decimal], Decimal]]
-"""(uniform numbers, how far each may be off) -> (values, how far each of them may be off)."""
+"""(uniform numbers, bound on their errors) -> (values, bound on their errors)."""
 
 
 def settled(bits: RandomBits, leads: Sequence[int], values: Values) -> list[int]:
-    """The nearest integers of real numbers that depend on uniform ones."""
+    """Return the nearest integers to real numbers that are functions of uniform numbers."""
     known, width = list(leads), LEADING
     while True:
         fresh = bits.take(_MORE // 8 * len(known))
@@ -33,7 +33,7 @@ def settled(bits: RandomBits, leads: Sequence[int], values: Values) -> list[int]
             for position, lead in enumerate(known)
         ]
         width += _MORE
-        # a decimal digit has more than 3 bits; nothing that a caller sets in their own context matters here
+        # a decimal digit has more than 3 bits; this context is independent of the caller's decimal context
         with localcontext(Context(prec=width // 3 + 20, Emin=-(10**9), Emax=10**9, traps=[])):
             rest = Decimal(2) ** -width
             reals, error = values([(lead + Decimal("0.5")) * rest for lead in known], rest)
@@ -43,12 +43,12 @@ def settled(bits: RandomBits, leads: Sequence[int], values: Values) -> list[int]
 
 
 def slip() -> Decimal:
-    """More than what some thousand operations of the decimal context can be off by, relatively."""
+    """Return a bound on the relative error of some thousand operations in the decimal context."""
     return Decimal(10) ** (12 - getcontext().prec)
 
 
 def exponentials(uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal], Decimal]:
-    """Return E = -ln U of each U, which is known to within rest / 2."""
+    """Return E = -ln U of each U, which is known to within rest / 2, and an error bound."""
     energies = [-uniform.ln() for uniform in uniforms]
     # |ln (A + 1/2) - ln (A + f)| <= 1 / (2 A) <= 1 / (A + 1/2) for A >= 1; for A = 0 there is no bound
     minimum = min(uniforms)
@@ -57,17 +57,17 @@ def exponentials(uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal],
 
 
 def normal_pair(uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal], Decimal]:
-    """r cos a and r sin a with r = sqrt(2 E), a = 2 pi U: two normals from two uniforms (Box and Muller 1958)."""
+    """Return two normals r cos a and r sin a, with r = sqrt(2 E) and a = 2 pi U (Box and Muller 1958), and a bound."""
     [energy], unsure = exponentials(uniforms[:1], rest)
     radius = (2 * energy).sqrt()
     cosine, sine = _cosine_and_sine(2 * _pi(getcontext().prec) * uniforms[1])
-    # |sqrt(2 E + 2 e) - sqrt(2 E)| <= 2 |e| / sqrt(2 E) on either side; an angle is off by pi rest at most
+    # |sqrt(2 E + 2 e) - sqrt(2 E)| <= 2 |e| / sqrt(2 E) on either side; the error of an angle is at most pi rest
     error = 2 * unsure / radius + radius * (4 * rest + slip())
     return [radius * cosine, radius * sine], error
 
 
 def _cosine_and_sine(angle: Decimal) -> list[Decimal]:
-    """The two power series, for angles from 0 to 2 pi."""
+    """Return cosine and sine by their power series, for angles from 0 to 2 pi."""
     sums = [Decimal(0), Decimal(0)]
     term, place = Decimal(1), 0
     minimum = Decimal(10) ** -getcontext().prec
@@ -80,7 +80,7 @@ def _cosine_and_sine(angle: Decimal) -> list[Decimal]:
 
 @lru_cache(maxsize=4)
 def _pi(digits: int) -> Decimal:  # noqa: ARG001  the precision of the context
-    """16 arctan(1/5) - 4 arctan(1/239) (Machin 1706), remembered for a number of digits."""
+    """Return 16 arctan(1/5) - 4 arctan(1/239) (Machin 1706), cached by number of digits."""
     return 16 * _arctan_of_one_over(5) - 4 * _arctan_of_one_over(239)
 
 
@@ -101,14 +101,14 @@ ELEMENTARY = (
     "the double-precision logarithm has a relative error of at most 2^-47, sine and cosine an absolute error of at "
     "most 2^-47"
 )
-"""The assumption of the functions here. (Libraries document 2^-50; the tests compare several hundred values.)"""
+"""Assumption of this module. Libraries document 2^-50, and tests compare several hundred values."""
 
-_SLIP = 2.0**-45  # what an elementary function and a few operations around it may be off by together, relatively
-_ROUNDED = 2.0**-51  # what -ln may move by when a uniform number is rounded to 53 bits
+_SLIP = 2.0**-45  # relative error bound of an elementary function and a few operations
+_ROUNDED = 2.0**-51  # error bound of -ln after rounding a uniform number to 53 bits
 
 
 def rounded_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float) -> Floats:
-    """(n, d) whole numbers, round((x + Z) / step), Z of independent coordinates of density exp(-|z| / scale)."""
+    """Return (n, d) integers round((x + Z) / step), Z independent of density proportional to exp(-|z| / scale)."""
     draws = bits.integers(x.size).reshape(x.shape)
     leads = (draws >> np.uint64(1)).astype(np.int64)
     negative = (draws & np.uint64(1)).astype(bool)
@@ -123,19 +123,19 @@ def rounded_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float) -
 
 
 def rounded_gaussian(bits: RandomBits, x: Floats, *, sigma: float, step: float) -> Floats:
-    """(n, d) whole numbers, round((x + Z) / step), Z of independent normal coordinates of standard deviation sigma."""
+    """Return (n, d) integers round((x + Z) / step), Z independent normal with standard deviation sigma."""
     normal = _Normals.drawn(bits, *x.shape)
     cells, unsure = _round(x, normal.values, sigma, step, normal.error)
     half = normal.leads.shape[2]
     rows, columns = np.nonzero(unsure)
     for row, pair in sorted(set(zip(rows.tolist(), (columns % max(half, 1)).tolist(), strict=True))):
-        both = slice(pair, None, half)  # they depend on the same bits, so they are settled together
+        both = slice(pair, None, half)  # both depend on the same bits, so they are rounded together
         cells[row, both] = settle(bits, normal.leads[:, row, pair], x[row, both], normal_pair, sigma, step)
     return cells
 
 
 def rounded_l2_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float) -> Floats:
-    """(n, d) whole numbers, round((x + Z) / step), Z of density proportional to exp(-||z|| / scale)."""
+    """Return (n, d) integers round((x + Z) / step), Z of density proportional to exp(-||z|| / scale)."""
     count, dimension = x.shape
     normal = _Normals.drawn(bits, count, dimension)
     terms = (dimension + 1) // 2
@@ -149,7 +149,7 @@ def rounded_l2_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float
         off += (_largest(extra.values) + 1) * extra.error
         used += [extra.leads[0], extra.leads[1]]
     length = np.sqrt(2 * weight)
-    # |sqrt(2 W + 2 w) - sqrt(2 W)| <= 2 |w| / sqrt(2 W) on either side; the outer 2 holds the product of both errors
+    # |sqrt(2 W + 2 w) - sqrt(2 W)| <= 2 |w| / sqrt(2 W) on either side; the outer 2 covers the product of both errors
     largest = _largest(normal.values)
     off = 2 * _ratio(off, float(length.min(initial=math.inf)))
     error = 2 * (_largest(length) * (normal.error + _SLIP * largest) + off * largest)
@@ -161,7 +161,7 @@ def rounded_l2_laplace(bits: RandomBits, x: Floats, *, scale: float, step: float
 
 
 def _decimal_l2_laplace(dimension: int, uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal], Decimal]:
-    """One Z at scale 1, from uniforms for the pairs of normals, the exponentials, and the extra normal."""
+    """Return one Z at scale 1, from uniforms for the pairs of normals, the exponentials, and the extra normal."""
     half = (dimension + 1) // 2
     pairs = [normal_pair(uniforms[index : 2 * half : half], rest) for index in range(half)]
     energies, off = exponentials(uniforms[2 * half : 3 * half], rest)
@@ -178,7 +178,7 @@ def _decimal_l2_laplace(dimension: int, uniforms: list[Decimal], rest: Decimal) 
 
 @dataclass
 class _Normals:
-    """Standard normals in pairs, column j with column j + half, and their leading bits."""
+    """Standard normals in pairs (columns j and j + half), with their leading bits and an error bound."""
 
     leads: Leads
     values: Floats
@@ -199,7 +199,7 @@ class _Normals:
 
     @staticmethod
     def _error(leads: Leads, radius: Floats) -> float:
-        """r cos a is off by at most 2 e / r + 2 s r, where E = r^2 / 2 is off by e <= 2^-51 + s E + 1 / lead."""
+        """Return the error bound 2 e / r + 2 s r of r cos a; that of E = r^2 / 2 is e <= 2^-51 + s E + 1 / lead."""
         if leads.size == 0:
             return 0.0
         minimum, maximum = float(radius.min()), float(radius.max())
@@ -208,13 +208,13 @@ class _Normals:
 
 
 def _round(x: Floats, noise: Floats, scale: float, step: float, error: float) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Return (x + scale * noise) / step, rounded, and a mask of uncertain ones; ``error`` is that of the noise."""
+    """Return rounded (x + scale * noise) / step and a mask of uncertain entries; ``error`` bounds the noise error."""
     scaled = x / step
     error = error * (scale / step) + 2.0**-50 * _largest(scaled)
     scaled += noise * (scale / step)
-    error += 2.0**-50 * _largest(scaled)  # the operations in between, each right to 2^-53
+    error += 2.0**-50 * _largest(scaled)  # the operations in between, each with a relative error of 2^-53
     cells = np.rint(scaled)
-    cells += 0.0  # -0.0 becomes 0: its sign would reveal more than the rounded value
+    cells += 0.0  # -0.0 becomes 0, because the sign would reveal more than the rounded value
     return cells, ~(np.abs(scaled - cells) < 0.5 - error)
 
 
@@ -228,7 +228,7 @@ def settle(
 ) -> list[int]:
     def values(uniforms: list[Decimal], rest: Decimal) -> tuple[list[Decimal], Decimal]:
         lengths, off = noise(uniforms, rest)
-        factor, unit = Decimal(scale), Decimal(step)  # doubles are decimals
+        factor, unit = Decimal(scale), Decimal(step)  # exact conversions
         reals = [
             (Decimal(float(position)) + factor * entry) / unit for position, entry in zip(x, lengths, strict=False)
         ]
@@ -240,7 +240,7 @@ def settle(
 
 
 def _middles(leads: Leads) -> Floats:
-    """The middle of what the leading bits leave open: in (0, 1)."""
+    """Return the midpoints of the intervals in (0, 1) that the leading bits determine."""
     middles = leads.astype(np.float64)
     middles += 0.5
     middles *= 2.0**-LEADING
@@ -252,7 +252,7 @@ def _largest(values: Floats) -> float:
 
 
 def _inverse(leads: Leads) -> float:
-    """The most by which the open bits can move -ln: 1 / lead."""
+    """Return 1 / lead, a bound on the effect of the remaining bits on -ln."""
     return _ratio(1.0, float(leads.min(initial=2**LEADING - 1)))
 
 
@@ -261,33 +261,33 @@ def _ratio(above: float, below: float) -> float:
 
 
 CELL = 2.0**-24
-"""The grid of a person's numbers."""
+"""Step of the grid of a person's numbers."""
 MOST_USERS = 2**28
-"""Largest number of users: up to it, a double holds every sum exactly."""
+"""Largest number of users for which every sum is an exact double."""
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
-_STEPS = 12  # the grid of the outcome is 2^-12 of the noise, or finer
+_STEPS = 12  # the step of the output grid is at most 2^-12 of the noise
 _ROWS_AT_ONCE = 1024
-_SQUARE_UNITS = 2.0**34  # of a squared length: 4e8 squares of at most 1 add up to less than 2^63
+_SQUARE_UNITS = 2.0**34  # units of a squared length: the sum of 4e8 squares up to 1 is below 2^63
 
 
 def clipped_matrices(rows: Floats, starts: Integers, norms: Floats) -> Integers:
-    # Halving and doubling are exact, and so is a maximum: every matrix is first brought to numbers of at most 1.
+    # Halving, doubling and a maximum are exact: every matrix is first scaled to numbers of at most 1.
     largest = np.maximum.reduceat(np.abs(rows).max(axis=1), starts)
     exponents = np.where(np.isfinite(largest), np.frexp(largest)[1], 0)
     sizes = np.diff(np.r_[starts, len(rows)])
     rows = np.clip(np.nan_to_num(np.ldexp(rows, -np.repeat(exponents, sizes)[:, None])), -1.0, 1.0)
-    # The squared length in whole units, each square rounded up: an integer sum, so no order of adding matters.
+    # The squared length in whole units, each square rounded up: an integer sum does not depend on its order.
     squares = np.ceil(rows * rows * _SQUARE_UNITS).astype(np.int64).sum(axis=1)
     length = np.sqrt(np.add.reduceat(squares, starts) / _SQUARE_UNITS)
-    # 1 - 2^-30 covers the rounding of these few operations
+    # 1 - 2^-30 covers the rounding of these operations
     scale = np.divide(norms / CELL * (1 - 2.0**-30), length, out=np.zeros_like(length), where=length > 0)
     scaled = rows * np.repeat(scale, sizes)[:, None]  # (scaled)
     cells: Integers = np.trunc(scaled).astype(np.int64)
     allowed = np.array([_allowed(norm) for norm in norms.tolist()], dtype=np.int64)
     while True:
-        # In coarse units first: where these add up to no more than 2^40, the whole sum stays below 2^62.
+        # In coarse units first: if their sum is at most 2^40, the whole sum is below 2^62.
         coarse = np.add.reduceat(((np.abs(cells) >> 10) ** 2).sum(axis=1), starts)
         exact = np.add.reduceat((cells * cells).sum(axis=1), starts)
         over = (coarse > 2**40) | (exact > allowed)
@@ -299,12 +299,12 @@ def clipped_matrices(rows: Floats, starts: Integers, norms: Floats) -> Integers:
 
 @lru_cache(maxsize=1024)  # one norm per level
 def _allowed(norm: float) -> int:
-    """The greatest integer that is at most C^2 2^48: seldom a double, so not computed with any."""
+    """Return the largest integer that is at most C^2 2^48, computed exactly because it is seldom a double."""
     return math.floor(Fraction(norm) ** 2 * 2**48)
 
 
 def noisy_matrix(cells: npt.NDArray[np.int64], sigma: float, bits: RandomBits) -> npt.NDArray[np.float64]:
-    """(V, k) float64: cells in units of `CELL`, plus N(0, sigma^2) on each, rounded to a public grid."""
+    """Return (V, k) float64: cells in units of `CELL`, each plus N(0, sigma^2), rounded to a public grid."""
     exact = cells.astype(np.float64)
     if sigma == 0.0:
         return exact * CELL
@@ -322,5 +322,5 @@ def grid_step(sigma: float) -> float:
 
 
 def count_off_grid(matrix: Floats, sigma: float) -> int:
-    """Return how many numbers are not whole multiples of `grid_step`: none in any output of `noisy_matrix`."""
+    """Return the number of entries that are not multiples of `grid_step`: 0 for any output of `noisy_matrix`."""
     return int(np.count_nonzero(np.fmod(matrix, grid_step(sigma))))

@@ -1,4 +1,4 @@
-"""Exact selection: a candidate with probability proportional to an integer weight that falls with its distance.
+"""Exact selection of a candidate with probability proportional to an integer weight, which falls with distance.
 
 Derivation: docs/mechanisms/sampler.md#noise-selection
 """
@@ -21,7 +21,7 @@ from dptext.threads import available_cores, for_each_block
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 
-_LEAST = 1024  # rows in memory
+_LEAST = 1024  # minimum number of rows in memory
 
 
 class KeptRows:
@@ -52,11 +52,11 @@ class KeptRows:
         return self._arrays[name]
 
     def slots(self, rows: Rows) -> Rows:
-        """(n,) where the entries of (n,) rows are; -1 where nothing is kept."""
+        """Return the (n,) slots of (n,) rows; -1 for rows that are not in the cache."""
         return self._slots[rows]
 
     def parts(self, rows: Rows, find: Callable[[Rows, Rows], None]) -> Iterator[Rows]:
-        """Places in ``rows``, part after part, all of them once; meanwhile the entries of a part's rows are there."""
+        """Yield positions in ``rows`` in parts, each position once; during a part, its rows are in the cache."""
         if self._process != os.getpid():  # a fork copies a lock that another thread may have held
             self._start()
         with self._lock:
@@ -93,10 +93,10 @@ _OCCURRENCES_FOR_THREADS = 512
 _CACHE_BYTES = 256 << 20
 _MAX_SIZE = 2**20 - 2  # (2^20 - 2) * 2^44 (1 + 2^-23) < 2^64
 _UNIT = 2.0**-24  # half a unit in the last place of float32
-_MAX_INFLATION = 2.0  # beyond, too many rounds would start again: the bounds are then the exact sums
-_NORMAL = 2.0**-45  # squares of what lies between this and its inverse are normal float32 numbers
+_MAX_INFLATION = 2.0  # above, too many draws would be repeated, so the bounds are the exact sums
+_NORMAL = 2.0**-45  # squares of numbers between this and its inverse are normal float32 numbers
 _MAX_FROM_GRID = 0.01
-_MAX_THETA = 2.5e-4  # a slack of 1e-3 nats: beyond, the tail is no longer what the formula says
+_MAX_THETA = 2.5e-4  # a slack of 1e-3 nats: above, the formula does not hold in the tail
 
 
 class DistanceTable(Protocol):
@@ -109,52 +109,52 @@ class DistanceTable(Protocol):
 
     def __len__(self) -> int: ...
     def rows(self, rows: Rows) -> Factor:
-        """Left factor for the given rows, one each."""
+        """Return the left factor of the rows."""
         ...
 
     def columns(self, start: int, stop: int) -> Factor:
-        """Right factor for the columns start .. stop - 1; start is a multiple of 512."""
+        """Return the right factor of the columns start .. stop - 1; start is a multiple of 512."""
         ...
 
     def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
-        """(n, m) min(distance, most) in steps, for left and right factors; in ``out`` where that is given."""
+        """Return (n, m) min(distance, limit) in steps, for left and right factors; in ``out`` if it is given."""
         ...
 
 
 def weight_error(exponent: float, units: float = 1.5) -> float:
-    """Theta of the module's docstring for T = ``exponent``; infinite when the smallest weight rounds away."""
+    """Return theta for T = ``exponent``; infinite if the smallest weight is rounded to zero."""
     smallest = math.exp(45 * math.log(2) - exponent) - 2.0
     return (units + 2.5) * _UNIT * exponent + 9 * _UNIT + 1 / smallest if smallest > 0 else math.inf
 
 
 def largest_exponent() -> float:
-    """The largest T that the integers represent within a slack of 1e-3 nats (about 22.9)."""
+    """Return the largest T that the integers represent within a slack of 1e-3 nats (about 22.9)."""
     return math.log(_MAX_THETA * 2.0**45) - 0.1
 
 
 class TruncatedExponential:
-    """The exponential mechanism on truncated distances, exact on integer weights."""
+    """Exponential mechanism on truncated distances, exact on integer weights."""
 
     def __init__(
         self, distances: DistanceTable, *, rate: float, threshold: float, coarse: DistanceTable | None = None
     ) -> None:
         size = len(distances)
         if size > _MAX_SIZE:
-            raise ParameterError(f"expected at most {_MAX_SIZE:,} candidates, got {size:,}: use fewer words (limit=)")
+            raise ParameterError(f"expected at most {_MAX_SIZE:,} candidates, got {size:,}. Use fewer words (limit=)")
         if size < 2:
             raise ParameterError(f"expected at least 2 candidates to choose from, got {size}")
         exponent = rate * threshold
         if exponent > largest_exponent():
             raise ParameterError(
                 f"rate * threshold must be at most {largest_exponent():.4g} (the sampler cannot represent smaller "
-                f"probabilities exactly), got {exponent:.4g}: use a threshold of at most "
+                f"probabilities exactly), got {exponent:.4g}. Use a threshold of at most "
                 f"{largest_exponent() / rate:.4g}"
             )
         steps = threshold / distances.step
         if threshold > 0 and not (_NORMAL < steps < 1 / _NORMAL and _NORMAL < rate * distances.step < 1 / _NORMAL):
             raise ParameterError(
                 "the distances are too small or too large for this rate to be computed in float32: a threshold of "
-                f"{threshold:.3g} is {steps:.3g} steps of the grid; scale the vectors or the rate"
+                f"{threshold:.3g} is {steps:.3g} steps of the grid. Scale the vectors or the rate"
             )
         self._distances = distances
         self._most = steps
@@ -164,7 +164,7 @@ class TruncatedExponential:
         if from_grid > _MAX_FROM_GRID:
             raise ParameterError(
                 f"the grid of the distances is too coarse for this rate (it would add {from_grid:.3g} nats): one row "
-                "may lie far from all others; remove it, or lower the rate"
+                "may be far from all others. Remove it, or lower the rate"
             )
         self._blocks = -(-size // _BLOCK)
         self._bounds = distances
@@ -174,7 +174,7 @@ class TruncatedExponential:
             inflation = np.exp(np.minimum(rate * shift, 50.0)) * (1 + 2.0**-12)
             if (
                 inflation.max() <= _MAX_INFLATION and size * inflation.max() < 2.0**20 - 2
-            ):  # leaves a margin for rounding up
+            ):  # with a margin for rounding up
                 self._bounds, self._inflation = coarse, inflation
                 self._coarse_most = threshold / coarse.step
                 self._coarse_factor = np.float32(-rate * coarse.step)
@@ -184,7 +184,7 @@ class TruncatedExponential:
         return len(self._distances)
 
     def weights(self, rows: Rows) -> npt.NDArray[np.uint64]:
-        """(n, V) uint64: the integers that `sample` draws from, for the given inputs."""
+        """Return (n, V) uint64 integers that `sample` draws from, for the given inputs."""
         weights = np.empty((rows.size, len(self)), dtype=np.uint64)
 
         def fill(tile: tuple[int, int]) -> None:
@@ -197,7 +197,7 @@ class TruncatedExponential:
         return weights
 
     def sample(self, rows: Rows, bits: RandomBits) -> Rows:
-        """(n,) int64 candidates, drawn independently for the (n,) inputs."""
+        """Return (n,) int64 candidates, drawn independently for the (n,) inputs."""
         rows = np.asarray(rows, dtype=np.int64)
         draws = np.empty(rows.size, dtype=np.int64)
         for part in self._kept.parts(rows, self._find_bounds):
@@ -208,7 +208,7 @@ class TruncatedExponential:
         return draws
 
     def _weigh(self, rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """Integer weights, as float32, from the factors of the table."""
+        """Return integer weights, as float32, from the factors of the table."""
         weights = self._distances.distances(rows, columns, self._most)
         _exp_of_multiples(weights, self._factor)
         np.multiply(weights, _SCALE, out=weights)
@@ -222,9 +222,9 @@ class TruncatedExponential:
         self._kept["sums"][slots] = np.cumsum(self._bounds_of(rows), axis=1, dtype=np.uint64)
 
     def _bounds_of(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """(n, blocks) `_block_bounds`, rounded up to float32."""
+        """Return the (n, blocks) `_block_bounds`, rounded up to float32."""
         bounds = np.empty((rows.size, self._blocks), dtype=np.float32)
-        # many rows share the conversion of a tile of columns, but every core gets some
+        # many rows share the conversion of a tile of columns, but every core gets some rows
         rows_a_task = min(_MOST_ROWS_A_TASK, max(_BATCH, -(-rows.size // available_cores())))
 
         def fill(start: int) -> None:
@@ -236,7 +236,7 @@ class TruncatedExponential:
         return bounds
 
     def _block_bounds(self, rows: Rows) -> Floats:
-        """(n, blocks) upper bounds on the sums of the weights of each block, as integers in float64."""
+        """Return (n, blocks) upper bounds on the sum of weights of each block, as integers in float64."""
         table, exact = self._bounds, self._bounds is self._distances
         batches = [slice(start, start + _BATCH) for start in range(0, rows.size, _BATCH)]
         lefts = [table.rows(rows[batch]) for batch in batches]
@@ -259,13 +259,13 @@ class TruncatedExponential:
         return np.floor(sums) + 513.0  # (bound)
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
-        """One round: candidates, or -1 where the round has to start again."""
+        """Draw candidates in one round; -1 means that a draw must be repeated."""
         sums, slots = self._kept["sums"], self._kept.slots(rows)
         number = bits.below(sums[slots, -1])
         block = count_at_most(sums, slots, number)
         before = np.where(block > 0, sums[slots, np.maximum(block - 1, 0)], np.uint64(0))
-        rest = (number - before).astype(np.float64)  # exact below 2^53, and no true sum is larger
-        # an occurrence needs the weights of one block of its row; each (block, row) is computed once
+        rest = (number - before).astype(np.float64)  # exact below 2^53, which no true sum exceeds
+        # a draw needs the weights of one block of its row; each (block, row) is computed once
         pairs, pair = np.unique(block * len(self) + rows, return_inverse=True)
         order = np.argsort(pair, kind="stable")
         pair_block, pair_row = np.divmod(pairs, len(self))
@@ -288,7 +288,7 @@ class TruncatedExponential:
             place = count_at_most(cumulative, pair[rows_of_part] - start, rest[rows_of_part])
             draws[rows_of_part] = np.where(place < cumulative.shape[1], first + place, -1)
 
-        # blocks with few occurrences are too small for threads to gain anything
+        # threads do not help for blocks with few draws
         groups = 1 if rows.size < _OCCURRENCES_FOR_THREADS * len(tasks) else 4 * available_cores()
 
         def find_all(group: list[tuple[int, int]]) -> None:
@@ -300,13 +300,13 @@ class TruncatedExponential:
 
 
 def _exp_of_multiples(values: npt.NDArray[np.float32], factor: np.float32) -> None:
-    """exp(factor * values) in float32, in place."""
+    """Replace values by exp(factor * values) in float32, in place."""
     np.multiply(values, factor, out=values)
     np.exp(values, out=values)
 
 
 def _block_sums(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """(n, blocks) sums of each block of each row, in an order that no other row can change."""
+    """Return (n, blocks) sums of the blocks of each row, in an order that does not depend on other rows."""
     missing = -weights.shape[1] % _BLOCK
     if missing:
         weights = np.pad(weights, ((0, 0), (0, missing)))
@@ -315,12 +315,12 @@ def _block_sums(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def count_at_most(cumulative: npt.NDArray[Any], rows: Rows, values: npt.NDArray[Any]) -> Rows:
-    """(n,) how many entries of ``cumulative[rows[i]]`` (ascending) are at most ``values[i]``: bisection."""
+    """Return (n,) numbers of entries of ``cumulative[rows[i]]`` (ascending) up to ``values[i]``, by bisection."""
     low = np.zeros(rows.size, dtype=np.int64)
     high = np.full(rows.size, cumulative.shape[1], dtype=np.int64)
     for _ in range(int(cumulative.shape[1]).bit_length()):
         middle = (low + high) // 2
-        # where the search has ended, low == high; an index one past the end is read at the end and not used
+        # low == high after the search; an index past the end is clipped, and its comparison is not used
         right = cumulative[rows, np.minimum(middle, cumulative.shape[1] - 1)] <= values
         right &= low < high
         low = np.where(right, middle + 1, low)

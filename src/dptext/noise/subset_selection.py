@@ -1,4 +1,4 @@
-"""One of N public candidates, sent by subset selection: the k that suit the input more often than the others.
+"""Subset selection: send one of N public candidates, with a higher probability for k that suit the input.
 
 Derivation: docs/mechanisms/subset-selection.md#noise-subset-selection
 """
@@ -19,10 +19,10 @@ from dptext.validation import check_float, check_int
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_LARGEST_TOTAL = 2**63 - 1  # the largest normaliser: a signed 64-bit integer holds every number that is drawn
+_LARGEST_TOTAL = 2**63 - 1  # the largest normaliser, so that all drawn numbers are signed 64-bit integers
 _LEAST_LOW = 2**10
-_MOST_PARTS = 10_000  # of which the chance is computed part by part
-_ROUNDING = 48  # math.exp errs by far less than a part in 2^48
+_MOST_PARTS = 10_000  # above, `relinking` uses a simpler bound
+_ROUNDING = 48  # the relative error of math.exp is far below 2^-48
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class SubsetSelection:
         if low < _LEAST_LOW:
             raise ParameterError(
                 f"epsilon must be a number above 0 and at most {max(maximum, 0.0):.4g} for {self.size:,} of "
-                f"{self.candidates:,} candidates, got {self.epsilon:g}: more is beyond the 63-bit integers that are "
-                "drawn; use a smaller epsilon"
+                f"{self.candidates:,} candidates, got {self.epsilon:g}: the sampler draws 63-bit integers. "
+                "Use a smaller epsilon"
             )
 
     @property
@@ -62,7 +62,7 @@ class SubsetSelection:
 
     @property
     def probabilities(self) -> tuple[float, float]:
-        """The chance of each candidate in the set, and that of each outside."""
+        """The probability of each candidate in the set, and of each candidate outside."""
         return self.high / self.total, self.low / self.total
 
     def distributions(self, sets: Rows) -> Floats:
@@ -74,7 +74,7 @@ class SubsetSelection:
         return shares
 
     def draw(self, bits: RandomBits, sets: Rows) -> Rows:
-        """(n,) one candidate for each of n inputs."""
+        """Return (n,) candidates, one per input."""
         sets = self._checked(sets)
         rows, places = self.choose(bits, len(sets))
         inside = np.flatnonzero(places >= 0)
@@ -82,16 +82,16 @@ class SubsetSelection:
         return rows
 
     def choose(self, bits: RandomBits, count: int) -> tuple[Rows, Rows]:
-        """Draw ``count`` candidates or places in a set, without the sets, which are needed for the places only."""
+        """Draw ``count`` candidates (-1: in the set) and positions in a set (-1: any candidate), without the sets."""
         draws = bits.below(np.full(count, self.total, dtype=np.uint64)).astype(np.int64)
         blind = draws < self.candidates * self.low
         rows = np.where(blind, draws // self.low, -1)
-        more = max(1, self.high - self.low)  # where they are equal, every draw is blind
+        more = max(1, self.high - self.low)  # if they are equal, every draw is blind
         places = np.where(blind, -1, (draws - self.candidates * self.low) // more)
         return rows, places
 
     def relinking(self, people: int, union: int | None = None, *, parts: int = 1) -> float:
-        """The chance that the best attacker names whose output they see, among people whose inputs they know."""
+        """Return the probability that the best attacker names the author of an output of people with known inputs."""
         people = check_int("people", people, minimum=1)
         parts = check_int("parts", parts, minimum=1, maximum=None if union is None else 1)
         largest = min(self.candidates, people * self.size)
@@ -101,7 +101,7 @@ class SubsetSelection:
         gap = math.log(self.high / self.low)
         if parts > _MOST_PARTS:
             return rate_at_most(parts * gap, people)
-        # B_c / N^m: c of m fall into k of N; in logarithms, since a^m is beyond a float
+        # B_c / N^m: c of m fall into k of N; in logarithms, because a^m overflows
         tails = _log_tails(parts, self.size / self.candidates)
         counted = np.minimum(math.log(people) + tails, 0.0)
         steps = gap * np.arange(parts) + counted + (math.log(math.expm1(gap)) if gap > 0 else -math.inf)
@@ -155,7 +155,7 @@ class Profile:
             object.__setattr__(self, name, array)
 
     def expected(self, size: int, epsilon: float) -> float:
-        """The expected similarity of a draw with k = size; between known ranks, at least this."""
+        """Return the expected similarity of a draw with k = size; between known ranks, a lower bound."""
         size = check_int("size", size, minimum=1, maximum=self.candidates - 1)
         most_similar = np.interp(size, np.append(0, self.ranks), np.append(0.0, self.cumulative))
         return float(
@@ -170,7 +170,7 @@ class Profile:
 
 
 def best_size(epsilon: float, profile: Profile) -> int:
-    """The k with which a draw is most similar to its input in expectation, from public information (smallest one)."""
+    """Return the smallest k with the highest expected similarity of a draw to its input, from public information."""
     epsilon = check_float("epsilon", epsilon, above=0)
     below = profile.ranks < profile.candidates
     sizes = profile.ranks[below]
@@ -178,7 +178,7 @@ def best_size(epsilon: float, profile: Profile) -> int:
 
 
 def _log_tails(draws: int, chance: float) -> Floats:
-    """Return (draws,) ln of the probability that c or more of ``draws`` independent draws succeed, c from 1."""
+    """Return (draws,) log-probabilities that c or more of ``draws`` independent draws succeed, c from 1."""
     counts = np.arange(draws + 1)
     log_of = np.array([math.lgamma(1 + count) for count in counts.tolist()])
     terms = log_of[-1] - log_of - log_of[::-1] + counts * math.log(chance) + counts[::-1] * math.log1p(-chance)

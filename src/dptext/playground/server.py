@@ -1,4 +1,4 @@
-"""The playground: previews of a text by the release methods, and the server of its page, for this machine only."""
+"""Previews of a text by the release methods, and the local server of the playground page."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 PREVIEWERS: Mapping[str, type[Previewer]] = MappingProxyType(
     {method.playground.key: method.playground for method in reversed(METHODS) if method.playground is not None}
 )
-"""The previews of each release method that can be tried on a single text."""
+"""Previewers of the release methods that work on a single text."""
 MAX_CHARACTERS = 2000
 _VOCABULARY = 20_000
 
 HOST = "127.0.0.1"
 MAX_BYTES = 64 * 1024
-"""Size limit of a request: a text of `MAX_CHARACTERS`, each character escaped, fits twice."""
+"""Size limit of a request, twice the size of `MAX_CHARACTERS` escaped characters."""
 _TOKEN_BYTES = 24
 
 HEADERS = {
@@ -68,7 +68,7 @@ class Playground:
         self._samples = Samples()
 
     def show(self, method: str, text: str, epsilon: float) -> TextPreview:
-        """Return outputs of a text, their probabilities, the success of an adversary, and the guarantee."""
+        """Return sample outputs of a text, probabilities, attack success and the guarantee."""
         previewer = PREVIEWERS[check_choice("method", method, tuple(PREVIEWERS))]
         minimum, maximum, _ = previewer.epsilons
         epsilon = check_float("epsilon", epsilon, minimum=minimum, maximum=maximum)
@@ -80,7 +80,7 @@ class Playground:
 
     @property
     def samples(self) -> tuple[tuple[str, str], ...]:
-        """(title, text): public texts to try."""
+        """Public example texts as (title, text)."""
         return self._samples.examples
 
     @cached_property
@@ -89,17 +89,17 @@ class Playground:
 
 
 def _check_typed(text: object) -> None:
-    """Raise if this is not a text to preview; no message contains it."""
+    """Raise if the value is not a text to preview; no message contains it."""
     if not isinstance(text, str) or not is_encodable(text):
         raise ParameterError("text must be a string that UTF-8 can encode")
     if not text.strip():
-        raise ParameterError("text is empty: enter some words")
+        raise ParameterError("text is empty. Enter some words")
     if len(text) > MAX_CHARACTERS:
         raise ParameterError(f"text must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}")
 
 
 def app(playground: Playground, token: str) -> Callable[..., Any]:
-    """Return the page and its model as an ASGI application, with `HEADERS` and checks of the address."""
+    """Return the page and its model as an ASGI application, with `HEADERS` and checks of each request."""
     _check_installed()
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
@@ -136,18 +136,18 @@ def app(playground: Playground, token: str) -> Callable[..., Any]:
                 preview = await run_in_threadpool(playground.show, **_arguments(bytes(body)))
             except DptextError as error:
                 return JSONResponse({"error": str(error)}, 422)
-            except Exception as error:  # noqa: BLE001  its message may contain a text
+            except Exception as error:  # noqa: BLE001  the message may contain a text
                 return JSONResponse({"error": f"internal error: {type(error).__name__}"}, 500)
         return JSONResponse(asdict(preview))
 
     routes = [static(*entry) for entry in _STATIC.items()]
     inner = Starlette(routes=[*routes, Route("/methods", methods), Route("/show", show, methods=["POST"])])
-    inner.router.redirect_slashes = False  # it would lead to an address without the token
+    inner.router.redirect_slashes = False  # a redirect would lose the token
     return _Guard(inner, token)
 
 
 class Server:
-    """The page on a port of the loopback interface, with its own token."""
+    """Server of the page on a port of the loopback interface, with a random token."""
 
     def __init__(self, playground: Playground, *, port: int | None = None) -> None:
         _check_installed()
@@ -156,7 +156,7 @@ class Server:
         if port is not None and not 1024 <= port <= 65535:
             raise ParameterError(f"port must be from 1024 to 65535, got {port}")
         token = RandomBits().take(_TOKEN_BYTES).hex()
-        # asyncio sets TCP_NODELAY if the protocol is named; without it, each answer on an open connection takes 40 ms
+        # asyncio sets TCP_NODELAY only for a named protocol; without it, each answer on an open connection takes 40 ms
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -167,7 +167,7 @@ class Server:
             raise StorageError.of("listen on", f"{HOST}:{port or 0}", error) from None
         self.port: int = self._socket.getsockname()[1]
         self.address = f"http://{HOST}:{self.port}/{token}/"
-        """Address of the page; anybody who knows it may use it."""
+        """Address of the page. Everybody who knows it has access."""
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app(playground, token),
@@ -192,7 +192,7 @@ class Server:
 
     @contextlib.contextmanager
     def in_background(self) -> Iterator[str]:
-        """Serve from another thread, as a test or a notebook does; yield the address."""
+        """Serve from another thread, for tests and notebooks; yield the address."""
         thread = threading.Thread(target=self.run, daemon=True)
         thread.start()
         try:
@@ -203,7 +203,7 @@ class Server:
 
 
 class _Guard:
-    """Middleware that accepts requests to this server, with its token and from its own page, and adds the headers."""
+    """Middleware that accepts only requests with the token and from the page itself, and adds the headers."""
 
     def __init__(self, inner: Callable[..., Any], token: str) -> None:
         self._inner, self._token = inner, token.encode()
@@ -233,18 +233,18 @@ class _Guard:
         headers: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
             if name in (b"host", b"origin") and name in headers:
-                return 400, "This request has a header twice."
+                return 400, "The request repeats a header."
             headers[name] = value
         hosts = [f"{host}:{scope['server'][1]}".encode() for host in (HOST, "localhost")]
         if (host := headers.get(b"host", b"").lower()) not in hosts:
-            return 403, "This server answers under its own address only."
+            return 403, "The server accepts requests to its own address only."
         if headers.get(b"origin", b"http://" + host).lower() != b"http://" + host:
-            return 403, "This server answers its own page only."
+            return 403, "The server accepts requests from its own page only."
         if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
-            return 403, "This server answers its own page only: paste the address into the browser."
+            return 403, "The server accepts requests from its own page only. Paste the address into the browser."
         token, slash, _ = scope["path"].removeprefix("/").partition("/")
         if not hmac.compare_digest(token.encode(), self._token) or not slash:
-            return 404, "There is nothing here. The address is printed by: dptext playground"
+            return 404, "Not found. The command dptext playground prints the address."
         return None
 
 
@@ -253,9 +253,9 @@ def _arguments(body: bytes) -> dict[str, Any]:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        raise ParameterError("expected JSON") from None
+        raise ParameterError("the request must be JSON") from None
     if not isinstance(data, dict) or data.keys() != _FIELDS:
-        raise ParameterError(f"expected a JSON object with {', '.join(sorted(_FIELDS))} and no unknown field")
+        raise ParameterError(f"the request must be a JSON object with {', '.join(sorted(_FIELDS))} only")
     return data
 
 

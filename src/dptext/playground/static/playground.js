@@ -1,16 +1,16 @@
-// The page of `dptext playground`. It talks to the server it came from, keeps nothing, and shows all text as text.
+// Page of `dptext playground`. It talks only to its own server, stores nothing, and shows all text as plain text.
 "use strict";
 
 const STEPS = 200;
-const LONG = 60; // words: beyond that their percentages stand in their details alone
-const TYPING = 150; // milliseconds without a key before a text is sent
+const LONG = 60; // words: longer texts show percentages only in the details of a word
+const TYPING = 150; // milliseconds after the last key before a text is sent
 const SPOKEN = 900; // milliseconds before a guarantee is announced
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 
 const state = { methods: {}, method: null, epsilon: {}, chosen: 0, shown: null, text: null, limit: 0 };
 let pending = null; // the request in progress
-let isStale = false; // a setting changed since it began
+let isStale = false; // a setting changed since the request began
 let timer = 0;
 let speaking = 0;
 
@@ -53,7 +53,7 @@ function toSlider(epsilon) {
 
 // -- requests ------------------------------------------------------------------------------------------------------
 
-// One request at a time: while a slider is dragged, the next one goes when the last one is back.
+// One request at a time: while a slider is dragged, the next request waits for the last answer.
 function ask({ dropsPending = false } = {}) {
   if (pending && !dropsPending) {
     isStale = true;
@@ -73,7 +73,7 @@ async function send() {
     byId("results").setAttribute("aria-busy", "true");
   }, 250);
   try {
-    if (!request.text.trim()) throw new Error("The text is empty: type some words, or choose a sample.");
+    if (!request.text.trim()) throw new Error("The text is empty. Type some words, or choose a sample.");
     const answer = await fetch("show", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
@@ -89,8 +89,8 @@ async function send() {
     show(preview);
   } catch (error) {
     if (controller.signal.aborted) return;
-    if (request.text !== state.text) byId("results").hidden = true; // they belong to another text
-    say(error instanceof TypeError ? "The server does not answer. Was it stopped? Start it again: dptext playground" : error.message);
+    if (request.text !== state.text) byId("results").hidden = true; // the results are for another text
+    say(error instanceof TypeError ? "The server does not respond. If it was stopped, start it again: dptext playground" : error.message);
   } finally {
     clearTimeout(slow);
     if (pending === controller) {
@@ -103,7 +103,7 @@ async function send() {
 }
 
 function say(problem) {
-  if (problem === null && byId("epsilon").hasAttribute("aria-invalid")) return; // an answer to an older epsilon
+  if (problem === null && byId("epsilon").hasAttribute("aria-invalid")) return; // the answer is for an older epsilon
   byId("problem").hidden = problem === null;
   byId("problem").textContent = problem ?? "";
 }
@@ -201,7 +201,7 @@ function offer(offered) {
   }
   setMethod(offered.methods[0].name);
   const texts = offered.samples.map((entry) => entry.text);
-  setText(texts.reduce((one, other) => (other.length > one.length ? other : one))); // it shows the most
+  setText(texts.reduce((one, other) => (other.length > one.length ? other : one))); // the longest shows the most
 }
 
 function inWords(title) {
@@ -240,7 +240,7 @@ function showPieces(pieces) {
   byId("pieces").classList.toggle("long", words.length > LONG);
   byId("pieces").classList.toggle("whole", whole);
   byId("pieces-help").textContent = whole
-    ? "The whole text is replaced by one of a public bank."
+    ? "The whole text is replaced by a text of a public bank."
     : `Shade, underline and number show how likely a word stays. Choose a word, or move with the arrow keys, to see its most likely replacements.`;
   if (!words.some(([, place]) => place === state.chosen)) state.chosen = words[0][1];
   const old = [...byId("pieces").children];
@@ -267,7 +267,7 @@ function describe(node, piece, place) {
   node.classList.toggle("some", stays >= 0.25 && stays < 0.75);
   node.classList.toggle("most", stays >= 0.75);
   node.querySelector("small").textContent = percent(stays);
-  node.title = `stays in ${percent(stays)}`;
+  node.title = `stays in ${percent(stays)} of draws`;
   node.tabIndex = place === state.chosen ? 0 : -1;
   node.setAttribute("aria-pressed", String(place === state.chosen));
 }
@@ -292,13 +292,13 @@ function showLikeliest(piece) {
     element("li", {}, element("span", {}, text), element("meter", { min: 0, max: 1, value: chance, "aria-hidden": "true" }), element("span", {}, percent(chance))));
   const named = piece.text.length > 40 ? "The text" : `“${piece.text}”`;
   byId("likeliest").replaceChildren(
-    element("h3", {}, `${named} stays in ${percent(piece.stays ?? 0)}${rows.length ? "; most likely replacements" : ""}`),
+    element("h3", {}, `${named} stays in ${percent(piece.stays ?? 0)} of draws${rows.length ? "; most likely replacements" : ""}`),
     element("ul", { class: piece.text.length > 40 ? "likely texts" : "likely" }, ...rows),
   );
 }
 
 // -- figures --------------------------------------------------------------------------------------------------------
-// Colours stand in attributes, so that a saved picture has them; in the page the style sheet decides, light or dark.
+// Colours are attributes, for saved pictures; in the page the style sheet overrides them (light or dark).
 
 const INK = "#1b2426";
 const ONE = "#00695c";
@@ -333,7 +333,7 @@ function label(text, x, y, { anchor = "start", room = Infinity } = {}) {
 function bar(kind, x, y, width, height) {
   const size = { x, y, width: Math.max(width, 1), height };
   if (kind === "one") return [drawn("rect", { class: "one", ...size, fill: ONE, stroke: INK })];
-  // the second is hatched: it differs in grey, too
+  // the second is hatched, so that it differs in greyscale too
   const shapes = [drawn("rect", { class: "other edge", ...size, fill: OTHER, stroke: INK })];
   for (let at = x + 6; at < x + width; at += 6) {
     const reach = Math.min(height, at - x);
@@ -409,7 +409,7 @@ async function begin() {
     const answer = await fetch("methods", { cache: "no-store" });
     offer(await answer.json());
   } catch {
-    say("The server does not answer. Was it stopped? Start it again: dptext playground");
+    say("The server does not respond. If it was stopped, start it again: dptext playground");
   }
 }
 
