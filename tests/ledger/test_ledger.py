@@ -236,7 +236,7 @@ def test_releases_without_a_price_or_with_wrong_arguments_leave_no_trace(make):
         assert SECRET not in message
     assert ledger.releases() == [] and ledger.summary().units == 0
     for call in (ledger.settle, ledger.void):
-        assert_error(ParameterError, lambda call=call: call("nightly"), "holds no release 'nightly'")
+        assert_error(ParameterError, lambda call=call: call("nightly"), "has no release 'nightly'")
 
 
 def test_limits_that_limit_nothing_are_refused_and_no_file_is_made(tmp_path):
