@@ -41,7 +41,7 @@ _NUMBERS_A_TASK = 1 << 18
 
 
 class Plan(NamedTuple):
-    """Number of coordinates to send, half-width of the window, and fraction of numbers sent through it."""
+    """Number of coordinates to send, half-width of the window, and probability of using the window."""
 
     numbers: int
     half: int

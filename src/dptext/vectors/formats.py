@@ -365,7 +365,7 @@ def load_vectors(source: Source, *, limit: int | None = None, statement: Privacy
             - the path of a folder that `save_vectors` wrote;
             - a pair ``(words, matrix)``, or a mapping from words to vectors;
             - gensim's ``KeyedVectors`` or a model that has them as ``.wv``.
-        limit: maximum number of rows, including ``"<unk>"``: the most frequent words. The rest is not read.
+        limit: maximum number of rows, including ``"<unk>"``: the most frequent words. A file is read no further.
         statement: the privacy statement of the training of the vectors. Folders and `WordVectors` contain their own;
             vectors without a statement count as public, and mechanisms state this assumption.
 
