@@ -79,7 +79,7 @@ def sample_words(weights: Floats, maximum: int) -> WordSample:
     possible = np.flatnonzero(weights > 0)
     if possible.size <= maximum:
         return WordSample(possible, weights[possible])
-    sure = np.zeros(weights.size, dtype=np.bool_)  # words with at least 1 / room of the remaining mass
+    sure = np.zeros(weights.size, dtype=np.bool_)  # words with a large part of the remaining mass
     while (room := maximum - int(sure.sum())) > 2:
         more = ~sure & (weights * room >= float(weights[~sure].sum()))
         if not more.any() or int((sure | more).sum()) > maximum - 2:

@@ -400,7 +400,7 @@ def best_guesses(blocks: Iterable[Floats], prior: Floats) -> BestGuesses:
     start = 0
     for block in blocks:
         if start + len(block) > prior.size or (named is not None and block.shape[1] != named.size):
-            raise ParameterError(f"blocks must hold one row for each of {prior.size:,} inputs, of equal length")
+            raise ParameterError(f"blocks must contain one row for each of {prior.size:,} inputs, of equal length")
         weighted = block * prior[start : start + len(block), None]
         if named is None:
             named, joint = np.zeros(block.shape[1], dtype=np.int64), np.full(block.shape[1], -1.0)
@@ -411,7 +411,7 @@ def best_guesses(blocks: Iterable[Floats], prior: Floats) -> BestGuesses:
         joint[better] = highest[better]
         start += len(block)
     if named is None or start != prior.size:
-        raise ParameterError(f"blocks must hold one row for each of {prior.size:,} inputs, got {start:,}")
+        raise ParameterError(f"blocks must contain one row for each of {prior.size:,} inputs, got {start:,}")
     return BestGuesses(named, joint, float(prior.max()))
 
 
