@@ -257,7 +257,7 @@ def test_a_second_release_needs_force(kind):
 
 def test_an_output_that_appears_meanwhile_is_not_overwritten(kind):
     write(rows(30))
-    with pytest.raises(StorageError, match="has appeared during the run"):
+    with pytest.raises(StorageError, match="appeared during the run"):
         kind(progress=lambda _reader, _rows: Path(kind.out).write_text("mine"))
     assert Path(kind.out).read_text() == "mine"
 
