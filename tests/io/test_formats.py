@@ -165,7 +165,7 @@ def test_utf_16_is_read_by_its_mark_and_other_encodings_by_their_name(tmp_path, 
     assert read(path, encoding="cp1252") == rows
     assert_error(DataError, lambda: read(path, encoding="ascii"), "in the encoding ascii; name the right one")
     for encoding in ("utf-9", "hex"):
-        assert_error(ParameterError, lambda e=encoding: read(path, encoding=e), "a text encoding of Python")
+        assert_error(ParameterError, lambda e=encoding: read(path, encoding=e), "a Python text encoding")
 
 
 # -- bad input ------------------------------------------------------------------------------------------------

@@ -158,9 +158,7 @@ def _reading(
         "".encode(encoding or "utf-8")  # raises for binary codecs
         name = None if encoding is None else codecs.lookup(encoding).name
     except (LookupError, TypeError, ValueError):
-        raise ParameterError(
-            f"encoding must be a text encoding of Python, such as windows-1252, got {encoding!r}"
-        ) from None
+        raise ParameterError(f"encoding must be a Python text encoding like windows-1252, got {encoding!r}") from None
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         raise ParameterError(f"separator must be one character (',', ';' or a tab), got {separator!r}")
     return Reading(text, columns, skip, name, separator)

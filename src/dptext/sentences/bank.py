@@ -264,9 +264,8 @@ class TextBank(ReprMixin):
     def thinned(self, epsilon: float, *, texts: int | None = None) -> TextBank:
         """Return a smaller bank with the most representative texts for an epsilon.
 
-        Outputs become more similar to their inputs and less varied. The guarantee is unchanged, because the bank and
-        the selection are public. Thinning helps below an epsilon of about 12 per draw, if the bank resembles the
-        private texts.
+        Outputs become more similar to their inputs and less varied. The guarantee is unchanged, since the bank and the
+        selection are public. It helps below an epsilon of about 12 per draw, if the bank resembles the private texts.
 
         Args:
             epsilon: privacy budget of one draw.

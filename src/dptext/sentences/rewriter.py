@@ -202,8 +202,7 @@ class BankRewriter(TextMechanism):
                 else one sentence.
 
         Raises:
-            ParameterError: people or parts is below 1, texts is not one per person, or texts is combined with several
-                parts.
+            ParameterError: people or parts is below 1, texts is not one per person, or texts comes with several parts.
         """
         if parts is None:
             parts = 1 if self.unit == "sentence" or self.max_sentences is None else self.max_sentences

@@ -98,8 +98,7 @@ def private_vocabulary(
     **Guarantee** (unit user, add/remove, central): (epsilon, delta)-DP, as in the statement. A word that only one user
     wrote is released with a probability of at most delta / words_per_user.
 
-    Memory grows with the number of distinct unknown words (about 100 bytes each). The words of one user must fit into
-    memory.
+    Memory grows with the number of distinct unknown words (about 100 bytes each). One user's words must fit as well.
 
     Raises:
         MissingExtraError: OpenDP is not installed.
