@@ -182,7 +182,7 @@ def test_a_failing_model_is_one_error_without_texts(tiny_model_folder, monkeypat
         raise torch.OutOfMemoryError("of 3 texts: SECRET")
 
     monkeypatch.setattr(model._loaded[1], "generate", out_of_memory)
-    with pytest.raises(SourceError, match=r"failed on 5 prompts at once \(OutOfMemoryError\)") as caught:
+    with pytest.raises(SourceError, match=r"failed on 5 prompts in one batch \(OutOfMemoryError\)") as caught:
         model.propose(REQUEST)
     assert "SECRET" not in str(caught.value)
 

@@ -174,7 +174,7 @@ class LocalModel(LanguageModel):
                 )
         except (RuntimeError, ValueError, IndexError, TypeError) as error:  # usually out of memory
             raise SourceError(
-                f"the model {self.folder.name!r} failed on {len(prompts)} prompts at once "
+                f"the model {self.folder.name!r} failed on {len(prompts)} prompts in one batch "
                 f"({type(error).__name__}): try a smaller batch_size or max_tokens"
             ) from None
         return list(tokenizer.batch_decode(generated[:, width:].tolist(), skip_special_tokens=True))

@@ -188,7 +188,7 @@ class Synthesizer(ReprMixin):
     for every person), sigma is the noise scale of the analytic Gaussian mechanism for sensitivity 1 (Balle and Wang
     2018, Theorem 8), and the noise is exact. Under substitution, epsilon and delta are larger: see the statement.
     Assumptions: pool, features, labels and all arguments are public and chosen without regard to the private texts, or
-    were released under statements that this one includes; each person has exactly one user id, which nobody else has;
+    were released under statements that this one includes; each person has exactly one user id, which is not shared;
     there is at least one document, and this fact is public.
 
     Args:

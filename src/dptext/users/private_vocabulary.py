@@ -317,7 +317,7 @@ class ThresholdedCounts:
 
 
 def thresholded_counts(*, epsilon: float, delta: float, keys: int) -> ThresholdedCounts:
-    """Return Gaussian or Laplace noise, whichever has the lower threshold; this depends on the arguments only."""
+    """Return the noise with the lower threshold, Gaussian or Laplace; it depends on the arguments only."""
     epsilon = validation.check_float("epsilon", epsilon, minimum=1e-3, maximum=100)
     delta = validation.check_float("delta", delta, minimum=1e-100, below=1)
     keys = validation.check_int("the counts that a user may be in", keys, minimum=1, maximum=1 << 20)
