@@ -629,7 +629,7 @@ def test_a_stuck_process_is_waited_for_and_then_named(make, begin):
     stuck = sqlite3.connect(ledger.path, isolation_level=None)
     stuck.execute(begin)
     try:
-        with pytest.raises(StorageError, match=r"another process holds the ledger .*: wait"):
+        with pytest.raises(StorageError, match=r"another process has locked the ledger .* Wait"):
             reserve(hasty, "a", PureDP(1), ["x"])
         waiting = threading.Thread(target=lambda: reserve(ledger, "b", PureDP(1), ["x"]))
         waiting.start()

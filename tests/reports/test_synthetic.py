@@ -104,7 +104,7 @@ def test_two_columns_of_labels_are_classes_together(folder):
     assert not result.refuted
     assert result.utility[0].name == "trained on the corpus"
     assert "the other half of the original texts" in result.utility[0].detail
-    assert any("was not attacked: --held-out" in note for note in result.notes)
+    assert any("was not attacked: no file of people" in note for note in result.notes)
 
 
 # -- noise ---------------------------------------------------------------------------------------------------------
