@@ -36,6 +36,7 @@ import numpy.typing as npt
 
 from dptext import Document
 from dptext.errors import DataError, StorageError, extra
+from dptext.evaluation.utility import words_of
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 
 SENTIMENT = {"IMDb": "imdb_labelled.txt", "Amazon": "amazon_cells_labelled.txt", "Yelp": "yelp_labelled.txt"}
@@ -66,8 +67,8 @@ class LabelledTexts:
 TrainAndTest = tuple[LabelledTexts, LabelledTexts]
 
 
-def words_of(text: str) -> list[str]:
-    """Return the folded words of a text, in order."""
+def tokens_of(text: str) -> list[str]:
+    """Return the folded words, numbers and addresses of a text, in order."""
     return [fold(token) for token in pieces(text) if kind_of(token) not in (Kind.SPACE, Kind.PUNCTUATION)]
 
 
@@ -231,12 +232,8 @@ def ag_news(data: Path, train: Path | None = None) -> TrainAndTest:
 
 def without_overlap(train: Iterable[tuple[str, int]], tested: Iterable[str]) -> list[tuple[str, int]]:
     """Return the rows whose sequence of words is not that in any test text."""
-
-    def words(text: str) -> str:
-        return " ".join(fold(piece) for piece in pieces(text) if kind_of(piece) is Kind.WORD)
-
-    known = set(map(words, tested))
-    return [row for row in train if words(row[0]) not in known]
+    known = {tuple(words_of(text)) for text in tested}
+    return [row for row in train if tuple(words_of(row[0])) not in known]
 
 
 def _ag_news_rows(path: Path) -> Iterator[tuple[int, str, str]]:

@@ -14,3 +14,7 @@ def statement(**changes):
         "mechanism": "TEM",
     }
     return PrivacyStatement(**fields | changes)
+
+
+def statement_of_texts(**changes):
+    return statement(guarantee=PureDP(1.0), unit=Unit.DOCUMENT, condition="any two texts", **changes)

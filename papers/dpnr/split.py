@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from papers.data_sets import Ragged, words_of
+from papers.data_sets import Ragged, tokens_of
 from papers.ome.perceptron import layers_of, seed_torch
 
 from dptext.errors import ParameterError, extra
@@ -46,7 +46,7 @@ class NGrams:
 
     def of(self, texts: Iterable[str]) -> Ragged:
         """Return the buckets of each text; a text without words has none."""
-        return self.hash_words(map(words_of, texts))
+        return self.hash_words(map(tokens_of, texts))
 
     def hash_words(self, texts: Iterable[Sequence[str | None]]) -> Ragged:
         """Return the buckets of tokenised texts; None is a masked word, and no n-gram contains it."""

@@ -19,6 +19,7 @@ from papers.reports import torch_device
 
 import dptext
 from dptext.errors import MissingExtraError
+from dptext.evaluation.utility import words_of
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Domain
@@ -26,8 +27,6 @@ from dptext.representations.classifiers import NoisyClassifier, linear_prior
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import OME
 from dptext.representations.randomizer import Channel
-from dptext.text.tokens import Kind, fold
-from dptext.text.tokens import split as split_tokens
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.intp]
@@ -98,8 +97,7 @@ def encode(encoder: str, texts: Sequence[str]) -> Floats:
     rows = {word: row for row, word in enumerate(vectors.words)}
     means = np.zeros((len(texts), 50))
     for place, text in enumerate(texts):
-        words = [fold(token.text) for token in split_tokens(text) if token.kind is Kind.WORD]
-        known = [rows[word] for word in words if word in rows]
+        known = [rows[word] for word in words_of(text) if word in rows]
         if known:
             means[place] = vectors.matrix[known].mean(axis=0)
     return means

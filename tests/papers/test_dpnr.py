@@ -69,7 +69,7 @@ def test_masks_remove_the_ngrams_of_masked_words(papers):
     hashed = ngrams.of(texts)
     for mu in (0.0, 0.4, 1.0):
         kept = iter(RandomBits(3).uniform(int(((hashed.lengths + 1) // 2).sum())) > mu)
-        words = [[word if next(kept) else None for word in papers.split.words_of(text)] for text in texts]
+        words = [[word if next(kept) else None for word in papers.split.tokens_of(text)] for text in texts]
         result, expected = papers.servers.mask_words(hashed, mu, RandomBits(3)), ngrams.hash_words(words)
         assert (result.values.tolist(), result.starts.tolist()) == (expected.values.tolist(), expected.starts.tolist())
 

@@ -13,27 +13,18 @@ from pathlib import Path
 
 import pytest
 
-import dptext
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
 from dptext.io import atomic
 from dptext.io.atomic import sibling
 from dptext.io.batches import Reject
-from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.privacy.randomness import NoiseKey
 from dptext.release.job import Job, Part
 from dptext.release.release import Tally
 from secrecy import MARKER, assert_error
+from statements import statement_of_texts
 
 OPTIONS = {"epsilon": 5.0, "text": "text", "keep": ["stars"], "output": {"kind": ".txt", "compression": ""}}
-STATEMENT = dptext.PrivacyStatement(
-    guarantee=dptext.PureDP(1.0),
-    unit=Unit.DOCUMENT,
-    relation=Relation.SUBSTITUTION,
-    condition="any two texts",
-    trust=Trust.LOCAL,
-    mechanism="joined",
-    parameters={},
-)
+STATEMENT = statement_of_texts(mechanism="joined")
 DATA = [b"first\n", b"second part\n", b"", b"fourth\nof two rows\n"]
 BOTH = pytest.mark.parametrize("is_assembled", [False, True])
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="permissions and signals of POSIX")

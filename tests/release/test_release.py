@@ -23,7 +23,6 @@ from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.io import batches, documents
 from dptext.io.artifacts import file_digest
 from dptext.ledger.ledger import Ledger
-from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.release import job as job_module
 from dptext.release import run as run_module
 from dptext.release.job import Job
@@ -31,20 +30,12 @@ from dptext.release.privatize import privatize_file
 from dptext.release.release import Tally, rejects_path, statement_path
 from dptext.release.run import Piece, RunSettings, TextFiles, release_file
 from secrecy import MARKER, assert_error
+from statements import statement_of_texts
 from stopping import HOLD, killed
 
 
 def statement(**changes):
-    of = dptext.PrivacyStatement(
-        guarantee=dptext.PureDP(1.0),
-        unit=Unit.DOCUMENT,
-        relation=Relation.SUBSTITUTION,
-        condition="any two texts",
-        trust=Trust.LOCAL,
-        mechanism="reversed",
-        parameters={"step": -1},
-    )
-    return dataclasses.replace(of, **changes)
+    return statement_of_texts(mechanism="reversed", **{"parameters": {"step": -1}, **changes})
 
 
 class Reversing:

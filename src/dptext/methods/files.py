@@ -19,7 +19,7 @@ from dptext.attacks.base import ATTACKERS, Attacker
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.features.pool import Pool
-from dptext.io.batches import describe_columns
+from dptext.io.batches import check_header
 from dptext.io.documents import DocumentReader, find_files, first_rows, read_documents
 from dptext.io.formats import file_format
 from dptext.privacy.guarantee import ApproxDP
@@ -201,10 +201,7 @@ def _read_vectors(path: Path, chosen: Chosen | None, columns: Sequence[str]) -> 
         blocks.append(block[part])
         start += len(block)
     numbers, names = np.arange(start) if chosen is None else chosen, _schema(path)
-    for name in columns:
-        if name not in names:
-            known = describe_columns(name, names, sure=True)
-            raise DataError(f"{path.name}: expected a column {name!r}, the file has {known}; name the right column")
+    check_header(names, columns, path.name, sure=True)
     values = read_table(path, columns=list(columns)).take(numbers).to_pydict() if columns else {}
     return Rows(numbers, [], np.concatenate(blocks) if blocks else np.empty((0, 0), dtype=np.float32), values)
 

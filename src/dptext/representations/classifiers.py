@@ -31,11 +31,10 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class Covariance(NamedTuple):
-    """An estimate of a covariance matrix, the mean squared error of an entry, and how far it was shrunk (0 to 1)."""
+    """An estimate of a covariance matrix, and the mean squared error of an entry."""
 
     matrix: Floats
     entry_error: float
-    intensity: float
 
 
 def covariance(
@@ -51,11 +50,11 @@ def covariance(
     if target is None:
         target = isotropic(estimate)
     if blocks == 1:
-        return Covariance(target, 0.0, 1.0)
+        return Covariance(target, 0.0)
     variance = float(((estimates - estimate) ** 2).sum()) / (blocks * (blocks - 1))
     intensity = min(1.0, variance / max(float(((estimate - target) ** 2).sum()), _TINY))  # eq. 14
     entry_error = (1 - intensity) * variance / estimate.size  # bias of the shrinkage included
-    return Covariance(positive((1 - intensity) * estimate + intensity * target), entry_error, intensity)
+    return Covariance(positive((1 - intensity) * estimate + intensity * target), entry_error)
 
 
 def shrunk_mean(vectors: Floats, centre: Floats) -> Floats:
@@ -122,7 +121,7 @@ def fit_linear(
     values, basis = np.linalg.eigh(clean.matrix)
     values = np.maximum(values, 0.0)
     if not values.any():  # nothing but noise, or all vectors are equal: no axis varies more than another
-        clean = Covariance(np.eye(width) / width, clean.entry_error, 1.0)
+        clean = Covariance(np.eye(width) / width, clean.entry_error)
         values = np.full(width, 1 / width)
     start = np.zeros((width, classes)) if prior is None else prior.weights
     gap = basis.T @ observed - values[:, None] * (basis.T @ start)  # b^ - S^ w0
@@ -160,7 +159,7 @@ def _clean_covariance(vectors: Floats, mean: Floats, channel: Channel, prior: Li
         return covariance(vectors, mean, debias=channel.debiased_second_moment, target=target)
     except ParameterError:
         width = vectors.shape[1]
-        return Covariance(np.eye(width) / width if target is None else target, 0.0, 1.0)
+        return Covariance(np.eye(width) / width if target is None else target, 0.0)
 
 
 def _strength(gap: Floats, signal: Floats, noise: Floats, *, is_zero_possible: bool) -> float:

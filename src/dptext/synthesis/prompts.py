@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -146,7 +147,7 @@ Answer with a JSON list of strings, one for each text, and with nothing else."""
 PROMPTS_SHA256 = hashlib.sha256(json.dumps([_SYSTEM, _PROPOSE, _VARY]).encode()).hexdigest()
 
 
-class LanguageModel:
+class LanguageModel(ABC):
     """Source that prompts a language model; subclasses define `_write`."""
 
     name: str
@@ -176,9 +177,9 @@ class LanguageModel:
             [(variation(part, request, about=self.about, turn=turn), len(part)) for turn, part in enumerate(parts)]
         )
 
+    @abstractmethod
     def _write(self, prompts: Sequence[tuple[tuple[str, str], int]]) -> list[str]:
         """Return the texts for prompts: pairs of (system message, user message) and the number of requested texts."""
-        raise NotImplementedError
 
     def parameters(self) -> dict[str, Parameter]:
         return {
