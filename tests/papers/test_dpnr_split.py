@@ -60,7 +60,7 @@ def test_ngrams_are_words_then_pairs_hashed(split):
     assert mixed.lengths.tolist() == [0, 1, 9, 1]
     masked = hashed.hash_words([["one", None, "two", "three"], [None, None], []])
     assert masked.values.tolist() == [*map(bucket, ["one", "two", "three", "two three"])]
-    assert split.words_of("CAFÉ don’t, cafe\u0301") == ["café", "do", "n't", "café"]
+    assert split.tokens_of("CAFÉ don’t, cafe\u0301") == ["café", "do", "n't", "café"]
 
 
 @pytest.mark.parametrize(
