@@ -267,6 +267,76 @@ def test_a_changed_corpus_is_refuted(run):
         assert checks_of(out)["the data is the data of the statement"] is False
 
 
+# -- partial files ---------------------------------------------------------------------------------------------------
+
+DATA, STATEMENT, FOLDER, CARD = "made.jsonl", "made.jsonl.privacy.json", "made.jsonl.distribution", "CARD.md"
+VERIFIED, UNKNOWN = "verified, its SHA-256 digest is in the statement", "has no privacy statement"
+NO_CARD, NO_FILE = "is not the card of a privacy statement next to it", "there is no such file or folder"
+NO_NOTE, NO_DATA, NO_FOLDER = "", "only its statement was examined", "(OUT.distribution) was not named"
+
+
+@pytest.fixture(scope="module")
+def card_folder(corpus_folder):
+    (corpus_folder / CARD).write_text(dptext.report(corpus_folder / DATA).card())
+    return corpus_folder
+
+
+@pytest.mark.parametrize(
+    ("files", "argument", "explained", "audited", "note"),
+    [
+        ([DATA, STATEMENT, FOLDER], DATA, VERIFIED, 0, NO_NOTE),
+        ([DATA, STATEMENT], DATA, VERIFIED, 0, NO_FOLDER),
+        ([STATEMENT], STATEMENT, "made.jsonl is missing", 0, NO_DATA),
+        ([STATEMENT], DATA, "made.jsonl is missing", 0, NO_DATA),
+        ([STATEMENT, FOLDER], DATA, "made.jsonl is missing", 0, NO_DATA),
+        ([DATA], DATA, UNKNOWN, 4, None),
+        ([DATA, FOLDER], DATA, UNKNOWN, 4, None),
+        ([CARD], CARD, NO_CARD, 4, None),
+        ([CARD, DATA], CARD, NO_CARD, 4, None),
+        ([CARD, STATEMENT], CARD, "made.jsonl is missing", 0, NO_DATA),
+        ([CARD, STATEMENT, DATA, FOLDER], CARD, VERIFIED, 0, NO_NOTE),
+        ([(CARD, "my.md"), (DATA, "my.jsonl"), (STATEMENT, "my.json")], "my.md", "the data is not known", 0, NO_DATA),
+        ([(DATA, "my.jsonl"), STATEMENT], "my.jsonl", VERIFIED, 0, NO_FOLDER),
+        ([DATA, (STATEMENT, "my.json"), FOLDER], DATA, VERIFIED, 0, NO_NOTE),
+        ([(STATEMENT, "my.json")], "my.json", "the data is not known", 0, NO_DATA),
+        ([("held.jsonl", DATA), STATEMENT], DATA, "NOT the data of this statement", 3, NO_FOLDER),
+        ([("held.jsonl", "my.jsonl"), STATEMENT], "my.jsonl", UNKNOWN, 4, None),
+        ([DATA, STATEMENT, (DATA, "b.jsonl"), (STATEMENT, "b.json")], "b.jsonl", "name one of them", 1, None),
+        ([FOLDER], FOLDER, "all files of the folder match", 0, None),
+        ([FOLDER], f"{FOLDER}/README.md", "all files of the folder match", 0, None),
+        ([DATA, STATEMENT, FOLDER], ".", "is a folder: name a release in it, such as made.jsonl", 1, None),
+        ([], ".", UNKNOWN, 4, None),
+        ([], DATA, NO_FILE, 4, None),
+        ([], "other.json", NO_FILE, 4, None),
+        ([("in.jsonl", "other.json")], "other.json", "must be JSON", 1, None),
+        ([DATA, ("in.jsonl", STATEMENT)], DATA, "must be JSON", 1, None),
+        ([(f"{FOLDER}/config.json", "other.json")], "other.json", "this JSON is not a privacy statement", 1, None),
+    ],
+)
+def test_an_officer_with_some_of_the_files(run, work, card_folder, files, argument, explained, audited, note):
+    for file in files:
+        source, target = (file, file) if isinstance(file, str) else file
+        (shutil.copytree if (card_folder / source).is_dir() else shutil.copy)(card_folder / source, work / target)
+    code, out, err = run("explain", argument)
+    assert explained in plain(out + err) and (code == 0) == ("THE DATA" in out and audited == 0)
+    code, _, errors = run("audit", argument, "-q")
+    assert code == audited and (audited in (0, 3) or errors == err)
+    code, out, errors = run("report", argument, "-o", "page.html", "-q")
+    if note is None:
+        assert ((code, audited) == (2, 0) and "is a folder of dptext" in errors) or (code, errors) == (audited, err)
+    else:
+        page = plain(html.unescape(Path("page.html").read_text()))
+        assert code == audited and note in page
+        assert note == NO_DATA or (NO_DATA not in page and (NO_FOLDER in page) == (note == NO_FOLDER))
+
+
+def test_a_statement_of_another_version_says_so(run, work, card_folder):
+    text = (card_folder / STATEMENT).read_text()
+    shutil.copy(card_folder / DATA, work)
+    Path(STATEMENT).write_text(text.replace('"schema": 2', '"schema": 1'))
+    assert "expected a privacy statement of schema version 2" in run("explain", DATA)[2]
+
+
 # -- folders -------------------------------------------------------------------------------------------------------
 
 WORDS = ["tea", "cup", "cake", "tax", "law", "judge", "rain", "sun"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dptext
-from dptext.errors import DataError, ParameterError
+from dptext.errors import ParameterError
 from dptext.methods.corpus import Corpus, check_noise
 from dptext.noise.gaussian_sums import CELL, count_off_grid, grid_step, noisy_matrix
 from dptext.privacy.randomness import RandomBits
@@ -186,6 +186,8 @@ def test_unsuitable_options_are_refused(folder, tmp_path):
     output = tmp_path / "made.jsonl"
     output.write_bytes((folder / "made.jsonl").read_bytes())
     statement_path(output).write_bytes(statement_path(folder / "made.jsonl").read_bytes())
-    with pytest.raises(DataError, match=r"its description .* is missing"):
-        dptext.report(output)
+    alone = dptext.report(output, original=folder / "in.jsonl", seed=1)
+    assert any("(OUT.distribution) was not named" in note for note in alone.notes)
+    assert not alone.refuted and alone.corpus == Corpus(texts=60, pool=512) and alone.utility == []
+    assert [bound.score for bound in alone.attacks] == [bound.score for bound in report(folder).attacks]
     assert not dptext.report(output, distribution=folder / "made.jsonl.distribution", seed=1).refuted

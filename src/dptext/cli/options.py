@@ -204,7 +204,7 @@ RELEASE_VECTORS = input_option(None, "Word replacement: vectors, if their path c
 RELEASE_BANK = input_option(None, "Sentence replacement: the folder of the bank.", "FOLDER", "--bank")
 
 
-RELEASE = argument(..., "A release, or its statement (.privacy.json).", "FILE")
+RELEASE = argument(..., "A release, its statement (.privacy.json), or its card next to it.", "FILE")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,10 @@ from dptext.cli.options import argument, input_option, method_option, output_opt
 from dptext.errors import DataError, RefusedError
 from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.base import Method
-from dptext.methods.files import STATEMENT, Audit
+from dptext.methods.files import Audit
 from dptext.methods.registry import Verification, open_release, verify_release
 from dptext.privacy.wording import paragraphs
-from dptext.release.release import data_and_statement
+from dptext.release.release import STATEMENT, data_and_statement
 from dptext.reports.page import Report
 from dptext.reports.page import report as make_report
 from dptext.reports.summary import recommendation
@@ -64,10 +64,11 @@ def audit(*, file: Path = options.RELEASE, public_inputs: AuditInputs, output: o
 
     Example: dptext audit private.csv
     """
+    statement = data_and_statement(file)[1].name
     method, release = open_release(file, **public_inputs.inputs())
     output.say(f"Auditing {release.statement.mechanism} ...")
     result = method.check(release)
-    is_folder = file.name == STATEMENT or (file / STATEMENT).exists()
+    is_folder = statement == STATEMENT
 
     def as_dict() -> dict[str, Any]:
         checks, verdict = [asdict(check) for check in result.checks], json.loads(result.verdict.to_json())
@@ -75,7 +76,6 @@ def audit(*, file: Path = options.RELEASE, public_inputs: AuditInputs, output: o
 
     output.print_result(as_dict, lambda: typer.echo("\n".join(_audit_lines(method, result, is_folder=is_folder))))
     if result.refuted:
-        statement = STATEMENT if is_folder else data_and_statement(file)[1].name
         raise RefusedError(f"refuted: the guarantee of {statement} does not hold")
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dptext.attacks import AttackScore
 from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.audits.verdict import Verdict, judge_gaussian
-from dptext.errors import DataError, ParameterError, extra
+from dptext.errors import DataError, ParameterError, StorageError, extra
 from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import nearest_labels, trained_answers
 from dptext.intervals import Estimate, paired_difference
@@ -46,6 +46,7 @@ from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.guarantee import Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, disagreements, release_statement
+from dptext.release.release import is_present
 from dptext.synthesis.distribution import (
     Described,
     TextDistribution,
@@ -67,6 +68,10 @@ _VISIBLE = 0.85  # smallest noise, relative to the stated scale, that a conclusi
 _MAX_TRAINING = 20_000
 _MAX_TARGETS = 1000  # of members, and as many other people
 _MAX_NUMBERS = 1 << 31
+_NO_DISTRIBUTION = (
+    "The released distribution (OUT.distribution) was not named with --distribution and is not next to the corpus. "
+    "Without it these were not checked: that the corpus was made from it, its noise, labels, utility and membership."
+)
 _NO_HELD_OUT = "no file of people who are not in the data was named (--held-out)"
 
 
@@ -74,9 +79,12 @@ _NO_HELD_OUT = "no file of people who are not in the data was named (--held-out)
 
 
 def description_folder(data: Path, named: Path | None = None) -> Path | None:
+    """Return the folder of the released distribution; None if it is not next to the data and was not named."""
     folder = distribution_path(data) if named is None else named
     if folder.is_dir() and announces_description(folder):
         return folder
+    if named is not None and not named.exists():
+        raise StorageError(f"cannot read {str(named)!r}: there is no such file or folder")
     if named is not None:
         raise DataError(f"{named.name} is not the folder of a released distribution: name OUT.distribution")
     return None
@@ -247,25 +255,31 @@ class CorpusExamination(Examination):
     """A synthetic corpus and the description that it was sampled from."""
 
     def run(self) -> None:
-        files, labels = self.files, self._distribution.labels.columns
-        if files.attribute is not None or (files.label is not None and files.label not in labels):
+        files, described = self.files, None if self._folder is None else read_description(self._folder)
+        labels = () if described is None else described.labels.columns
+        if files.attribute is not None or (described and files.label is not None and files.label not in labels):
             known = f"its labels are known ({', '.join(labels)})" if labels else "it has no labels"
             raise ParameterError(f"a synthetic corpus has no original rows, and {known}: omit other columns")
         if files.held_out is not None and files.original is None:
             raise ParameterError("held_out needs original: name both, to compare members with other people")
-        self.add_audit(check_corpus(files, read_description(self._folder)))
-        self.notes += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self._distribution.doubts()]
+        self.add_audit(check_corpus(files, described))
+        self.attacks.append(self._bound())
+        self.corpus = Corpus(texts=files.counted("texts"), pool=files.counted("pool_texts") or None)
         if files.label is not None and files.original is None:
             self.notes.append("No model was trained: name real texts to test it on (--original).")
         if files.pool is None:
             self.notes.append("The corpus was not compared with the public pool: name it with --public.")
-        self.attacks.append(self._bound())
+        if described is None or not is_present(files.data):
+            if described is None:
+                self.notes.append(_NO_DISTRIBUTION)
+            return
+        self.notes += [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self._distribution.doubts()]
         corpus = self._read(files.data, None)
+        self.corpus = replace(self.corpus, texts=len(corpus))
         if files.original is not None:
             self._check_noise(files.original)
             self._measure_utility(corpus, self._read(files.original, files.user, maximum=files.rows))
             self._attack_membership()
-        self.corpus = Corpus(texts=len(corpus), pool=files.counted("pool_texts") or None)
 
     def membership(self) -> list[AttackScore]:
         """Return the bound on membership inference, and the success of an adversary who guesses the other texts."""
@@ -273,16 +287,12 @@ class CorpusExamination(Examination):
         return [self._bound(), *self.owner_attacks]
 
     @cached_property
-    def _folder(self) -> Path:
-        data = self.files.data
-        result = description_folder(data, self.files.distribution)
-        if result is None:
-            missing = f"its description ({data.name}.distribution) is missing: name it with --distribution"
-            raise DataError(f"{display_name(data)}: {missing}")
-        return result
+    def _folder(self) -> Path | None:
+        return description_folder(self.files.data, self.files.distribution)
 
     @cached_property
     def _distribution(self) -> TextDistribution:
+        assert self._folder is not None
         return TextDistribution.load(self._folder)
 
     @cached_property
@@ -369,7 +379,7 @@ class CorpusExamination(Examination):
     # -- membership -------------------------------------------------------------------------------------------
 
     def _bound(self) -> AttackScore:
-        auc = gaussian_ceiling(self._distribution.sigma).auc
+        auc = gaussian_ceiling(real_parameter(self.statement, "sigma")).auc
         return AttackScore(
             attack="membership (knows everybody else)",
             measure="AUC",

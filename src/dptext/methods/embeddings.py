@@ -23,10 +23,11 @@ from dptext.io.documents import Document
 from dptext.methods import files as checks
 from dptext.methods.base import NO_USER, PROTECTING, AdviceInput, Assessment, Caveat, Method, describe, round_down
 from dptext.methods.examination import AttackResult, attack_result
-from dptext.methods.files import STATEMENT, Audit, Check, ReleaseFiles, read_rows
+from dptext.methods.files import Audit, Check, ReleaseFiles, read_rows
 from dptext.privacy.gaussian import SampledGaussian
 from dptext.privacy.guarantee import Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
+from dptext.release.release import STATEMENT
 from dptext.text.tokens import fold
 from dptext.vectors.formats import load_folder, load_vectors, statements_in
 from dptext.vectors.word_vectors import WordVectors

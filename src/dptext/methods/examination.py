@@ -36,6 +36,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import paragraphs
 from dptext.release.mechanism import TextMechanism, mark, placeholder
 from dptext.release.redaction import read_terms, redaction_of
+from dptext.release.release import is_present
 from dptext.representations.device import VECTOR
 from dptext.text.identifiers import columns_of as identifying_columns
 
@@ -224,6 +225,8 @@ class Examination(ABC):
 
     def add_audit(self, audit: Audit) -> None:
         self.checks, self.verdicts = [*audit.checks], [audit.verdict]
+        if not is_present(self.files.data):
+            self.notes.append("The data is not here: only its statement was examined.")
 
 
 class RowExamination(Examination):
@@ -255,7 +258,8 @@ class RowExamination(Examination):
                 self.attack_texts(rows, raw, is_its_data=audit.checks[0].passed is not False)
             self._infer_attribute(rows, raw)
             self._measure_utility(rows, raw)
-        identifying = (column for column in identifying_columns(files.parts) if column.identifies)
+        parts = files.parts if is_present(files.data) else []
+        identifying = (column for column in identifying_columns(parts) if column.identifies)
         self.identifying = [column for column in identifying if column.name not in (files.text, VECTOR)]
 
     def _read(self, columns: list[str]) -> tuple[Rows, Rows | None]:

@@ -31,8 +31,6 @@ from dptext.release.release import data_agrees
 from dptext.representations.device import VECTOR
 
 Chosen = npt.NDArray[np.int64]
-STATEMENT = "privacy.json"
-"""Name of the statement in a released folder."""
 FOLDS = 5
 """Number of folds in which attackers and models are trained and tested."""
 _DIFFERENT = ("data", "original", "held_out")

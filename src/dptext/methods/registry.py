@@ -13,17 +13,18 @@ from dptext.methods.bank import Bank
 from dptext.methods.base import Method
 from dptext.methods.embeddings import Embeddings
 from dptext.methods.examination import ROW_ATTACKS, AttackResult
-from dptext.methods.files import STATEMENT, ReleaseFiles, columns_of
+from dptext.methods.files import ReleaseFiles, columns_of
 from dptext.methods.synthesis import Synthesis
 from dptext.methods.vectors import Vectors
 from dptext.methods.words import Words
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import (
+    STATEMENT,
     data_agrees,
     data_and_statement,
+    is_present,
     kept_as_it_was,
     read_statement,
-    statement_path,
 )
 from dptext.representations.device import VECTOR
 from dptext.representations.randomizer import Randomizer
@@ -93,7 +94,7 @@ def refuse_inputs(method: Method, data: Path, inputs: Mapping[str, Any]) -> None
 
 def text_column(data: Path, statement: PrivacyStatement) -> str:
     """Return the column that a release wrote its texts to: the first one that is neither kept nor a vector."""
-    columns = columns_of(data) if data.exists() else []
+    columns = columns_of(data) if is_present(data) else []
     return next((name for name in columns if name != VECTOR and kept_as_it_was(name) not in statement.exposed), "text")
 
 
@@ -101,18 +102,14 @@ def text_column(data: Path, statement: PrivacyStatement) -> str:
 
 
 def open_release(path: Path, **inputs: Any) -> tuple[Method, ReleaseFiles]:
-    """Find the method and statement of a release by its data, its statement or its folder.
+    """Find the method and statement of a release by its data, its statement, its folder or its card.
 
     ``inputs`` are fields of `ReleaseFiles`. Without ``text``, the text column is found by the statement.
     """
-    path = path if path.name else path.resolve()
-    folder = path.parent if path.name == STATEMENT else path
-    method = method_of_folder(folder) if folder.is_dir() else None
-    if method is not None:
-        return method, ReleaseFiles(
-            data=folder, statement_or_none=_statement_of_folder(folder / STATEMENT, method), **inputs
-        )
     data, place = data_and_statement(path)
+    method = method_of_folder(data) if data.is_dir() else None
+    if method is not None:
+        return method, ReleaseFiles(data=data, statement_or_none=_statement_of_folder(place, method), **inputs)
     statement = read_statement(place)
     method = method_of(statement)
     refuse_inputs(method, data, inputs)
@@ -134,16 +131,12 @@ class Verification:
 
 def verify_release(path: Path) -> Verification:
     """Compare a release with its statement: the digest of the data, or of all files of a released folder."""
-    path = path if path.name else path.resolve()
-    if path.is_dir() and not statement_path(path).exists():
-        path /= STATEMENT
     data, place = data_and_statement(path)
     method = method_of_folder(place.parent)
     statement = read_statement(place) if method is None else _statement_of_folder(place, method)
-    agrees = data_agrees(statement, data)
-    if agrees is None and method is not None and place.name in method.verify_folder(place.parent):
+    if method is not None and place.name in method.verify_folder(place.parent):
         return Verification(place.parent.resolve(), place, statement, agrees=True, is_folder=True)
-    return Verification(data, place, statement, agrees)
+    return Verification(data, place, statement, data_agrees(statement, data))
 
 
 def _statement_of_folder(place: Path, method: Method) -> PrivacyStatement:

@@ -17,13 +17,14 @@ from dptext.methods.base import AdviceInput, Assessment, Caveat, round_down
 from dptext.methods.corpus import CorpusExamination, check_corpus, check_description, description_folder
 from dptext.methods.data import LABELS, NEW, quote
 from dptext.methods.examination import AttackResult, attack_result
-from dptext.methods.files import STATEMENT, Audit, ReleaseFiles
+from dptext.methods.files import Audit, ReleaseFiles
 from dptext.methods.preview import DELTA, DRAWS, Piece, Previewer, Samples, TextPreview
 from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
+from dptext.release.release import STATEMENT
 from dptext.representations.encoders import MeanOfWords
 from dptext.synthesis.density import choose
 from dptext.synthesis.distribution import announces_description, is_described, read_description

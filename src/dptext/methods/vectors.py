@@ -15,9 +15,10 @@ from dptext.io.artifacts import announced_format
 from dptext.methods import files as checks
 from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Caveat, Method, describe
 from dptext.methods.examination import RowExamination, infer_attribute
-from dptext.methods.files import STATEMENT, Audit, Check, ReleaseFiles, Rows
+from dptext.methods.files import Audit, Check, ReleaseFiles, Rows
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.statement import PrivacyStatement
+from dptext.release.release import STATEMENT
 from dptext.representations.device import check_device, vectors_in
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published_protocols import PublishedChannel

@@ -251,9 +251,9 @@ class PrivacyStatement(ReprMixin):
             raise DataError(
                 "a privacy statement must be JSON without repeated keys: the file may be truncated or edited"
             ) from None
-        if not isinstance(data, dict):
-            raise DataError("a privacy statement must be a JSON object")
-        schema = data.pop("schema", None)
+        if not isinstance(data, dict) or not {"schema", "guarantee"} <= data.keys():
+            raise DataError("this JSON is not a privacy statement")
+        schema = data.pop("schema")
         if type(schema) is not int or schema != SCHEMA_VERSION:
             raise DataError(
                 f"expected a privacy statement of schema version {SCHEMA_VERSION}; this file has another. "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import chain
@@ -77,7 +78,12 @@ def statement_for_largest_user(maximum: MostTexts, statement: PrivacyStatement) 
         return None
 
 
+STATEMENT = "privacy.json"
+"""Name of the statement in a released folder."""
 _SUFFIX = ".privacy.json"
+_CARD = ".md"
+_MAX_STATEMENT = 1 << 20  # bytes
+_IN_CARDS = (re.compile("SHA-256 of the data ([0-9a-f]{64})"), re.compile("[Rr]elease ([0-9a-f]{32})"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +199,57 @@ def rejects_path(data: Path) -> Path:
 
 
 def data_and_statement(file: Path) -> tuple[Path, Path]:
-    """Return the paths of the data and of its statement, given either of the two."""
+    """Return the paths of the data and of its statement, given either of the two, or a card.
+
+    Without a statement of that name, it is the statement next to the file with its digest, or named in the card.
+    """
     if not file.name:  # "." or ".."
         file = file.resolve()
+    statement = statement_path(file)
+    if file.is_dir() and not statement.exists():
+        statement = file / STATEMENT
+    elif file.is_file() and not statement.exists() and file.name != STATEMENT:
+        statement = _matching_statement(file) or statement
+    if file.suffix == _CARD and statement.exists():
+        file = statement
+    if file.name == STATEMENT:
+        return file.parent, file
     if file.name.endswith(_SUFFIX):
         return file.with_name(file.name.removesuffix(_SUFFIX)), file
-    statement = statement_path(file)
     if not statement.exists() and file.suffix == ".json":
         return file, file  # a statement under another name
     return file, statement
+
+
+def _matching_statement(file: Path) -> Path | None:
+    """Return the statement next to a file that has the digest of the file, or that the card in the file names."""
+    of_folder = file.with_name(STATEMENT)
+    places = [of_folder] if of_folder.exists() else file.parent.glob("*.json")
+    statements = [(place, entry) for place in sorted(places) if (entry := _read_if_statement(place)) is not None]
+    name = None  # digest or release id
+    if file.suffix == _CARD:
+        card = read_stored(file).decode(errors="replace")
+        name = next((match[1] for pattern in _IN_CARDS if (match := pattern.search(card))), None)
+    elif statements:
+        name = file_digest(file)
+    matching = [place for place, entry in statements if name and name in (entry.data_sha256, entry.release_id)]
+    if len(matching) > 1:
+        raise DataError(f"{file.name} belongs to {' and '.join(place.name for place in matching)}: name one of them")
+    return matching[0] if matching else None
+
+
+def _read_if_statement(place: Path) -> PrivacyStatement | None:
+    try:
+        if place.is_file() and place.stat().st_size <= _MAX_STATEMENT:
+            return PrivacyStatement.from_json(read_stored(place).decode())
+    except (DptextError, UnicodeDecodeError, OSError):
+        pass
+    return None
+
+
+def is_present(data: Path) -> bool:
+    """Return whether the data of a release is there; a statement under another name is not the data."""
+    return data.exists() and data.suffix != ".json"
 
 
 def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
@@ -237,11 +285,8 @@ def folder_is_of(folder: str | os.PathLike[str], release_id: str) -> bool:
 
 def read_statement(path: Path) -> PrivacyStatement:
     check_released(path)
-    if path.name.endswith(_SUFFIX) and not path.exists():
-        raise StorageError(
-            f"cannot read {str(path)!r}: there is no such file, and the guarantee of the data is unknown without its "
-            "statement. Get both files from the source of the data"
-        )
+    if not path.exists():
+        raise _missing(path, data_and_statement(path)[0])
     try:
         return PrivacyStatement.from_json(read_stored(path).decode())
     except UnicodeDecodeError:
@@ -250,9 +295,24 @@ def read_statement(path: Path) -> PrivacyStatement:
         raise DataError(f"{path.name}: {error}") from None
 
 
+def _missing(place: Path, data: Path) -> DptextError:
+    """Return the error for a statement that is missing: whether its data is missing too, and where to get it."""
+    if not data.exists() or data == place:
+        return StorageError(f"cannot read {str(data)!r}: there is no such file or folder")
+    if data.suffix == _CARD:
+        return StorageError(f"{data.name} is not the card of a privacy statement next to it: get both from the source")
+    inside = min((file.name.removesuffix(_SUFFIX) for file in data.glob(f"*{_SUFFIX}")), default=None)
+    if inside is not None:
+        return DataError(f"{data.name} is a folder: name a release in it, such as {inside}")
+    return StorageError(
+        f"{data.name} has no privacy statement ({place.name}), and without it no guarantee is known: get the statement "
+        "from the source of the data"
+    )
+
+
 def data_agrees(statement: PrivacyStatement, data: Path) -> bool | None:
     """Return whether the data matches the digest in the statement; None if there is nothing to compare."""
-    if statement.data_sha256 is None or not data.exists() or data.name.endswith(".json"):
+    if statement.data_sha256 is None or not is_present(data):
         return None
     return (folder_digest(data) if data.is_dir() else file_digest(data)) == statement.data_sha256
 

@@ -186,11 +186,11 @@ def report(
         raise ParameterError("private, original, held_out, distribution and bank must be different files")
     public = options.get("public") or ()
     options |= named | {"public": [Path(name) for name in ([public] if isinstance(public, str | Path) else public)]}
-    if path.is_dir() and method_of_folder(path) is not None:
-        raise ParameterError(
-            f"{path.name} is a folder of dptext: name a private file, or run `dptext audit {path.name}`"
-        )
     data, statement_file = data_and_statement(path)
+    if data.is_dir() and method_of_folder(data) is not None:
+        raise ParameterError(
+            f"{data.name} is a folder of dptext: name a private file, or run `dptext audit {data.name}`"
+        )
     statement = read_statement(statement_file)
     required = [("scipy.stats", "report"), ("sklearn", "report")]
     if (options.get("vectors") or statement.parameters.get("vectors")) == GLOVE:
