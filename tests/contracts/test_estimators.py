@@ -1,5 +1,6 @@
 """Contract of all estimators of texts: the rules of scikit-learn, and fresh noise in each call."""
 
+import inspect
 import pickle
 from itertools import combinations
 
@@ -12,9 +13,13 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 import dptext
+from contracts.cases import RANDOM, UNSAFE, VECTORS, WORDS
 from contracts.forked import outputs_of_processes
 from dptext.errors import DataError, ParameterError
-from dptext.privacy.guarantee import Unit
+from dptext.privacy.guarantee import ApproxDP, MetricDP, NoGuarantee, PureDP, Relation, Trust, Unit
+from dptext.privacy.statement import PrivacyStatement
+from dptext.representations.registry import RANDOMIZERS
+from dptext.words.registry import MECHANISMS, PUBLISHED_ONLY
 
 ROW = "room staff kitchen garden breakfast hotel street window city house " * 20
 
@@ -134,3 +139,170 @@ def test_forked_processes_draw_afresh(estimator):
     # 200 words of 300 near-uniform ones; or 20 rows of numbers on a fine grid: chance makes few places agree
     outputs = outputs_of_processes(estimator, lambda inherited: listed(inherited.transform([ROW] * 20)))
     assert max(shared(one, other) for one, other in combinations(outputs, 2)) < 0.2
+
+
+# -- models of people's texts -------------------------------------------------------------------------------------
+
+POOL = ["tea and a cup of cocoa", "a cup of tea", "the tax law", "law and tax", "a new law on tax", "cocoa"]
+NOTES = [
+    {"note": text, "who": number, "topic": topic, "level": "open"}
+    for number in range(40)
+    for text, topic in [("my cup of tea", "drinks"), (None, "drinks"), ("a new tax law", "rules")]
+]
+DOCUMENTS = [
+    dptext.Document(row["note"], user=str(row["who"]), attributes={"topic": row["topic"], "level": row["level"]})
+    for row in NOTES
+]
+BUDGET = {"epsilon": 8.0, "delta": 1e-6}
+
+
+def synthesizer(**changes):
+    features = {"features": dptext.MeanOfWords(VECTORS), "cache": False, "seed": 1}
+    return dptext.Synthesizer(**{**BUDGET, "labels": ["drinks", "rules"], "column": "topic", **features, **changes})
+
+
+def skip_gram():
+    return dptext.SkipGram(VECTORS, **BUDGET, public_users=40, steps=2, sampling_rate=0.5, seed=1)
+
+
+MODELS = {
+    "Synthesizer": lambda rows, **names: synthesizer().fit(rows, public=POOL, **names).matrix,
+    "Synthesizer, label": lambda rows, **names: (
+        synthesizer(column="topic" if rows is DOCUMENTS else "class")
+        .fit(rows, public=POOL, **({"label": "topic"} if names else {}), **names)
+        .matrix
+    ),
+    "Synthesizer, two labels": lambda rows, **names: (
+        synthesizer(labels={"topic": ["drinks", "rules"], "level": ["open"]}).fit(rows, public=POOL, **names).matrix
+    ),
+    "Cooccurrence": lambda rows, **names: (
+        (
+            dptext.Cooccurrence(VECTORS, epsilon={"open": 8.0, "strict": 1.0}, level="level", seed=1).fit(rows, **names)
+        ).release_
+    ),
+    "SkipGram": lambda rows, **names: skip_gram().fit(rows, **names).vectors_.matrix,
+    "private_vocabulary": lambda rows, **names: sorted(
+        dptext.private_vocabulary(rows, **BUDGET, words_per_user=5, **names).words
+    ),
+    "private_labels": lambda rows, **names: sorted(
+        dptext.private_labels(rows, **BUDGET, column="topic", **names).names
+    ),
+}
+
+
+def _dataset(rows):
+    datasets = pytest.importorskip("datasets")
+    table, names = datasets.Dataset.from_list(rows), ["drinks", "rules"]
+    features = datasets.Features({**table.features, "topic": datasets.ClassLabel(names=names)})
+    columns = {name: table[name][:] for name in table.column_names}
+    return datasets.Dataset.from_dict(columns | {"topic": [names.index(row["topic"]) for row in rows]}, features)
+
+
+TABLES = {
+    "pandas": lambda rows: pytest.importorskip("pandas").DataFrame(rows),
+    "polars": lambda rows: pytest.importorskip("polars").DataFrame(rows),
+    "pyarrow": lambda rows: pytest.importorskip("pyarrow").Table.from_pylist(rows),
+    "datasets": _dataset,
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_table_is_fitted_like_its_documents(name, kind):
+    expected = MODELS[name](DOCUMENTS)
+    assert len(expected) > 1
+    np.testing.assert_array_equal(MODELS[name](TABLES[kind](NOTES), text="note", user="who"), expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_table_without_its_columns_is_refused_before_the_work(name):
+    table = TABLES["pyarrow"](NOTES)
+    with pytest.raises(ParameterError, match="the table has no user column: pass user="):
+        MODELS[name](table, text="note")
+    with pytest.raises(ParameterError, match="expected a column 'text', the table has none"):
+        MODELS[name](table, user="who")
+    with pytest.raises(ParameterError, match=r"user names a column of a table, got documents"):
+        MODELS[name](DOCUMENTS, user="who")
+
+
+# -- attributes ---------------------------------------------------------------------------------------------------
+
+BANK = dptext.TextBank(POOL, encoder=dptext.MeanOfWords(VECTORS), cache=False)
+PARAMETERS = {
+    **{
+        type(mechanism).__name__: mechanism
+        for mechanism in (
+            kind(VECTORS, epsilon=9.0, **WORDS.get(name, UNSAFE if name in PUBLISHED_ONLY else {}))
+            for name, kind in (MECHANISMS | PUBLISHED_ONLY).items()
+        )
+    },
+    **{name: kind(epsilon=9.0, **RANDOM.get(name, {})) for name, kind in RANDOMIZERS.items()},
+    "BankRewriter": dptext.BankRewriter(BANK, epsilon=9.0, size=1),
+    "SentencePrivatizer": dptext.SentencePrivatizer(BANK, epsilon=9.0),
+    "WordPrivatizer": dptext.WordPrivatizer(epsilon=9.0, vectors=VECTORS),
+    "PrivateEncoder": dptext.PrivateEncoder(VECTORS, epsilon=9.0),
+    "HidingEncoder": dptext.HidingEncoder(None, epsilon=9.0),
+    "Synthesizer": synthesizer(epsilon=9.0, unit="document", most_documents=7),
+    "Cooccurrence": dptext.Cooccurrence(VECTORS, epsilon=9.0),
+    "SkipGram": dptext.SkipGram(VECTORS, epsilon=9.0),
+}
+
+
+def parameters_of(kind):
+    return [name for name, entry in inspect.signature(kind).parameters.items() if entry.kind is not entry.VAR_KEYWORD]
+
+
+def test_every_estimator_and_mechanism_is_in_this_contract():
+    classes = [kind for kind in (getattr(dptext, name) for name in dptext._HOME) if inspect.isclass(kind)]
+    classes.remove(dptext.DptextError)
+    budgeted = {kind.__name__ for kind in classes if "epsilon" in parameters_of(kind)}
+    assert budgeted - {"PureDP", "ApproxDP", "MetricDP"} == PARAMETERS.keys() & {kind.__name__ for kind in classes}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_parameters_of_the_constructor_are_attributes(name):
+    made = PARAMETERS[name]
+    options = made.options if name == "HidingEncoder" else made
+    for parameter in parameters_of(type(made)):
+        assert hasattr(made, parameter) or hasattr(options, parameter), parameter
+    assert made.epsilon == 9.0
+
+
+def test_a_changed_parameter_of_a_synthesizer_counts():
+    model = synthesizer()
+    assert (model.unit, model.delta, model.most_documents, model.labels.columns) == ("user", 1e-6, 1000, ("topic",))
+    model.epsilon, model.unit = 2.0, "document"
+    assert model.fit(DOCUMENTS, public=POOL).statement.guarantee == ApproxDP(2.0, 1e-6)
+    assert model.plan(POOL).unit == "document"
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "expected"),
+    [
+        (PureDP(2.0), (2.0, 0.0)),
+        (ApproxDP(2.0, 1e-6), (2.0, 1e-6)),
+        (MetricDP(2.0, "euclidean", 3.0), (6.0, 0.0)),
+        (NoGuarantee("no noise"), (np.inf, 0.0)),
+    ],
+)
+def test_a_statement_has_the_numbers_of_its_guarantee(guarantee, expected):
+    kind = {"unit": Unit.USER, "relation": Relation.ADD_REMOVE, "trust": Trust.CENTRAL, "mechanism": "a mechanism"}
+    statement = PrivacyStatement(guarantee=guarantee, condition="any two", **kind)
+    assert (statement.epsilon, statement.delta) == expected
+
+
+def test_results_have_the_numbers_of_their_guarantee():
+    distribution = synthesizer().fit(DOCUMENTS, public=POOL)
+    encoder = dptext.PrivateEncoder(dptext.MeanOfWords(VECTORS), epsilon=8.0).fit(POOL)
+    for result in (
+        distribution,
+        distribution.sample(POOL, 2, cache=False),
+        skip_gram().fit(DOCUMENTS).vectors_,
+        dptext.private_vocabulary(DOCUMENTS, **BUDGET),
+        dptext.private_labels(DOCUMENTS, **BUDGET, column="topic"),
+        encoder.release_,
+        dptext.privatize(["my cup"], PARAMETERS["BankRewriter"]),
+    ):
+        assert (result.epsilon, result.delta) == (result.statement.epsilon, result.statement.delta)
+        assert 0 < result.epsilon < np.inf
+    assert not hasattr(VECTORS, "epsilon")  # public vectors

@@ -457,8 +457,14 @@ def test_invalid_arguments_and_inputs_are_refused():
         (lambda: fitted().sample(POOL, 100_000), ParameterError, "100,000"),
         (lambda: fitted().sample([""], 1), ParameterError, "the pool contains no text"),
         (lambda: synthesizer().fit(values, public=values), ParameterError, "documents were also passed as public"),
-        (lambda: fitted(table), ParameterError, "got a table"),
-        (lambda: fitted(table, unit="document"), ParameterError, "got a table"),
+        (lambda: fitted(table), ParameterError, "the table has no user column: pass user="),
+        (lambda: fitted(table, unit="document"), ParameterError, "expected a column 'label'"),
+        (lambda: synthesizer().fit(values, public=POOL, user="author"), ParameterError, "user names a column of a"),
+        (
+            lambda: synthesizer().fit(table, public=POOL, user="author", label=["a", "b"]),
+            ParameterError,
+            "label must name one column per label column of the model",
+        ),
     ]:
         with pytest.raises(error, match=part) as caught:
             act()

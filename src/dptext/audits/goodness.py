@@ -258,7 +258,7 @@ class StatedNoise(NamedTuple):
 
 def stated_noise(claim: PrivacyStatement) -> StatedNoise | None:
     """Return the noise that a statement names, or None if the noise is unknown."""
-    constants: Constants = {"delta": getattr(claim.guarantee, "delta", 0.0), **claim.parameters}
+    constants: Constants = {"delta": claim.delta, **claim.parameters}
     try:
         draw, loss = _NOISES[claim.mechanism](constants)
         domain, dimension = str(constants["domain"]), int(constants["dimension"])

@@ -32,7 +32,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.text.tokens import Vocabulary
-from dptext.users.grouping import UserUnit, UserWords, users_of
+from dptext.users.grouping import UserUnit, UserWords, documents_of, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.validation import check_choice, check_int, require_epsilon
 from dptext.vectors.formats import Source
@@ -213,18 +213,23 @@ class Cooccurrence(Shareable, ReprMixin):
 
     def fit(
         self,
-        documents: DocumentReader | Iterable[Document],
+        documents: Any,
         y: object = None,  # noqa: ARG002
         *,
+        text: str = "text",
+        user: str | None = None,
         release_id: str | None = None,
     ) -> Self:
         """Learn from documents with users, in any order; this is one release of the users' texts.
 
         Args:
-            documents: the result of `dptext.io.documents.read_documents` (with ``user=``), or `Document` objects.
+            documents: a table, as in `dptext.privatize`; the result of `dptext.read_documents` (with ``user=``); or
+                `Document` objects.
+            text, user: columns of the table.
             release_id: id of a reservation in a ledger (`dptext.ledger.ledger.Ledger.reserve`); None: a new one.
         """
         plan, bits = self.plan(), RandomBits(self.seed)
+        documents = documents_of(documents, plan.unit, text=text, user=user, columns=[self.level])
         warn_of_delta(plan.total_delta, public_users=self.public_users)
         total = plan.total_of(documents)
         return self.released(plan, total, bits, release_id=release_id)

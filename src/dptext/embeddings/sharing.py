@@ -65,7 +65,7 @@ class Shareable:
             )
         target = check_place(folder, replace=replace)
         files = statement_files(statements) if len(statements) > 1 else {}
-        delta = _delta(statement)
+        delta = statement.delta
         card = filled(
             "embeddings/templates/card.md",
             vectors=vectors,
@@ -74,7 +74,6 @@ class Shareable:
             files=files,
             trained="noise_multiplier" in statement.parameters,
             chance=f"at most 1 in {math.floor(1 / delta * (1 + 1e-12)):,}" if delta > 0 else "0",
-            delta_of=_delta,
             substitution=_substitution,
             number=lambda value: f"{value:g}" if isinstance(value, int | float) else str(value),
             known_vectors=KNOWN_VECTORS,
@@ -87,10 +86,6 @@ class Shareable:
             extra_files={_CARD: card.encode(), GENSIM_COPY: partial(write_binary, vectors)},
             replace=replace,
         )
-
-
-def _delta(statement: PrivacyStatement) -> float:
-    return float(getattr(statement.guarantee, "delta", 0.0))
 
 
 def _substitution(statement: PrivacyStatement) -> str | None:

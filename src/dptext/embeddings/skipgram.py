@@ -6,11 +6,11 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,6 @@ from dptext.embeddings.refinement import SHARE, learned, learned_bands, public_b
 from dptext.embeddings.sharing import Shareable
 from dptext.errors import DataError, ParameterError
 from dptext.io.atomic import check_target
-from dptext.io.documents import Document, DocumentReader
 from dptext.privacy.budgets import ASSUMED_USERS, warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Guarantee, NoGuarantee, Relation, as_approx
 from dptext.privacy.neighbours import Condition
@@ -30,7 +29,7 @@ from dptext.privacy.randomness import NoiseKey, RandomBits, seed_bytes
 from dptext.privacy.statement import Parameter
 from dptext.privacy.wording import warn_unprotected
 from dptext.text.tokens import UNKNOWN, Vocabulary
-from dptext.users.grouping import UserStore, UserUnit, stored_users, users_of
+from dptext.users.grouping import UserStore, UserUnit, documents_of, stored_users, users_of
 from dptext.users.private_vocabulary import PrivateVocabulary
 from dptext.validation import check_choice, check_int, require_epsilon
 from dptext.vectors.formats import Source
@@ -353,9 +352,11 @@ class SkipGram(Shareable, ReprMixin):
 
     def fit(
         self,
-        documents: DocumentReader | Iterable[Document],
+        documents: Any,
         y: object = None,  # noqa: ARG002
         *,
+        text: str = "text",
+        user: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 100,
         resume: bool = False,
@@ -365,7 +366,9 @@ class SkipGram(Shareable, ReprMixin):
         """Learn from documents with users, in any order; this is one release of the users' texts.
 
         Args:
-            documents: the result of `dptext.io.documents.read_documents` (with ``user=``), or `Document` objects.
+            documents: a table, as in `dptext.privatize`; the result of `dptext.read_documents` (with ``user=``); or
+                `Document` objects.
+            text, user: columns of the table.
             checkpoint: file with the state of the training, private, written after every ``checkpoint_every`` steps and
                 deleted at the end (`dptext.embeddings.training`).
             resume: continue from the checkpoint if it exists. Publish one result only: a second run from the same
@@ -383,6 +386,8 @@ class SkipGram(Shareable, ReprMixin):
         if resume and checkpoint is None:
             raise ParameterError("resume needs the file to continue from: checkpoint=...")
         plan = self.plan()
+        unit: UserUnit = "user" if plan.unit == "user" else "document"
+        documents = documents_of(documents, unit, text=text, user=user, columns=[self.level])
         participation = plan.participation
         statements = plan.statements(seeded=self.seed is not None, release_id=release_id)
         statement = statements[participation.most]
@@ -396,7 +401,6 @@ class SkipGram(Shareable, ReprMixin):
             warn_of_delta(total, public_users=self.public_users)
             warn_unprotected(statement)
 
-        unit: UserUnit = "user" if plan.unit == "user" else "document"
         with (
             users_of(
                 documents,

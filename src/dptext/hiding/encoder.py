@@ -113,6 +113,11 @@ class HidingEncoder(ReprMixin):
 
     __signature__ = _merged_signature(__init__)
 
+    @property
+    def epsilon(self) -> float | None:
+        """The budget of the randomizer; None without one."""
+        return None if self.randomizer is None else self.randomizer.epsilon
+
     def fit(
         self,
         texts_or_vectors: TextsOrVectors,

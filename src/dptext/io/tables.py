@@ -1,4 +1,4 @@
-"""Tables of pandas, polars, pyarrow and Hugging Face datasets: read texts, and rebuild tables from values only.
+"""Tables of pandas, polars, pyarrow and Hugging Face datasets: read documents, and rebuild tables from values only.
 
 A library is imported only for its own tables.
 """
@@ -9,15 +9,17 @@ import datetime
 import decimal
 import fractions
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import describe_columns
+from dptext.io.documents import Document, is_missing
 
 Table = TypeVar("Table")
 Texts = list[str | None]
@@ -100,11 +102,34 @@ def table_kind(table: Any) -> TableKind:
         return kinds[name](table)
     instead = {
         "polars.LazyFrame": ": call collect() first",
-        "pyspark.DataFrame": ": use dptext.spark.frames.privatize",
+        "pyspark.DataFrame": ": use the functions of dptext.spark.frames",
         "datasets.DatasetDict": ": pass one split at a time",
         "datasets.IterableDataset": ": pass its texts, (row['text'] for row in dataset)",
     }.get(name, "")
     raise ParameterError(f"expected {_KNOWN}, got {name}{instead}")
+
+
+def table_documents(
+    table: Any,
+    *,
+    text: str = "text",
+    user: str | None = None,
+    label: str | None = None,
+    attributes: Mapping[str, str] | None = None,
+) -> Iterator[Document]:
+    """Return the rows of a table as documents; ``attributes`` maps names of attributes to columns.
+
+    Raise `ParameterError` at once for an unknown kind of table, or a missing column.
+    """
+    kind, named = table_kind(table), attributes or {}
+    columns = (text, user, label, *named.values())
+    for column in filter(None, columns):
+        kind.check_column(column)
+    values = (repeat(None, len(table)) if column is None else kind.read(column) for column in columns)
+    return (
+        Document(entry, None if is_missing(author) else str(author), name, dict(zip(named, kept, strict=True)) or None)
+        for entry, author, name, *kept in zip(*values, strict=True)
+    )
 
 
 # -- Arrow ----------------------------------------------------------------------------------------------------
@@ -195,9 +220,17 @@ def _datasets(table: Any) -> TableKind:
         # the new fingerprint depends on this table only; save_to_disk writes it, and the old one could confirm guesses
         return datasets.Dataset(values.cast(features.arrow_schema), info=datasets.DatasetInfo(features=features))
 
+    def read(name: str) -> Iterable[Any]:
+        classes = table.features[name].names if type(table.features[name]) is datasets.ClassLabel else None
+        for batch in table.select_columns([name]).iter(1000):
+            codes = batch[name]
+            yield from (
+                codes if classes is None else (None if code is None or code < 0 else classes[code] for code in codes)
+            )
+
     return TableKind(
         list(table.column_names),
-        lambda name: (value for batch in table.select_columns([name]).iter(1000) for value in batch[name]),
+        read,
         lambda private: (pa.array(private, type=pa.string()), None),
         rebuilt,
         built,

@@ -48,7 +48,7 @@ def bound_membership(files: ReleaseFiles) -> AttackResult:
     accuracy = auc = None
     # new words are released too
     if checks.earlier_guarantees(statement):
-        epsilon, delta = statement.epsilon, getattr(statement.guarantee, "delta", 0.0)
+        epsilon, delta = statement.epsilon, statement.delta
     elif isinstance(sigma, float) and isinstance(sensitivity, float):
         ceiling = gaussian_ceiling(sigma, sensitivity=sensitivity)
         accuracy, auc = ceiling.accuracy, ceiling.auc

@@ -132,6 +132,11 @@ class PrivacyStatement(ReprMixin):
                 return math.inf
 
     @property
+    def delta(self) -> float:
+        """The delta of the guarantee; 0 if it has none."""
+        return float(getattr(self.guarantee, "delta", 0.0))
+
+    @property
     def whole_guarantee(self) -> Guarantee:
         """The guarantee with slack added to epsilon; raises RefusedError for zCDP with slack, which has no proof."""
         match self.guarantee:
@@ -291,6 +296,20 @@ class PrivacyStatement(ReprMixin):
         yield "unit", str(self.unit)
         yield "relation", str(self.relation)
         yield "trust", str(self.trust)
+
+
+class HasStatement:
+    """Base of results with a privacy statement: they have the numbers of its guarantee."""
+
+    @property
+    def epsilon(self: Any) -> float:
+        """The epsilon of the statement (`PrivacyStatement.epsilon`)."""
+        return float(self.statement.epsilon)
+
+    @property
+    def delta(self: Any) -> float:
+        """The delta of the statement."""
+        return float(self.statement.delta)
 
 
 def software() -> str:

@@ -22,7 +22,7 @@ from dptext.io.batches import Batch, Reject
 from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import statement_for_user
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.statement import HasStatement, PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, Strength, facts_of, strength_sentence
 
 
@@ -103,7 +103,7 @@ class Tally:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Release(ReprMixin):
+class Release(HasStatement, ReprMixin):
     """The result of every function that releases texts or vectors: its output and its privacy statement.
 
     Attributes:
@@ -143,9 +143,9 @@ class Release(ReprMixin):
         return None if most_texts is None else statement_for_largest_user(most_texts, self.statement)
 
     @property
-    def texts(self) -> list[str | None]:
-        """One private text per input text, in order; None for a missing text."""
-        texts: list[str | None] = self._output("texts")
+    def texts(self) -> list[str | Any]:
+        """One private text per input text, in order; None for a missing text (its type is Any: few inputs have one)."""
+        texts: list[str | Any] = self._output("texts")
         return texts
 
     @property

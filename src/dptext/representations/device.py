@@ -24,7 +24,7 @@ from dptext.io.documents import PathLike, check_kept_columns
 from dptext.io.formats import file_format
 from dptext.privacy.neighbours import Condition, EncoderStays
 from dptext.privacy.randomness import NoiseKey, RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, disagreements, same_value
+from dptext.privacy.statement import HasStatement, Parameter, PrivacyStatement, disagreements, same_value
 from dptext.privacy.wording import facts_of, warn_unprotected
 from dptext.release.release import Release, Tally
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file
@@ -152,7 +152,7 @@ def check_device(folder: Path) -> PrivacyStatement:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DeviceEncoder(ReprMixin):
+class DeviceEncoder(HasStatement, ReprMixin):
     """Encoder from text to private vector. Frozen, without random state.
 
     **Guarantee** (unit document, substitution, local): the randomizer's guarantee, for any two texts, as

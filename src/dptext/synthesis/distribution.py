@@ -24,7 +24,7 @@ from dptext.io.documents import canonical_label
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, compose
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.statement import HasStatement, PrivacyStatement
 from dptext.privacy.wording import facts_of, filled
 from dptext.release.release import Release
 from dptext.representations.encoders import TextEncoder
@@ -51,7 +51,7 @@ FOLDER = SavedFolder(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class TextDistribution(ReprMixin):
+class TextDistribution(HasStatement, ReprMixin):
     """Private distribution of users' texts, released by `dptext.Synthesizer`.
 
     **Guarantee.** See `statement`. It covers every result of these methods, which only post-process the released matrix

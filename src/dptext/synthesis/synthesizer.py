@@ -25,7 +25,7 @@ from dptext.privacy.wording import warn_unprotected
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels, MomentSum
 from dptext.synthesis.prompts import TextSample
-from dptext.users.grouping import ONE_NAME, UserTexts, UserUnit, check_users_are_read, texts_of
+from dptext.users.grouping import ONE_NAME, UserTexts, UserUnit, documents_of, texts_of
 from dptext.users.private_vocabulary import PrivateLabels
 from dptext.validation import check_choice, check_float, check_int
 
@@ -247,15 +247,16 @@ class Synthesizer(ReprMixin):
         cache: Any = None,
         seed: int | None = None,
     ) -> None:
-        self.terms = Terms.of(
-            epsilon=epsilon, delta=delta, labels=labels, column=column, unit=unit, most_documents=most_documents
-        )
+        self.labels, self.column = Labels.of(labels, column=column), column
+        self.epsilon, self.delta, self.unit, self.most_documents = epsilon, delta, unit, most_documents
         self.features, self.public_users, self.cache, self.seed = features, public_users, cache, seed
+        _ = self.terms  # raises for an argument that is out of range
 
     @property
-    def labels(self) -> Labels:
-        """Classes of the texts."""
-        return self.terms.labels
+    def terms(self) -> Terms:
+        """The validated arguments that decide the guarantee."""
+        names = ("epsilon", "delta", "labels", "column", "unit", "most_documents")
+        return Terms.of(**{name: getattr(self, name) for name in names})
 
     def plan(self, public: Any, *, progress: ProgressOption = None) -> SynthesisPlan:
         """Fit the features on public texts and return the configuration of a release.
@@ -271,17 +272,22 @@ class Synthesizer(ReprMixin):
 
     def fit(
         self,
-        documents: DocumentReader | Iterable[Document],
+        documents: Any,
         *,
         public: Any,
+        text: str = "text",
+        user: str | None = None,
+        label: str | Sequence[str] | None = None,
         release_id: str | None = None,
         progress: ProgressOption = None,
     ) -> TextDistribution:
         """Return a private distribution of the documents, which may come in any order.
 
         Args:
-            documents: the result of `dptext.read_documents` (with ``user=``, and the label columns in ``keep=``), or
-                `Document` objects (with ``label``, or ``attributes``).
+            documents: a table, as in `dptext.privatize`; the result of `dptext.read_documents` (with ``user=``, and the
+                label columns in ``keep=``); or `Document` objects (with ``label``, or ``attributes``).
+            text, user: columns of the table.
+            label: label column of the table, or one per label column of the synthesizer; None: columns of these names.
             public: public texts for fitting the features: a plan, a `Pool` or an argument for one.
             release_id: id of a reservation in the ledger; None: a new id.
             progress: progress bar (`dptext.display`), or a function called with the number of encoded public texts.
@@ -298,7 +304,9 @@ class Synthesizer(ReprMixin):
         if public is documents:
             raise ParameterError("the private documents were also passed as public texts: pass public texts")
         is_plan = isinstance(public, SynthesisPlan)
-        check_users_are_read(documents, public.unit if is_plan else self.terms.unit)  # checked before fitting features
+        terms = public.terms if is_plan else self.terms
+        columns = terms.labels.columns
+        documents = documents_of(documents, terms.unit, text=text, user=user, label=label, columns=columns)
         plan = public if is_plan else self.plan(public, progress=progress)
         warn_of_delta(as_approx(plan.future_statement.guarantee).delta, public_users=self.public_users)
         bits = RandomBits(self.seed)
@@ -327,8 +335,8 @@ class Synthesizer(ReprMixin):
         )
 
     def _repr_fields(self) -> Fields:
-        yield "epsilon", self.terms.budget.cap
-        yield "delta", self.terms.budget.delta
-        yield "unit", self.terms.unit
+        yield "epsilon", self.epsilon
+        yield "delta", self.delta
+        yield "unit", self.unit
         yield "labels", self.labels.names if self.labels.columns else None
         yield "features", self.features

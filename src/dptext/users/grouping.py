@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.batches import describe_columns
 from dptext.io.documents import Document, DocumentReader, canonical_label, is_missing
-from dptext.io.tables import is_table
+from dptext.io.tables import is_table, table_documents
 from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
@@ -345,21 +345,42 @@ def _text_chunks(user: _UserDocuments) -> Iterator[Chunk]:
 # -- reading --------------------------------------------------------------------------------------------------
 
 
-def check_users_are_read(documents: object, unit: UserUnit) -> None:
-    """Raise a ParameterError for a table (it would iterate over column names), or for a reader without users."""
+def documents_of(
+    documents: Any,
+    unit: str,
+    *,
+    text: str = "text",
+    user: str | None = None,
+    label: str | Sequence[str] | None = None,
+    columns: Sequence[str | None] = (),
+) -> DocumentReader | Iterable[Document]:
+    """Return the rows of a table as documents, and documents unchanged, after checking that they have users.
+
+    ``label`` names the columns of a table with the attributes ``columns``; None: they have the same names.
+    """
     if is_table(documents):
-        raise ParameterError("expected documents, got a table: convert its rows to dptext.Document objects")
+        if user is None and unit == "user":
+            raise ParameterError("the table has no user column: pass user=, or use unit='document'")
+        names = [name for name in columns if name is not None]
+        labels = names if label is None else [label] if isinstance(label, str) else list(label)
+        if len(labels) != len(names):
+            raise ParameterError(f"label must name one column per label column of the model ({names}), got {labels}")
+        return table_documents(documents, text=text, user=user, attributes=dict(zip(names, labels, strict=True)))
+    if user is not None or label is not None:
+        name = "label" if user is None else "user"
+        raise ParameterError(f"{name} names a column of a table, got documents: pass a table, or omit {name}")
     if isinstance(documents, str) or not isinstance(documents, Iterable):
-        raise ParameterError(f"documents must be Document objects or a reader, got {type(documents).__name__}")
+        raise ParameterError(f"documents must be a table, Document objects or a reader, got {type(documents).__name__}")
     if isinstance(documents, DocumentReader) and unit == "user" and documents.user_column is None:
         raise ParameterError("the reader has no user column: pass user=, or use unit='document'")
+    return documents
 
 
 def _rows_in(
     documents: DocumentReader | Iterable[Document], unit: UserUnit, columns: Sequence[str], *, is_level: bool = False
 ) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
     """Yield the user, the text and the values of the columns of each document."""
-    check_users_are_read(documents, unit)
+    documents = documents_of(documents, unit)
     if isinstance(documents, DocumentReader):
         has_label = documents.label_column is not None and len(columns) == 1 and not is_level
         for name in columns:
@@ -367,7 +388,7 @@ def _rows_in(
                 raise ParameterError(f"the column {name!r} is not read: use read_documents(..., keep=[{name!r}])")
     for row, document in enumerate(documents, 1):
         if not isinstance(document, Document):
-            raise DataError(f"row {row} must be a Document, got {type(document).__name__}")
+            raise DataError(f"row {row} must be a Document, got {type(document).__name__}: pass a table instead")
         if document.text is not None and not isinstance(document.text, str):
             raise DataError(f"row {row}: expected a string as text, got {type(document.text).__name__}")
         user = str(row) if unit == "document" else user_name(document.user, row)

@@ -20,14 +20,13 @@ import numpy.typing as npt
 from dptext import validation
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extra, extras
-from dptext.io.documents import Document, DocumentReader
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
+from dptext.privacy.statement import HasStatement, Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.privacy.wording import facts_of
 from dptext.text.tokens import UNKNOWN, Kind, Vocabulary, fold, is_single_word, kind_of
-from dptext.users.grouping import NO_WORD, OUTSIDE, TokenRows, UserUnit, texts_of
+from dptext.users.grouping import NO_WORD, OUTSIDE, TokenRows, UserUnit, documents_of, texts_of
 
 LONGEST_WORD = 40
 """Maximum length of a released word."""
@@ -44,7 +43,7 @@ class LearnedVocabulary(Vocabulary):
 
 
 @dataclass(frozen=True, repr=False)
-class PrivateVocabulary(ReprMixin):
+class PrivateVocabulary(HasStatement, ReprMixin):
     """The result of `private_vocabulary`.
 
     Attributes:
@@ -73,10 +72,12 @@ class PrivateVocabulary(ReprMixin):
 
 
 def private_vocabulary(
-    documents: DocumentReader | Iterable[Document],
+    documents: Any,
     *,
     epsilon: float,
     delta: float,
+    text: str = "text",
+    user: str | None = None,
     words_per_user: int = 100,
     known: Vocabulary | Iterable[str] | None = None,
     public_users: int | None = None,
@@ -87,8 +88,9 @@ def private_vocabulary(
     without white space, control characters and invisible marks. Vocabularies and all vector formats can represent it.
 
     Args:
-        documents: documents with users, in any order.
+        documents: a table, as in `dptext.privatize`, or documents with users, in any order.
         epsilon, delta: privacy budget per user. All arguments are public.
+        text, user: columns of the table.
         words_per_user: L, the maximum number of different words that a user contributes. A larger value covers more of
             a user's vocabulary but raises the threshold, which grows as the square root of L.
         known: public words, or words that were released under their own privacy statement.
@@ -105,6 +107,7 @@ def private_vocabulary(
         ParameterError: an argument is out of range.
         DataError, StorageError: as in `dptext.users.grouping.users_of`.
     """
+    documents = documents_of(documents, "user", text=text, user=user)
     warn_of_delta(delta, public_users=public_users)
     mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=words_per_user)
     if isinstance(known, str):
@@ -135,7 +138,7 @@ def private_vocabulary(
 
 
 @dataclass(frozen=True, repr=False)
-class PrivateLabels(ReprMixin):
+class PrivateLabels(HasStatement, ReprMixin):
     """The result of `private_labels`.
 
     Attributes:
@@ -159,11 +162,13 @@ class PrivateLabels(ReprMixin):
 
 
 def private_labels(
-    documents: DocumentReader | Iterable[Document],
+    documents: Any,
     *,
     epsilon: float,
     delta: float,
     column: str = "label",
+    text: str = "text",
+    user: str | None = None,
     labels_per_user: int = 3,
     unit: UserUnit = "user",
     public_users: int | None = None,
@@ -175,11 +180,12 @@ def private_labels(
     characters without control characters, line breaks and invisible marks.
 
     Args:
-        documents: documents with users, in any order.
+        documents: a table, as in `dptext.privatize`, or documents with users, in any order.
         epsilon, delta: privacy budget per user. It adds to the budget of each release that uses the labels (the
             statements compose). All arguments are public.
-        column: name of the label column in `Document.attributes` (a kept column); if it does not exist, the label of
-            the documents is used.
+        column: name of the label column of the table, or in `Document.attributes` (a kept column); if it does not
+            exist there, the label of the documents is used.
+        text, user: columns of the table.
         labels_per_user: L, the maximum number of different labels that a user contributes, chosen at random. The
             threshold grows as the square root of L. With ``unit="document"`` it is 1.
         unit: privacy unit: a user with all their documents, or a single document.
@@ -197,6 +203,7 @@ def private_labels(
     """
     validation.check_choice("unit", unit, get_args(UserUnit))
     validation.check_text("column", column)
+    documents = documents_of(documents, unit, text=text, user=user, columns=(column,))
     warn_of_delta(delta, public_users=public_users)
     limit = validation.check_int("labels_per_user", labels_per_user, minimum=1) if unit == "user" else 1
     mechanism = thresholded_counts(epsilon=epsilon, delta=delta, keys=limit)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.statement import HasStatement, PrivacyStatement
 from dptext.privacy.wording import facts_of
 from dptext.text.tokens import UNKNOWN, Vocabulary, fold, is_single_word
 from dptext.validation import check_int
@@ -29,7 +29,7 @@ def check_shape(matrix: npt.NDArray[Any], words: int) -> None:
         raise DataError(f"expected one vector per word, got {words} words and {len(matrix)} vectors")
 
 
-class WordVectors(ReprMixin):
+class WordVectors(HasStatement, ReprMixin):
     """Words and their vectors, the rows of a matrix. Frozen.
 
     Args:

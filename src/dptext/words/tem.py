@@ -119,6 +119,11 @@ class TEM(SelectingMechanism):
         others = len(self.vectors) - 1
         return others / (others + math.exp(self.epsilon * self.threshold / 2))
 
+    @property
+    def pure_epsilon(self) -> float:
+        """The pure epsilon of a word."""
+        return self.epsilon * self.threshold
+
     def word_guarantee(self) -> MetricDP:
         """Return metric DP with distances capped at the threshold, or at the diameter if it is known and smaller."""
         farthest = min(self.threshold, self._space.diameter)
