@@ -264,6 +264,9 @@ def as_text(advice: Advice, width: int = WIDTH) -> str:
         facts=[(name, fact) for name, _, fact in facts],
         identifying=[(column_name(data, column.name), column.reasons) for column in identifying],
         first=first,
+        unconfirmed=" or ".join(
+            column_name(data, entry.name) for entry in data.roles.candidates if not data.roles.user
+        ),
         has_placeholders=any(placeholder in " ".join(first.commands) for placeholder in PLACEHOLDERS),
     )
     return "\n".join(_wrap(line, width) for line in page.rstrip().split("\n"))

@@ -195,6 +195,8 @@ class AdviceInput:
         user = [] if self.data.roles.user is None else [option("user", self.data.roles.user)]
         if not user and method.trust is Trust.CENTRAL:
             user = ["--unit document"]
+        if self.data.anonymous or self.data.unread:
+            options = (*options, "--on-error skip")
         start = (f"dptext {method.command} {self.data.inputs}", f"-o {quote(self.data.out(suffix))}")
         return wrap_command(*start, *self.text_option(), *user, *options)
 

@@ -21,7 +21,7 @@ from dptext.io.documents import canonical_label, find_files, read_documents
 from dptext.io.formats import announced_by, file_format
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.guarantee import canonical_id
-from dptext.text.identifiers import ALL_DIFFERENT, Column, columns_of, look_at
+from dptext.text.identifiers import ALL_DIFFERENT, AuthorColumn, Column, author_columns, columns_of, look_at, words_of
 from dptext.validation import check_choice, check_names, format_names
 
 MOST_ROWS = 200_000
@@ -29,12 +29,13 @@ MOST_ROWS = 200_000
 _INSPECTED = 10_000  # rows from which columns are described
 _WITH_A_HEADER = (".csv", ".tsv")  # formats whose first line may be a row instead of names
 _MOST_LABELS = 50  # maximum number of values in a column of labels
+_MOST_CANDIDATES = 4  # for the user
 _NO_FILE = "FILE.jsonl"
 _KNOWN = {
     "text": "text review body content comment message post note document sentence utterance query question answer "
-    "tweet transcript feedback description",
-    "user": "user author person user_id userid author_id writer patient customer client speaker",
-    "label": "label class topic category intent stars rating sentiment target",
+    "tweet transcript feedback description comments notes selftext beschreibung kommentar nachricht texte texto",
+    "label": "label class topic category intent stars rating sentiment target overall score emotion polarity genre "
+    "kategorie categorie categoria etiqueta bewertung",
 }
 _NO_TEXT = ("number", "date")
 
@@ -67,17 +68,22 @@ class Requirements:
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """The columns of text, user and labels: named by the caller, or guessed."""
+    """The columns of text, user and labels: named by the caller, or guessed; ``candidates`` for a guessed user."""
 
     text: str
     user: str | None
     labels: tuple[str, ...]
     guessed: tuple[str, ...] = ()
+    candidates: tuple[AuthorColumn, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """Columns and counts of the rows; ``words``: the median and the largest number of words of a text."""
+    """Columns and counts of the rows.
+
+    ``empty`` rows have no text, ``anonymous`` rows no user. ``words``: the median and the largest number of words of a
+    text. ``recased``: number of user addresses that differ from another one only in upper and lower case.
+    """
 
     files: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -86,6 +92,8 @@ class Data:
     is_all: bool = True
     unread: int = 0
     empty: int = 0
+    anonymous: int = 0
+    recased: int = 0
     people: int | None = None
     most_texts: int | None = None
     words: tuple[int, int] = (0, 0)
@@ -111,6 +119,12 @@ class Data:
         """Return the name of an output in the working folder, after the name of the first file."""
         first = PurePath(self.files[0] if self.files else _NO_FILE).name
         return (first.partition(".")[0].replace("*", "").replace("?", "") or "texts") + suffix
+
+    @property
+    def few_values(self) -> list[str]:
+        """Names of the columns that may hold labels, by the number of their values."""
+        columns = [column for column in self.columns if 2 <= column.distinct <= _MOST_LABELS and not column.reasons]
+        return [column.name for column in columns if column.name not in (self.roles.text, self.roles.user)]
 
     @property
     def inputs(self) -> str:
@@ -202,6 +216,8 @@ def _count(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:
         rows=count,
         is_all=next(remaining, None) is None,
         empty=count - len(lengths),
+        anonymous=count - people.total() if has_user else 0,
+        recased=len(people) - len({name.casefold() if "@" in name else name for name in people}),
         people=len(people) if has_user else None,
         most_texts=max(people.values(), default=None) if has_user else None,
         words=(median_low(lengths), max(lengths)) if lengths else (0, 0),
@@ -235,26 +251,35 @@ def _roles(
         raise ParameterError(
             f"no column of {format_names(known) or 'none'} looks like texts: name it with --text (text=)"
         )
-    user = user or _named("user", [column for column in columns if column.present and column.name not in named])
+    free = [column for column in columns if column.name not in (*named, text)]
+    candidates: tuple[AuthorColumn, ...] = ()
+    if user is None:
+        possible = author_columns(free)
+        candidates = tuple([column for column in possible if column.is_certain] or possible)[:_MOST_CANDIDATES]
+        user = candidates[0].name if candidates and candidates[0].is_certain else None
     if labels is None:
-        free = [column for column in columns if column.name not in (*named, text, user)]
-        label = _named("label", [column for column in free if 2 <= column.distinct <= _MOST_LABELS])
+        few = [column for column in free if 2 <= column.distinct <= _MOST_LABELS and column.name != user]
+        label = _named("label", few)
         labels = () if label is None else (label,)
-    return Roles(text=text, user=user, labels=labels, guessed=guessed)
+    return Roles(text=text, user=user, labels=labels, guessed=guessed, candidates=candidates)
 
 
 def _guess_text(columns: Sequence[Column]) -> str | None:
-    """Guess the text column: by its name, else free text with the most distinct values."""
+    """Guess the text column: by its name, else the longest free text whose values mostly differ."""
     texts = [column for column in columns if column.kind == "text" or len(columns) == 1]
     named = _named("text", texts) or _named("text", [column for column in columns if column.kind not in _NO_TEXT])
     # short texts: nearly all differ, and nothing else is known about them
     texts = texts or [column for column in columns if column.reasons == (ALL_DIFFERENT,)]
-    return named or (max(texts, key=lambda column: column.distinct).name if texts else None)
+    longest = max(texts, key=lambda column: (2 * column.distinct >= column.present, column.words), default=None)
+    return named or (None if longest is None else longest.name)
 
 
 def _named(role: str, columns: Sequence[Column]) -> str | None:
-    names = {column.name.casefold().replace("-", "_").replace(" ", "_"): column.name for column in reversed(columns)}
-    return next((names[known] for known in _KNOWN[role].split() if known in names), None)
+    """Return the first column whose name, or the last part of its name, is known."""
+    names = [(column.name, words_of(column.name) or [""]) for column in reversed(columns)]
+    alone = {words[0]: name for name, words in names if len(words) == 1}
+    last = {words[-1]: name for name, words in names}
+    return next((group[word] for group in (alone, last) for word in _KNOWN[role].split() if word in group), None)
 
 
 @cache

@@ -25,16 +25,24 @@ LOOKED_AT = 10_000
 NAMES_SOMEBODY = "its name suggests that it identifies a person"
 ALL_DIFFERENT = "nearly every row has a different value, which links rows to other tables"
 
+_EMAILS, _URLS = "some of its values contain e-mail addresses", "some of its values contain web addresses"
+_LIKE_NAMES = "most of its values look like names of people"
+
 _MAX_COLUMNS = 10_000  # JSON rows may have different keys
 _MAX_LETTERS, _MAX_SEARCHED, _MAX_LEAVES = 500, 1000, 50  # per value; values per column; items per nested value
 _MOST, _SOME, _NEARLY_ALL = 0.6, 0.1, 0.9  # fractions of the values
 _MIN_ROWS, _MIN_CODES, _MIN_NAMES, _MIN_DATES = 50, 20, 10, 5  # distinct values
 _TEXT_WORDS, _TEXT_LETTERS = 8, 40
+_MOST_WORDS, _NAME_AND_ADDRESS = 5, 1.5  # mean number of words of a value that names an author
+_MIN_AUTHORS, _MOST_CLASSES, _MIN_REPEATS = 50, 10, 20  # distinct values; rows per class
 
 
 @dataclass(frozen=True)
 class Column:
-    """The kind of a column, and the reasons why it may identify people, from a sample of its rows."""
+    """The kind of a column, and the reasons why it may identify people, from a sample of its rows.
+
+    ``words`` is the mean number of words per value.
+    """
 
     name: str
     rows: int
@@ -42,6 +50,7 @@ class Column:
     distinct: int
     kind: str
     reasons: tuple[str, ...]
+    words: float = 0
 
     @property
     def identifies(self) -> bool:
@@ -75,10 +84,12 @@ def look_at(name: str, values: Iterable[object]) -> Column:
 _PERSON, _CONTACT, _BIRTH, _NAME, _KEY, _OTHER = (
     frozenset(words.split())
     for words in (
-        "account annotator author autor auteur benutzer client customer device employee kunde login member"
-        " nickname nutzer participant patient person poster profile reviewer sender session speaker student user"
-        " username usuario utente worker writer",
-        "address addresses addr adresse anschrift correo direccion email emails fax gps iban imei indirizzo ip"
+        "absender account annotator author autor auteur benutzer blogger buyer client cliente commenter consumer"
+        " contributor creator customer device employee expediteur kunde kunden login member mitarbeiter nickname"
+        " nutzer owner participant patient patienten person poster profile remitente reporter requester respondent"
+        " reviewer sender session speaker student submitter teilnehmer user username usuario utente utilisateur"
+        " verfasser worker writer",
+        "address addresses addr adresse anschrift correo courriel direccion email emails fax gps iban imei indirizzo ip"
         " ipaddress konto lat latitude lng lon longitude mail mobile passport phone phonenumber plz postal postcode"
         " ssn strasse street tel telefon telefono telephone twitter zip zipcode",
         "birth birthdate birthday dob geburtsdatum naissance nacimiento nascita",
@@ -91,18 +102,115 @@ _PERSON, _CONTACT, _BIRTH, _NAME, _KEY, _OTHER = (
     )
 )
 _COUNTED = frozenset(("is", "has", "num", "n", "count", "total", "avg", "mean", "number", "share"))
+# words of names that say who wrote a text, and of names of other things
+_WROTE, _NUMBERS, _REACHED, _LOGINS, _FILLERS, _NO_AUTHORS, _ACCOUNTS, _VAGUE, _THINGS = (
+    frozenset(words.split())
+    for words in (
+        "added asked authored created entered filed opened posted recorded reported sent submitted uploaded written",
+        "code guid hash id ids identifier key no nr num number nummer numero ref uid uuid",
+        "correo courriel email emails mail mobile phone phonenumber telefon telefono telephone",
+        "alias displayname handle login nick nickname pseudonym screenname username",
+        "address adresse by comment display e electronico from message post review screen str tweet who x",
+        "annotator device profile session",
+        "user benutzer usuario utilisateur",
+        "by from who",
+        "agent approved asin assigned assignee business city company conversation document followers hotel isbn link"
+        " listing location order parent recipient reply school session state subject subreddit thread ticket title to"
+        " updated url",
+    )
+)
+_AUTHORS = {
+    "id": "an id",
+    "address": "an address",
+    "login": "a login name",
+    "person": "named like an author",
+    "name": "names, so namesakes are merged",
+    None: "its values repeat like the ids of authors",
+}
+_NAMES_AND_EMAILS = "names with addresses, so each spelling counts as a person"
+_JOINED = regex.compile(r"(\p{L}+?)(by|email|id|key|mail|name|nr|number|nummer)")
 _PARTS = regex.compile(r"\p{Lu}++(?!\p{Ll})|\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]++|\p{Lu}", regex.V1)
 
 
+def words_of(name: str) -> list[str]:
+    """Return the parts of a column name in lower case, without accents."""
+    return [_plain(part) for part in _PARTS.findall(name)]
+
+
+@dataclass(frozen=True)
+class AuthorColumn:
+    """A column that may name the author of a text; ``is_certain``: its name says so, and its values agree."""
+
+    name: str
+    reason: str
+    values: int
+    rows: int
+    is_certain: bool
+
+
+def author_columns(columns: Iterable[Column]) -> list[AuthorColumn]:
+    """Find the columns that may name the author of a text, by their names and values; the best one first.
+
+    A person under two values would count as two people. Therefore an id comes before an address, a login name and a
+    name, and a column whose values all differ, like row numbers, comes after all others.
+    """
+    ranked = []
+    for column in columns:
+        name, words = column.name, {*words_of(column.name)}
+        key, has_emails = _author_key(name), _EMAILS in column.reasons
+        differ = column.present >= _MIN_ROWS and column.distinct >= _NEARLY_ALL * column.present
+        has_names = _LIKE_NAMES in column.reasons or (has_emails and column.words >= _NAME_AND_ADDRESS)
+        is_category = column.distinct <= _MOST_CLASSES and column.present >= _MIN_REPEATS * column.distinct
+        is_thing = words & (_OTHER | _THINGS) or _URLS in column.reasons
+        is_other = words & _CONTACT or (column.kind == "number" and not words & _NUMBERS)
+        repeats = column.distinct > _MIN_AUTHORS and not differ and not is_other
+        has_form = not is_thing and (has_emails or repeats)
+        if column.kind in ("empty", "date", "nested") or column.words > _MOST_WORDS or not (key or has_form):
+            continue
+        is_certain = bool(key) and not is_category and (has_form or has_names or name.lower() not in _VAGUE)
+        key = "name" if has_names and key != "id" else "address" if has_emails else key
+        reason = _NAMES_AND_EMAILS if has_names and has_emails else _AUTHORS[key]
+        reason += "; nearly all values differ, as if it numbered the rows" if differ else ""
+        reason += ", but its values repeat like categories" if is_category else ""
+        order = (not is_certain, differ, 2 * column.present < column.rows, [*_AUTHORS].index(key))
+        ranked.append((order, AuthorColumn(name, reason, column.distinct, column.rows, is_certain)))
+    return [column for _, column in sorted(ranked, key=lambda entry: entry[0])]
+
+
+def _author_key(name: str) -> str | None:
+    """Return how a column names the author of a text (a key of `_AUTHORS`), if each part of its name says so."""
+    parts = [part for word in words_of(name) for part in _split(word)]
+    words, joined = set(parts), "".join(parts)
+    others = words - _PERSON - _NUMBERS - _REACHED - _WROTE - _NAME - _FILLERS
+    keys = (
+        ("login", joined in _LOGINS),
+        ("name", joined == "fullname"),
+        ("id", joined in ("uid", "subjectid", "fromid")),
+        (None, others or words & _NO_AUTHORS),
+        ("address", words & _REACHED),
+        ("person", joined in _VAGUE),
+        (None, not words & _PERSON and not ("by" in words and words & _WROTE)),
+        ("id", words & _NUMBERS),
+        ("login", words & _NAME and words & _ACCOUNTS),
+        ("name", words & _NAME),
+    )
+    return next((key for key, holds in keys if holds), "person")
+
+
+def _split(word: str) -> list[str]:
+    match = _JOINED.fullmatch(word)
+    return [*match.groups()] if match and match[1] in _PERSON | _WROTE else [word]
+
+
 def _reason_of_name(name: str) -> str | None:
-    parts = [_plain(part) for part in _PARTS.findall(name)]
+    parts = words_of(name)
     words = {*parts, "".join(parts)}
     is_measured = bool(parts) and (parts[-1] in _OTHER or parts[0] in _COUNTED)
     if words & _BIRTH:
         return "its name suggests that it contains a date of birth"
     if words & _CONTACT and not is_measured:
         return "its name suggests that it contains an address or number of a person"
-    if (words & _PERSON and not is_measured) or (words & _NAME and not words & _OTHER):
+    if (words & _PERSON and not is_measured) or (words & _NAME and not words & _OTHER) or _author_key(name):
         return NAMES_SOMEBODY
     if words & _KEY and not words & _OTHER:
         return "its name suggests that it is a key, which links rows to other tables"
@@ -194,7 +302,9 @@ class _Sample:
         )
         kind = next((kind for kind, holds in kinds if holds), "category")
         by_name = _reason_of_name(self._name)
-        return Column(self._name, self._rows, present, distinct, kind, (*([by_name] if by_name else []), *reasons))
+        all_reasons = (*([by_name] if by_name else []), *reasons)
+        words = round(counts["words"] / max(present, 1), 1)
+        return Column(self._name, self._rows, present, distinct, kind, all_reasons, words)
 
     def _is_most(self, form: str) -> bool:
         return self._counts[form] > 0 and self._counts[form] >= _MOST * self._counts["present"]
@@ -210,7 +320,7 @@ class _Sample:
         ]
         rules = {
             "most of its values are codes or long numbers, which link rows to other tables": is_code,
-            "most of its values look like names of people": self._is_most("names") and distinct >= _MIN_NAMES,
+            _LIKE_NAMES: self._is_most("names") and distinct >= _MIN_NAMES,
             "it contains exact dates, which distinguish people": is_date and distinct >= min(_MIN_DATES, present / 2),
             "it contains free text, which no guarantee covers": is_text,
             ALL_DIFFERENT: per_row,
