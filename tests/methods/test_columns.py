@@ -20,7 +20,8 @@ FIRST, LAST, WORDS = (
 AUTHORS = {  # kind of value: names
     "code": "author_id authorId user_id userid USER_ID uid person_id participant_id subject_id respondent_id "
     "patient_id customerId client_id member_id reviewerID sender_id owner_id OwnerUserId requester_id account_id "
-    "worker_id tweet_user_id user_hash autor_id nutzer_id Kundennummer kunden_id id_auteur id_utilisateur id_client id_usuario",
+    "worker_id tweet_user_id user_hash autor_id nutzer_id Kundennummer kunden_id id_auteur id_utilisateur id_client "
+    "id_usuario",
     "login": "author user username user_name userName handle screen_name login nickname writer speaker who blogger "
     "contributor creator owner reporter commenter created_by createdBy submitted_by submittedBy posted_by member "
     "Autor Verfasser Benutzername auteur utilisateur nom_utilisateur usuario cliente by",
