@@ -69,12 +69,16 @@ def _table(title: str, command: Any, context: Any, path: str, level: int) -> str
         words, text = record
         name = parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.name
         anchor = f"{_anchor(path)}{'' if name.startswith('-') else '-'}{name}"
-        visible = "<br>".join(f"<code>{html.escape(part).replace('|', '&#124;')}</code>" for part in _wordings(words))
+        visible = "<br>".join(" ".join(map(_code, form.split())) for form in _wordings(words))
         rows.append(f'| <span id="{anchor}"></span>{visible} | {_cell(text)} |\n')
     if not rows:
         return ""
     heading = f"{'#' * level} {title} {{ #{_anchor(path)}-options }}\n\n" if title else ""
     return f"{heading}| name | meaning |\n|---|---|\n{''.join(rows)}\n"
+
+
+def _code(text: str) -> str:
+    return f"<code>{html.escape(text).replace('|', '&#124;')}</code>"
 
 
 def _wordings(words: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Generated pages of the site: the hook of mkdocs.
 
-The pages of the reference and of the commands, files of the repository, links to all of them, a folder a version.
+The landing page (README.md), the pages of the reference and of the commands, files of the repository, links to all of
+them, a folder a version.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 VERSION = str(PROJECT["version"])
 _GENERATED = {
-    "Reference": reference.nav,
+    "Python": reference.nav,
     "Commands": commands.nav,
     "Experiments": repository.experiments,
     "Project": repository.nav,
@@ -61,6 +62,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     fields: dict[str, str | Path] = {name.page: reference.content(name) for name in reference.names()}
     fields |= commands.pages()
+    fields["index.md"] = f"---\nhide: [navigation, toc]\n---\n\n{(ROOT / 'README.md').read_text(encoding='utf-8')}"
     fields |= repository.beside_docs()
     for place, content in fields.items():
         if isinstance(content, Path):

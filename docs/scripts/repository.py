@@ -68,6 +68,8 @@ def on_site(path: str) -> str:
 
 def from_site(page: str) -> str:
     """The file of the repository that a page of the site was made from."""
+    if page == "index.md":
+        return "README.md"
     if not page.startswith(PLACE):
         return DOCS + page
     path = page.removeprefix(PLACE)
@@ -92,7 +94,7 @@ def _moved(page: str, path: str, link: str) -> str:
         return link
     name, mark, anchor = link.partition("#")
     target = normpath(join(dirname(path), name))
-    if target.startswith(DOCS) and not page.startswith(PLACE):
+    if target.startswith(DOCS) and path.startswith(DOCS):
         return link
     return relpath(on_site(target), dirname(page) or ".") + mark + anchor
 
@@ -104,7 +106,7 @@ def beside_docs() -> dict[str, str | Path]:
         The place in the site's sources, and the content of a page, or the file.
     """
     waiting = [*RENDERED.values(), *EXPERIMENTS]
-    for source in sorted((ROOT / DOCS).rglob("*.md")):
+    for source in (ROOT / "README.md", *sorted((ROOT / DOCS).rglob("*.md"))):
         path = source.relative_to(ROOT).as_posix()
         waiting += [target for _, target in links(path, source.read_text(encoding="utf-8"))]
     result: dict[str, str | Path] = {}

@@ -48,4 +48,7 @@ def test_the_description_of_the_package_has_no_relative_link() -> None:
     assert len(links) == len(re.findall(r"\]\(([^)]+)\)", readme)) > 10
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
     assert f"]({URLS['Repository']}/blob/main/docs/start/" in description
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", description)
+    assert pictures  # raw files, which a page on another host can show
+    assert all(link.startswith("https://raw.githubusercontent.com/") for link in pictures)
     assert re.findall(r"(?:src|href)=", description) == []
