@@ -211,7 +211,7 @@ def _judge(method: Method, case: AdviceInput) -> ComparedMethod:
         reasons=tuple(caveat.reason for caveat in sorted(caveats, key=lambda caveat: -caveat.weight)),
         statement=statement,
         good_for=assessment.good_for,
-        commands=commands,
+        commands=(*commands, *case.commands_after(method)),
         person=person,
         texts=texts,
         guarantee=guarantee,

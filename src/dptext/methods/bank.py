@@ -218,6 +218,7 @@ class Bank(base.Method):
 
     name = "texts of a bank"
     command = "privatize --mechanism bank"
+    suffix = ".bank.jsonl"
     trust = Trust.LOCAL
     purposes: ClassVar = {None: 2, "read": 2, "classify": 2, "vectors": 0, "devices": 1, "statistics": 2}
     holds = "texts of a bank"
@@ -242,7 +243,7 @@ class Bank(base.Method):
             caveats=tuple(_caveats(case)),
             commands=(
                 base.wrap_command("dptext bank", " ".join(files), f"-o bank --licence {LICENCE}"),
-                case.command(self, ".bank.jsonl", *options),
+                case.command(self, *options),
             ),
         )
 

@@ -45,6 +45,7 @@ class Method(Protocol):
 
     name: ClassVar[str]  # for people
     command: ClassVar[str]  # on the command line
+    suffix: ClassVar[str]  # of the output that `advise` proposes
     trust: ClassVar[Trust]  # who adds the noise
     purposes: ClassVar[Mapping[str | None, int]]  # how well it serves each purpose, 3 to 0; None: no purpose was named
     mismatch: ClassVar[Mapping[str, str]]  # why it does not serve a purpose, where `purposes` has 0
@@ -190,15 +191,31 @@ class AdviceInput:
     def text_option(self) -> list[str]:
         return option_unless("text", self.data.roles.text, "text")
 
-    def command(self, method: Method, suffix: str, *options: str) -> str:
+    def command(self, method: Method, *options: str) -> str:
         """Return the command line that releases the private files."""
         user = [] if self.data.roles.user is None else [option("user", self.data.roles.user)]
         if not user and method.trust is Trust.CENTRAL:
             user = ["--unit document"]
         if self.data.anonymous or self.data.unread:
             options = (*options, "--on-error skip")
-        start = (f"dptext {method.command} {self.data.inputs}", f"-o {quote(self.data.out(suffix))}")
+        start = (f"dptext {method.command} {self.data.inputs}", f"-o {quote(self.data.out(method.suffix))}")
         return wrap_command(*start, *self.text_option(), *user, *options)
+
+    def commands_after(self, method: Method) -> tuple[str, ...]:
+        """Return the command lines that explain, audit and report the release."""
+        roles, out = self.data.roles, quote(self.data.out(method.suffix))
+        inputs = [self.public_options()] if "public" in method.inputs else []
+        inputs += ["--bank bank"] if "bank" in method.inputs else []
+        explain, audit = f"dptext explain {out}", wrap_command(f"dptext audit {out}", *inputs)
+        if method.examination is None:
+            return explain, audit
+        page = self.data.out(f".{method.suffix.split('.')[1]}")
+        if len(self.data.files) == 1:
+            original = [option("original", self.data.files[0]), *self.text_option()]
+            user = [] if roles.user is None else [option("user", roles.user)]
+            inputs += [*original, *user, *(option("label", label) for label in roles.labels[:1])]
+        outputs = (f"-o {quote(f'{page}.html')}", f"--card {quote(f'{page}.md')}")
+        return explain, audit, wrap_command(f"dptext report {out}", *outputs, *inputs)
 
 
 def describe(topic: str, **values: Any) -> str:

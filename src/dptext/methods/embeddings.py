@@ -118,6 +118,7 @@ class Embeddings(Method):
 
     name = "shared word vectors"
     command = "embed"
+    suffix = ".vectors"
     trust = Trust.CENTRAL
     purposes: ClassVar = {None: 1, "read": 0, "classify": 1, "vectors": 3, "devices": 0, "statistics": 1}
     holds = "word vectors"
@@ -132,7 +133,7 @@ class Embeddings(Method):
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
         expected, people = None, round_down(case.data.protected)
-        commands = (case.command(self, ".vectors", f"--epsilon {PROTECTING:g}"),)
+        commands = (case.command(self, f"--epsilon {PROTECTING:g}"),)
         statement = None
         if case.vectors is not None:
             plan = Cooccurrence(case.vectors, epsilon=PROTECTING, delta=_DELTA, unit=case.data.unit).plan()

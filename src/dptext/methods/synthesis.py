@@ -116,6 +116,7 @@ class Synthesis(base.Method):
 
     name = "synthetic corpus"
     command = "synthesize"
+    suffix = ".synthetic.jsonl"
     trust = Trust.CENTRAL
     purposes: ClassVar = {None: 3, "read": 3, "classify": 3, "vectors": 0, "devices": 0, "statistics": 3}
     holds = "a synthetic corpus"
@@ -192,9 +193,9 @@ def _commands(case: AdviceInput) -> tuple[str, ...]:
         count = min(_COUNT, round_down(case.public.count // 2))
     label_options = [part for label in labels for part in (option("label", label), option("labels", LABELS))]
     options = (f"--epsilon {_EPSILON:g}", *label_options, case.public_options(), f"-n {count}")
-    commands = [case.command(Synthesis(), ".synthetic.jsonl", *options)]
+    commands = [case.command(Synthesis(), *options)]
     if case.classifies and labels:
-        distribution = option("distribution", case.data.out(".synthetic.jsonl.distribution"))
+        distribution = option("distribution", f"{case.data.out(Synthesis.suffix)}.distribution")
         classify = ("dptext classify", quote(NEW), distribution, "-o labels.jsonl", *case.text_option())
         commands.append(base.wrap_command(*classify))
     return tuple(commands)

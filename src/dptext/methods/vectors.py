@@ -49,6 +49,7 @@ class Vectors(Method):
 
     name = "private vectors"
     command = "encode"
+    suffix = ".encoded.parquet"
     trust = Trust.LOCAL
     purposes: ClassVar = {None: 1, "read": 0, "classify": 1, "vectors": 0, "devices": 3, "statistics": 1}
     holds = "private vectors"
@@ -69,7 +70,7 @@ class Vectors(Method):
             statement=PrivUnit(epsilon=PROTECTING).statement(USUAL),
             good_for=describe("vectors", on_news=ON_NEWS),
             caveats=tuple(_caveats(case)),
-            commands=(case.command(self, ".encoded.parquet", *options),),
+            commands=(case.command(self, *options),),
         )
 
     def recognizes(self, statement: PrivacyStatement) -> bool:

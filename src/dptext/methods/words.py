@@ -239,6 +239,7 @@ class Words(Method):
 
     name = "words"
     command = "privatize"
+    suffix = ".words.jsonl"
     trust = Trust.LOCAL
     never = "No epsilon both protects by its bound and leaves a readable text."
     purposes: ClassVar = {None: 1, "read": 1, "classify": 1, "vectors": 0, "devices": 1, "statistics": 1}
@@ -252,7 +253,7 @@ class Words(Method):
     mismatch: ClassVar = {"vectors": "Randomly replaced words have no neighbours to learn from."}
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
-        commands = (case.command(self, ".words.jsonl", f"--epsilon {PROTECTING:g}"),)
+        commands = (case.command(self, f"--epsilon {PROTECTING:g}"),)
         if case.vectors is None:
             unknown = "Its guarantee, and how many words stay, depend on the word vectors."
             return Assessment(statement=None, good_for=unknown, commands=commands)
