@@ -21,6 +21,7 @@ _HOME = {
         "embeddings.cooccurrence": "Cooccurrence",
         "embeddings.skipgram": "SkipGram",
         "errors": "DptextError",
+        "evaluation.coverage": "coverage",
         "features.pool": "Pool",
         "io.documents": "Document read_documents",
         "io.tables": "strip_metadata",

@@ -7,6 +7,7 @@ from dptext.calibration.deniability import deniability as deniability
 from dptext.embeddings.cooccurrence import Cooccurrence as Cooccurrence
 from dptext.embeddings.skipgram import SkipGram as SkipGram
 from dptext.errors import DptextError as DptextError
+from dptext.evaluation.coverage import coverage as coverage
 from dptext.features.pool import Pool as Pool
 from dptext.io.documents import Document as Document
 from dptext.io.documents import read_documents as read_documents

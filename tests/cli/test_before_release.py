@@ -16,6 +16,7 @@ from dptext.ledger.ledger import Ledger
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import UNBOUNDED, Strength, strength_in_brief
 from dptext.words.registry import MECHANISMS
+from evaluation.languages import TEXTS as LANGUAGES
 
 TEXTS = [f"the {noun} was {kind}, they said" for noun in ("tea", "room", "staff") for kind in ("good", "bad", "late")]
 RELEASES = {
@@ -49,6 +50,35 @@ def rows(work):
             row = {"text": TEXTS[number % 9], "author": f"a{number % 7}", "stars": number % 5}
             stream.write(json.dumps(row) + "\n")
     Path("pool.txt").write_text("\n".join(f"{text} again" for text in TEXTS) + "\n")
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize("release", ["privatize tem", "bank", "encode", "embed", "synthesize"])
+def test_the_owner_is_warned_of_texts_in_another_language(run, public, release):
+    name, *options = RELEASES[release]
+    options = [option.format(public=public) for option in options]
+    out = {"encode": "out.parquet", "embed": "shared"}.get(name, "out.jsonl")
+    usual = (name, "in.jsonl", "-o", out, "--epsilon", "2", *options, "--force", "--seed", "1")
+    code, _, err = run(*usual)
+    assert (code, "another language" in err) == (0, False)
+    rows = [{"text": text, "author": f"a{number % 7}"} for number, text in enumerate(LANGUAGES["German"] * 10)]
+    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, printed, err = run(*usual)
+    text = plain(err)
+    assert (code, printed) == (0, "")  # the run goes on, whatever the texts are
+    assert text.index("For you alone") < text.index("0% of the words") < text.index("in another language")
+    assert text.index("another language") < text.index("guarantee")
+    assert {"privatize": "--mechanism bank", "encode": "--encoder PATH", "embed": "--vectors FILE",
+            "synthesize": "--features FOLDER"}[name] in text or release == "bank"  # fmt: skip
+    assert "another language" not in statement_of(out).to_json()
+    assert run(*usual, "-q") == (0, "", "")
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_pipe_is_not_read_for_a_comparison(public, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    assert dptext.TextFiles("-").first(5) == []
+    assert dptext.TextFiles("in.jsonl").first(2) == TEXTS[:2]
 
 
 @pytest.mark.usefixtures("rows")

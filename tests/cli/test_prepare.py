@@ -17,7 +17,7 @@ PUBLIC = [f"The {noun} was {kind}." for noun in ("tea", "room", "staff") for kin
 def test_bank_saves_the_texts_and_prints_the_effect_of_epsilon(work, run):
     rows = [*PUBLIC[:4], " ".join(PUBLIC[4:]), PUBLIC[0], ""]
     Path("pool.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in rows))
-    usual = ("bank", "pool.jsonl", "-o", "bank", "--sentences", "--encoder", "words")
+    usual = ("bank", "pool.jsonl", "-o", "bank", "--pool-unit", "sentence", "--encoder", "words")
     code, out, err = run(*usual, "--name", "hotels", "--licence", "CC0-1.0")
     assert code == 0
     saved = dptext.TextBank.load("bank")

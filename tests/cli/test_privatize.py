@@ -310,7 +310,7 @@ def test_a_ledger_charges_the_largest_number_of_sentences(work, run, bank):
 def test_a_bank_of_the_private_file_is_refused(work, run):
     write_texts("notes.jsonl")
     write_texts("texts/more.jsonl")
-    assert run("bank", "notes.jsonl", "-o", "own", "--sentences", "--encoder", "words", "-q") == (0, "", "")
+    assert run("bank", "notes.jsonl", "-o", "own", "--pool-unit", "sentence", "--encoder", "words", "-q") == (0, "", "")
     usual = "--mechanism", "bank", "--bank", "own", "--epsilon", "8", "-q"
     for source in ("notes.jsonl", "texts"):  # the same bytes
         code, _, err = run("privatize", source, "-o", "out.jsonl", *usual)

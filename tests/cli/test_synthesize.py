@@ -252,6 +252,43 @@ def test_a_plan_predicts_accuracy_from_labelled_public_texts(run, work):
     assert names() == ["labelled.jsonl"]
 
 
+def test_a_plan_says_how_long_the_texts_of_each_unit_are(run, work):
+    documents = [" ".join(f"{text}." for text in POOL[start : start + 50]) for start in range(0, 250, 50)]
+    Path("long.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))
+    usual = (
+        "synthesize",
+        "--plan",
+        "--epsilon",
+        "1",
+        "--public",
+        "long.jsonl",
+        "--features",
+        "words",
+        "--people",
+        "99",
+    )
+    text = plain(run(*usual)[1])
+    assert "5 words per sentence, 100 words per paragraph, 250 words per document" in text
+    assert "The corpus consists of documents." in text
+    assert "The corpus consists of sentences." in plain(run(*usual, "--pool-unit", "sentence")[1])
+
+
+def test_the_statement_rebuilds_a_pool_of_sentences(synthesize, run):
+    documents = [". ".join(POOL[start : start + 5]) + "." for start in range(0, len(POOL), 5)]
+    Path("pool.txt").write_text("\n".join(documents) + "\n")
+    code, _, err = synthesize(*MADE, "--pool-unit", "sentence")
+    assert code == 0, err
+    assert "Texts of the corpus have a median of 5 words, the private ones 4." in plain(err)
+    assert {row["text"].strip(".") for row in read_rows("made.jsonl")} <= set(POOL)
+    statement = dptext.PrivacyStatement.from_json(Path("made.jsonl.privacy.json").read_text())
+    assert (statement.parameters["pool_unit"], statement.parameters["pool_texts"]) == ("sentence", len(POOL))
+    code, out, err = run("audit", "made.jsonl", "--public", "pool.txt", "--json")
+    assert code == 0, err
+    assert all(check["passed"] is not False for check in json.loads(out)["checks"])
+    code, _, err = synthesize(*MADE, "--resume", "--force", "--pool-unit", "paragraph")
+    assert (code, "features_fitted_on_sha256" in err) == (2, True)
+
+
 # -- classify ------------------------------------------------------------------------------------------------------
 
 

@@ -86,3 +86,16 @@ def test_invalid_pools_are_refused(file):
     for options in ({"name": ""}, {"licence": 3}, {"text": ""}, {"on_error": "stop"}):
         with pytest.raises(ParameterError):
             Pool(file, **options)
+
+
+def test_a_pool_of_parts_counts_them_and_names_its_unit():
+    texts = ["One. Two.\n\nThree.", "Two.", "", None]
+    expected = {"sentence": ("One.", "Two.", "Three."), "paragraph": ("One. Two.", "Three.", "Two.")}
+    for unit, parts in expected.items():
+        pool = Pool(texts, unit=unit)
+        assert (pool.texts, pool.unit, pool.parameters()["pool_unit"]) == (parts, unit, unit)
+        assert pool.given - pool.empty - pool.repeated == len(pool)
+        assert (pool.empty, pool.sha256) == (2, Pool(parts).sha256)
+    assert "pool_unit" not in Pool(texts).parameters()
+    with pytest.raises(ParameterError, match="unit must be"):
+        Pool(texts, unit="page")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from dptext.cli import options
 from dptext.cli.console import print_json, print_paragraphs, print_table
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
-from dptext.cli.outputs import announce, say_large_delta, shell_argument
+from dptext.cli.outputs import announce, say_coverage, say_large_delta, shell_argument
 from dptext.display import progress_bar
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.participation import Unit, personal_participation
@@ -29,7 +29,7 @@ from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import ApproxDP, Guarantee, compose, substitution_from_add_remove
 from dptext.privacy.statement import new_release_id
 from dptext.privacy.wording import cautioned_of, render
-from dptext.release.run import Charges, charged
+from dptext.release.run import Charges, TextFiles, charged
 from dptext.users.private_vocabulary import private_vocabulary
 from dptext.vectors.formats import load_vectors
 from dptext.vectors.word_vectors import WordVectors
@@ -101,6 +101,7 @@ def embed(
 
     reader = read()  # raises for a missing file or column
     public = load_vectors(settings.vectors, limit=settings.limit)
+    say_coverage(TextFiles(files, text=texts.text, **texts.layout), public, "vectors", output)
     plan, build = _plan(settings, public)
     new_words = None if settings.new_words is None else ApproxDP(settings.new_words, settings.delta)
     levels = {level: _total(plan, level, new_words, seeded=run.seed is not None) for level in plan.levels.shares}

@@ -14,7 +14,7 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import filled, say
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
-from dptext.cli.outputs import announce, open_files, print_release, shell_argument
+from dptext.cli.outputs import announce, open_files, print_release, say_coverage, shell_argument
 from dptext.errors import ParameterError
 from dptext.io.atomic import check_folder_around, is_same
 from dptext.io.documents import PathLike, read_documents
@@ -107,6 +107,7 @@ def encode(
     device = _load(encoding) if is_fitted else _fit(encoding, files.sources, output)
     if folder is not None and not (_is_saved(folder) and device.load(folder).parameters() == device.parameters()):
         device.save(folder)
+    say_coverage(files, device, "encoder", output)
     guarantee = render("before_vectors", device=device)
     if charge.user is not None:
         guarantee += "\n" + render("before_people", user=charge.user)

@@ -199,6 +199,9 @@ def _check_licence(licence: str | None) -> str | None:
 
 LICENCE_OPTION = output_option(None, "Licence of the public texts, for statement and card.", callback=_check_licence)
 PUBLIC_TEXT = input_option("text", "Column of the public files that holds the text.", "COLUMN")
+POOL_UNIT: Any = method_option(
+    "document", "Cut public documents: document (as they are), paragraph (about 100 words at most) or sentence.", "UNIT"
+)
 PUBLIC_LABEL = input_option(None, "Column of labels in the public files, to predict accuracy.", "COLUMN")
 RELEASE_VECTORS = input_option(None, "Word replacement: vectors, if their path changed.", "NAME|PATH", "--vectors")
 RELEASE_BANK = input_option(None, "Sentence replacement: the folder of the bank.", "FOLDER", "--bank")

@@ -7,7 +7,8 @@ import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from statistics import median_low
+from typing import Any, Protocol
 
 import typer
 
@@ -18,11 +19,12 @@ from dptext.io.batches import is_pipe
 from dptext.io.documents import find_files, read_documents
 from dptext.privacy.budgets import delta_too_large
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import came_out, for_person
+from dptext.privacy.wording import came_out, filled, for_person
 from dptext.release.job import Job
 from dptext.release.release import MostTexts, Release, rejects_path, statement_for_largest_user, statement_path
 from dptext.release.run import TextFiles, check_output
 from dptext.text.identifiers import Column, columns_of
+from dptext.text.tokens import count_words
 
 # -- before the work -----------------------------------------------------------------------------------------------
 
@@ -63,6 +65,24 @@ def check_kept(columns: Iterable[Column]) -> None:
             f"{names} would be published unchanged next to the private texts, and looks like an identifier: {reasons}. "
             f"Omit it, or confirm it: {confirmed}"
         )
+
+
+class _PrivateRows(Protocol):
+    def first(self, count: int) -> list[str]: ...
+
+
+def say_coverage(rows: _PrivateRows, public: Any, kind: str, output: options.Output) -> list[str]:
+    """Warn the owner if the public side of a release lacks words of the first private texts; return these texts."""
+    if output.quiet:
+        return []
+    from dptext.evaluation.coverage import COMPARED, coverage  # loads every encoder, which the help does not need
+
+    texts = rows.first(COMPARED)
+    found = coverage(texts, public)
+    if found is not None and found.is_low:
+        warning = filled("cli/templates/coverage.txt", kind=kind, found=found)
+        _say_alone([_hanging(" ".join(warning.split()))], output)
+    return texts
 
 
 def announce(guarantee: str, caution: str, run: options.Run, output: options.Output) -> None:
@@ -126,9 +146,24 @@ def say_to_owner(
         guarantee = None if texts is None else statement_for_largest_user(texts, statement)
         lines.append(for_person(guarantee, texts, user=user))
     if warning is not None:
-        lines += textwrap.wrap(f"{warning[:1].upper()}{warning[1:]}.", WIDTH, subsequent_indent="  ")
+        lines.append(_hanging(f"{warning[:1].upper()}{warning[1:]}."))
     if lines:
-        output.say("\n".join(["For you alone (it is in no statement):", *lines]))
+        _say_alone(lines, output)
+
+
+def say_length(corpus: Sequence[str | None], private: Sequence[str], output: options.Output) -> None:
+    """Print the median number of words of a corpus and of the first private texts."""
+    if private:
+        made, original = (median_low(count_words(text or "") for text in texts) for texts in (corpus, private))
+        _say_alone([f"Texts of the corpus have a median of {made:,} words, the private ones {original:,}."], output)
+
+
+def _say_alone(lines: Sequence[str], output: options.Output) -> None:
+    output.say("\n".join(["For you alone (it is in no statement):", *lines]))
+
+
+def _hanging(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def written_as_dict(out: Path | str, statement: PrivacyStatement) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dptext.cli.options import argument, method_option, output_option, privacy_o
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.wording import percent_at_most
+from dptext.text.tokens import TextUnit
 from dptext.validation import check_choice
 from dptext.vectors.formats import load_vectors
 from dptext.words.registry import MECHANISMS
@@ -45,7 +46,7 @@ def bank(
     name: str | None = output_option(None, "Name of the public texts in the statement and the card."),
     licence: str | None = options.LICENCE_OPTION,
     force: bool = options.FORCE,
-    sentences: bool = method_option(False, "Cut documents into sentences, as dptext privatize does with private ones."),
+    pool_unit: TextUnit = options.POOL_UNIT,
     encoder: str | None = options.ENCODER,
     output: options.Output,
 ) -> None:
@@ -54,25 +55,23 @@ def bank(
     The table shows how similar replacements are to their originals. The texts of POOL are published unchanged; their
     authors are not protected.
 
-    Example: dptext bank reviews.jsonl -o public --sentences --licence CC0-1.0
+    Example: dptext bank reviews.jsonl -o public --pool-unit sentence --licence CC0-1.0
     """
     from dptext.features.pool import Pool
     from dptext.sentences.bank import TextBank, check_place
 
     target = check_place(out, replace=force)
-    documents = Pool([Path(path) for path in public], text=text, name=name, licence=licence)
-    if any(target in path.resolve().parents for path in documents.files):
+    texts = Pool([Path(path) for path in public], text=text, name=name, licence=licence, unit=pool_unit)
+    if any(target in path.resolve().parents for path in texts.files):
         raise ParameterError(f"{str(out)!r} contains a file of POOL, which would be deleted: choose another folder")
-    texts = documents.sentences() if sentences else documents
     saved = TextBank(texts, encoder=encoder)
     saved.save(out, replace=force)
-    if sentences:
-        output.say(f"Cut {len(documents):,} documents into {texts.given:,} sentences.")
+    if pool_unit != "document":
+        output.say(f"Cut the documents into {texts.given:,} {pool_unit}s.")
     features = saved.features
     output.say(f"Wrote a bank of {len(saved):,} texts ({features.name}, {features.dimension:,} dimensions) to {out}.")
-    repeated, empty = documents.repeated + (texts.repeated if sentences else 0), documents.empty
-    if repeated or empty:
-        output.say(f"Left out {repeated:,} repeated and {empty:,} empty texts.")
+    if texts.repeated or texts.empty:
+        output.say(f"Left out {texts.repeated:,} repeated and {texts.empty:,} empty texts.")
     if saved.licence is None:
         output.say("Warning: --licence is missing, and the texts of the bank are published unchanged.")
     counts = {"texts": len(saved), "repeated": texts.repeated, "empty": texts.empty}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,16 @@ from dptext.cli import options
 from dptext.cli.console import print_json, print_paragraphs, print_table
 from dptext.cli.labels import LabelOptions, PrivateTexts, check_labels
 from dptext.cli.options import input_option, method_option, output_option, privacy_option
-from dptext.cli.outputs import announce, check_columns, say_large_delta, say_written, shell_argument, written_as_dict
+from dptext.cli.outputs import (
+    announce,
+    check_columns,
+    say_coverage,
+    say_large_delta,
+    say_length,
+    say_written,
+    shell_argument,
+    written_as_dict,
+)
 from dptext.errors import ParameterError
 from dptext.features.pool import Pool
 from dptext.io.documents import find_files, read_documents
@@ -33,6 +42,7 @@ from dptext.synthesis.release import (
     synthesize_file,
 )
 from dptext.synthesis.synthesizer import Synthesizer
+from dptext.text.tokens import TextUnit, units_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +56,7 @@ class CorpusOptions:
     public: tuple[str, ...] = input_option((), "Public pool, chosen without regard to IN (repeatable).", "POOL")
     public_text: str = options.PUBLIC_TEXT
     public_label: str | None = options.PUBLIC_LABEL
+    pool_unit: TextUnit = options.POOL_UNIT
     licence: str | None = options.LICENCE_OPTION
     count: int | None = output_option(None, "Number of texts to make.", "N", "-n", "--count")
     shares: Shares = method_option("released", "Shares of the labels: as released, or the same for all.")
@@ -58,7 +69,8 @@ class CorpusOptions:
 
     def pool(self) -> Pool | None:
         paths = [Path(name) for name in self.public]
-        return Pool(paths, text=self.public_text, licence=self.licence) if paths else None
+        reading: dict[str, Any] = {"text": self.public_text, "licence": self.licence, "unit": self.pool_unit}
+        return Pool(paths, **reading) if paths else None
 
     def draw(self, pool: Pool | None, out: Path) -> Draw:
         source: Source | None = None  # the model that writes
@@ -115,19 +127,20 @@ def synthesize(
         return
     if out is None:
         raise ParameterError("--out OUT (.jsonl, .csv, .parquet, ...) is required")
-    folder = distribution or distribution_path(out)
+    folder, originals = distribution or distribution_path(out), list[str]()
     if distribution is not None and not private.sources:
         _check_for_draw(private, labels, corpus, run)
         draw = corpus.draw(corpus.pool(), out)
         release = draw_file(distribution, out, draw, text=private.text, force=run.force)
     else:
-        release = _release(private, out, folder, labels, corpus, run, output)
+        release, originals = _release(private, out, folder, labels, corpus, run, output)
     if corpus.generator is not None:
         with suppress(OSError):
             _answers_path(out).unlink(missing_ok=True)
     say_written(release.documents, "texts", out, output, skipped=release.skipped)
     for doubt in release.doubts:
         output.say(f"Note: {doubt}.")
+    say_length(release.texts, originals, output)
     if folder.is_dir():
         output.say(f"The released distribution is in {folder}. To draw more texts at no further privacy budget:")
         output.say(f"  dptext synthesize --distribution {folder} --public POOL -n N -o OUT")
@@ -156,8 +169,8 @@ def _release(
     corpus: CorpusOptions,
     run: options.Run,
     output: options.Output,
-) -> Release:
-    """Check everything, print the guarantee, release a distribution and draw the corpus."""
+) -> tuple[Release, list[str]]:
+    """Release a distribution after all checks, and draw the corpus; return it with the first private texts."""
     if not private.sources:
         raise ParameterError("IN is required; or draw from an earlier release with --distribution FOLDER")
     options.check_user(private.unit, private.user)
@@ -184,20 +197,24 @@ def _release(
         keep = [name for name in columns if name != private.user]
         sources = [Path(path) for path in rows.sources]
         check_columns(sources, text=private.text, user=private.user, keep=keep, **private.layout)
-    if run.resume and folder.exists():
+    resumes, texts = run.resume and folder.exists(), list[str]()
+    if resumes:
         output.say(f"Resumes from the distribution in {folder}: IN is not read again, and no budget is spent.")
     elif columns and not labels.labels_as_given:
         check_labels(rows, synthesizer.labels, run, output)
     pool = corpus.pool()
     draw = corpus.draw(pool, out)
     plan = synthesizer.plan(pool)
+    if not resumes:
+        texts = say_coverage(rows, pool, "pool", output)
     caution = cautioned_of([plan.statement(seeded=False)], source=shell_argument(private.sources[0]))
     announce(render("before_synthesis", plan=plan, user=private.user), caution, run, output)
     say_large_delta(as_approx(plan.future_statement.guarantee).delta, corpus.public_users, output)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # printed above
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
-        return synthesize_file(rows, out, synthesizer, draw, public=plan, distribution=folder, **settings)
+        release = synthesize_file(rows, out, synthesizer, draw, public=plan, distribution=folder, **settings)
+    return release, texts
 
 
 # -- plan ----------------------------------------------------------------------------------------------------------
@@ -207,14 +224,17 @@ def _print_plan(labels: Labels, corpus: CorpusOptions, unit: str, people: int | 
     """Print the predicted quality of a release."""
     if people is None:
         raise ParameterError(options.PEOPLE_REQUIRED)
-    texts: Any = corpus.pool()
-    if texts is None:
+    pool = replace(corpus, pool_unit="document").pool()
+    if pool is None:
         raise ParameterError("--plan needs public texts: --public POOL")
-    public_labels = None
+    from dptext.evaluation.coverage import median_words  # loads every encoder, which the help does not need
+
+    words, texts = median_words(pool.texts), Pool(pool.texts, unit=corpus.pool_unit)
+    public_labels: list[Any] | None = None
     if corpus.public_label is not None:
-        documents = list(read_documents(texts.files, text=corpus.public_text, label=corpus.public_label))
-        texts = [document.text or "" for document in documents]
-        public_labels = [document.label for document in documents]
+        documents = list(read_documents(pool.files, text=corpus.public_text, label=corpus.public_label))
+        parts = [(part, row.label) for row in documents for part in units_of(row.text or "", corpus.pool_unit)]
+        texts, public_labels = [part for part, _ in parts], [label for _, label in parts]
         if not labels.columns:
             labels = Labels.of({corpus.public_label: sorted({str(name) for name in public_labels if name is not None})})
     expected = expected_quality(
@@ -242,6 +262,7 @@ def _print_plan(labels: Labels, corpus: CorpusOptions, unit: str, people: int | 
             for row in expected
         ]
         print_table(("epsilon", "sigma", "accuracy", "agreement", f"{unit}s until labels stand out"), rows)
+        print_paragraphs(topic="length", words=words, chosen=corpus.pool_unit, **sentences)
         print_paragraphs(topic="warnings", **sentences)
 
     output.print_result(lambda: [asdict(row) for row in expected], show)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ from dptext.io.atomic import hashed_file
 from dptext.io.documents import Document, OnError, PathLike, check_one_column, find_files, is_missing, read_documents
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.statement import Parameter
-from dptext.text.tokens import sentences
-from dptext.validation import check_path, encodable
+from dptext.text.tokens import TextUnit, units_of
+from dptext.validation import check_choice, check_path, encodable
 
 
 class Pool(ReprMixin):
@@ -41,14 +41,18 @@ class Pool(ReprMixin):
         text: name of the text column, in tables and in files with columns.
         name: name of the pool in privacy statements and cards.
         licence: licence of the texts, for the privacy statement and the card.
+        unit: ``"document"``, or cut every text into its sentences or paragraphs (`dptext.text.tokens`). A paragraph is
+            a part between blank lines; one of more than 100 words is cut between sentences. Choose the unit whose
+            length comes nearest to what is publicly known of the private texts.
         on_error: ``"fail"`` at the first row that cannot be read, or ``"skip"`` such rows.
 
     Attributes:
-        texts: the texts.
+        texts: the texts, or their parts.
+        unit: the unit that they were cut into.
         sha256: SHA-256 digest of the texts in order.
         files: input files; outputs must not overwrite them.
-        given, empty, repeated, skipped: number of entries, of empty or missing entries, of duplicates, and of
-            unreadable rows. Only ``given - empty - repeated`` texts remain.
+        given, empty, repeated, skipped: number of entries (or their parts), of empty or missing entries, of
+            duplicates, and of unreadable rows. Only ``given - empty - repeated`` texts remain.
 
     Raises:
         ParameterError: there are no texts, all are empty, the input has another type, or the column is unknown.
@@ -60,6 +64,8 @@ class Pool(ReprMixin):
     Pool(name='two sentences', texts=2, licence='CC0-1.0')
     >>> pool.given, pool.empty, pool.repeated
     (4, 1, 1)
+    >>> Pool(["Tea, please. No sugar! Thanks.", "Thanks."], unit="sentence").texts
+    ('Tea, please.', 'No sugar!', 'Thanks.')
     >>> Pool([" "])
     Traceback (most recent call last):
     ...
@@ -73,8 +79,10 @@ class Pool(ReprMixin):
         text: str = "text",
         name: str | None = None,
         licence: str | None = None,
+        unit: TextUnit = "document",
         on_error: OnError = "fail",
     ) -> None:
+        self.unit: TextUnit = check_choice("unit", unit, get_args(TextUnit))
         self.name = "a public pool" if name is None else validation.check_text("name", name)
         self.licence = None if licence is None else validation.check_text("licence", licence)
         self.files: tuple[Path, ...] = ()
@@ -82,9 +90,10 @@ class Pool(ReprMixin):
         seen: set[bytes] = set()
         kept = []
         digest = hashlib.sha256()
-        for entry in self._entries(texts, validation.check_text("text", text), on_error):
+        entries = self._entries(texts, validation.check_text("text", text), on_error)
+        for part in chain.from_iterable(units_of(entry, self.unit) or [""] for entry in entries):
             self.given += 1
-            stripped = encodable(entry.strip())
+            stripped = encodable(part.strip())
             spaced = hashlib.blake2b(" ".join(stripped.split()).encode(), digest_size=16)
             if not stripped:
                 self.empty += 1
@@ -122,18 +131,6 @@ class Pool(ReprMixin):
         yield from _strings(documents)
         self.skipped = documents.skipped
 
-    def sentences(self) -> Pool:
-        """Return a pool of the sentences of the texts (`dptext.text.tokens`), with the same name.
-
-        >>> Pool(["Tea, please. No sugar! Thanks.", "Thanks."]).sentences().texts
-        ('Tea, please.', 'No sugar!', 'Thanks.')
-        """
-        pool = Pool(
-            (sentence for text in self.texts for sentence in sentences(text)), name=self.name, licence=self.licence
-        )
-        pool.files = self.files
-        return pool
-
     @classmethod
     def of(cls, pool: Any) -> Pool:
         """Return a pool unchanged, or create one from texts."""
@@ -148,8 +145,10 @@ class Pool(ReprMixin):
         return ()
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return the name and digest of the pool, for privacy statements."""
+        """Return the name, digest and unit of the pool, for privacy statements."""
         named: dict[str, Parameter] = {"pool": self.name, "pool_texts": len(self), "pool_sha256": self.sha256}
+        if self.unit != "document":
+            named["pool_unit"] = self.unit
         return named if self.licence is None else named | {"pool_licence": self.licence}
 
     def assumptions(self) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -72,6 +73,7 @@ class Advice:
         methods: all release methods, the best one first.
         recommendation: two sentences.
         public: the name of the public texts.
+        public_words: the median number of words of the caller's public texts, and of their sentences and paragraphs.
     """
 
     data: Data
@@ -79,6 +81,12 @@ class Advice:
     methods: tuple[ComparedMethod, ...]
     recommendation: str
     public: str
+    public_words: Mapping[str, int]
+
+    @property
+    def nearest_unit(self) -> str:
+        """The unit of the public texts whose length is nearest to the private texts."""
+        return min(self.public_words, key=lambda unit: abs(math.log(self.public_words[unit] / self.data.words[0])))
 
     @property
     def recommended(self) -> ComparedMethod | None:
@@ -106,6 +114,7 @@ class Advice:
             "recommended": None if self.recommended is None else self.recommended.name,
             "recommendation": self.recommendation,
             "public": self.public,
+            "public_words": self.public_words,
         }
 
     def __str__(self) -> str:
@@ -154,11 +163,12 @@ def advise(
     >>> print(advice.recommendation)  # doctest: +SKIP
     """
     requirements = Requirements(purpose=purpose, recipient=recipient, trust=trust)
-    data = look(source, text=text, user=user, labels=(label,) if isinstance(label, str) else label)
+    texts = PublicTexts.bundled() if public is None else PublicTexts.of(public, text=public_text)
+    labels = (label,) if isinstance(label, str) else label
+    data = look(source, text=text, user=user, labels=labels, compare=texts.compare)
     private = files_of(source) if public is not None and data.files else []
     if any(is_same(one, other) for one in private for other in files_of(public)):
         raise ParameterError("public contains a file of the private rows: name a file of other people's texts")
-    texts = PublicTexts.bundled() if public is None else PublicTexts.of(public, text=public_text)
     return compare(AdviceInput(data, requirements, texts))
 
 
@@ -180,6 +190,7 @@ def compare(case: AdviceInput) -> Advice:
         methods=tuple(methods),
         recommendation=" ".join(sentences),
         public=case.public.name,
+        public_words=case.public.words,
     )
 
 
@@ -255,7 +266,7 @@ def as_text(advice: Advice, width: int = WIDTH) -> str:
     data, first = advice.data, advice.methods[0]
     identifying = [column for column in data.columns if column.reasons and column.name != data.roles.text]
     labels = ", ".join(column_name(data, name) for name in data.roles.labels)
-    values = {"data": data, "labels": labels, "visible": lambda name: column_name(data, name)}
+    values = {"advice": advice, "data": data, "labels": labels, "visible": lambda name: column_name(data, name)}
     facts = [entry.partition(": ") for entry in paragraphs("methods/templates/facts.txt", **values)]
     page = filled(
         "methods/templates/advice.txt",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from dptext.errors import MissingExtraError, ParameterError
+from dptext.evaluation.coverage import Coverage, coverage, median_words
 from dptext.features.features import Spec, quick_features
 from dptext.features.latent_words import PublicWords
 from dptext.features.pool import Pool
@@ -24,6 +26,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength, paragraphs
 from dptext.sentences.bank import TextBank
+from dptext.text.tokens import TextUnit
 from dptext.vectors.formats import GLOVE, load_vectors
 from dptext.vectors.word_vectors import WordVectors
 
@@ -134,6 +137,19 @@ class PublicTexts:
     def vectors(self) -> WordVectors:
         """The public word vectors that commands use by default."""
         return load_vectors(GLOVE, limit=_VOCABULARY)
+
+    @cached_property
+    def words(self) -> dict[TextUnit, int]:
+        """The median number of words of the texts of the caller, and of their sentences and paragraphs."""
+        return median_words(self.texts) if self.count else {}
+
+    def compare(self, private: list[str]) -> dict[str, Coverage]:
+        """Return how many words of private texts are in the texts of the caller and in the word vectors."""
+        sides: dict[str, Any] = {"your public texts": self.pool} if self.count else {}
+        with suppress(MissingExtraError):
+            sides["the default word vectors"] = self.vectors
+        found = {name: coverage(private, side) for name, side in sides.items()}
+        return {name: result for name, result in found.items() if result is not None}
 
     @cached_property
     def features(self) -> Spec:

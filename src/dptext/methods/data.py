@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path, PurePath
 from statistics import median_low
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import describe_columns, is_pipe, may_be_values
@@ -22,7 +22,11 @@ from dptext.io.formats import announced_by, file_format
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.guarantee import canonical_id
 from dptext.text.identifiers import ALL_DIFFERENT, AuthorColumn, Column, author_columns, columns_of, look_at, words_of
+from dptext.text.tokens import count_words
 from dptext.validation import check_choice, check_names, format_names
+
+if TYPE_CHECKING:
+    from dptext.evaluation.coverage import Coverage
 
 MOST_ROWS = 200_000
 """Maximum number of rows that are counted; later ones are ignored."""
@@ -82,7 +86,8 @@ class Data:
     """Columns and counts of the rows.
 
     ``empty`` rows have no text, ``anonymous`` rows no user. ``words``: the median and the largest number of words of a
-    text. ``recased``: number of user addresses that differ from another one only in upper and lower case.
+    text. ``recased``: number of user addresses that differ from another one only in upper and lower case. ``known``:
+    the words of the texts that are in the public texts and word vectors.
     """
 
     files: tuple[str, ...]
@@ -99,6 +104,7 @@ class Data:
     words: tuple[int, int] = (0, 0)
     classes: int | None = None
     rarest: int | None = None
+    known: Mapping[str, Coverage] = field(default_factory=dict)
 
     @property
     def protected(self) -> int:
@@ -139,12 +145,18 @@ def quote(value: str) -> str:
 # -- the rows ------------------------------------------------------------------------------------------------------
 
 
-def look(source: Any, *, text: str | None, user: str | None, labels: Sequence[str] | None) -> Data:
+Compare: TypeAlias = "Callable[[list[str]], Mapping[str, Coverage]]"
+"""Compares the first private texts with public ones."""
+
+
+def look(
+    source: Any, *, text: str | None, user: str | None, labels: Sequence[str] | None, compare: Compare = lambda _: {}
+) -> Data:
     """Describe rows: files, a table, or mappings in memory."""
     named = (text, user, None if labels is None else check_names("labels", labels))
     sources = _sources(source)
     if sources is None:
-        return _look_in_memory(source, *named)
+        return _look_in_memory(source, *named, compare)
     paths = files_of(source)
     if any(map(is_pipe, paths)):
         raise ParameterError("advice reads the rows twice, which a pipe does not allow: name a file")
@@ -157,7 +169,7 @@ def look(source: Any, *, text: str | None, user: str | None, labels: Sequence[st
     reading: dict[str, Any] = {"text": roles.text, "user": roles.user, "keep": roles.labels} if has_columns else {}
     with closing(read_documents(paths, on_error="skip", **reading)) as reader:
         rows = ((row.text, row.user, tuple((row.attributes or {}).values()) or None) for row in reader)
-        data = _count(rows, Data(files=tuple(map(str, sources)), columns=columns, roles=roles))
+        data = _count(rows, Data(files=tuple(map(str, sources)), columns=columns, roles=roles), compare)
         return replace(data, unread=reader.skipped)
 
 
@@ -173,7 +185,9 @@ def _sources(source: Any) -> list[Any] | None:
     return list(source) if is_list else None
 
 
-def _look_in_memory(source: Any, text: str | None, user: str | None, labels: tuple[str, ...] | None) -> Data:
+def _look_in_memory(
+    source: Any, text: str | None, user: str | None, labels: tuple[str, ...] | None, compare: Compare
+) -> Data:
     table = _columns_in_memory(source)
     if not any(table.values()):
         raise DataError("there are no rows: at least one is needed")
@@ -182,7 +196,8 @@ def _look_in_memory(source: Any, text: str | None, user: str | None, labels: tup
     nothing = [None] * len(table[roles.text])
     users = nothing if roles.user is None else table[roles.user]
     classes = zip(*(table[label] for label in roles.labels), strict=True) if roles.labels else nothing
-    return _count(zip(table[roles.text], users, classes, strict=True), Data(files=(), columns=columns, roles=roles))
+    rows = zip(table[roles.text], users, classes, strict=True)
+    return _count(rows, Data(files=(), columns=columns, roles=roles), compare)
 
 
 def _columns_in_memory(source: Any) -> dict[str, list[Any]]:
@@ -195,15 +210,18 @@ def _columns_in_memory(source: Any) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in rows] for name in dict.fromkeys(str(name) for row in rows for name in row)}
 
 
-def _count(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:
+def _count(rows: Iterable[tuple[Any, Any, Any]], data: Data, compare: Compare) -> Data:
     people: Counter[str] = Counter()
     classes: Counter[tuple[str | None, ...]] = Counter()
     lengths: list[int] = []
+    first: list[str] = []
     count, remaining = 0, iter(rows)
     for text, user, labels in islice(remaining, MOST_ROWS):
         count += 1
         if isinstance(text, str) and text.strip():
-            lengths.append(len(text.split()))
+            lengths.append(count_words(text))
+            if len(first) < _INSPECTED:
+                first.append(text)
         if (user_id := canonical_id(user)) is not None:
             people[user_id] += 1
         if labels is not None and None not in (names := tuple(map(canonical_label, labels))):
@@ -223,6 +241,7 @@ def _count(rows: Iterable[tuple[Any, Any, Any]], data: Data) -> Data:
         words=(median_low(lengths), max(lengths)) if lengths else (0, 0),
         classes=len(classes) if has_labels else None,
         rarest=min(classes.values(), default=None) if has_labels else None,
+        known=compare(first),
     )
 
 

@@ -89,8 +89,11 @@ class ReleaseFiles:
 
     @cached_property
     def pool(self) -> Pool | None:
-        """The public pool, if it was named."""
-        return Pool(list(self.public), text=self.public_text) if self.public else None
+        """The public pool, if it was named, cut as the statement says."""
+        if not self.public:
+            return None
+        unit: Any = self.statement.parameters.get("pool_unit", "document")
+        return Pool(list(self.public), text=self.public_text, unit=unit)
 
     @property
     def parts(self) -> list[Path]:

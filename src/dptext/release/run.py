@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from dptext.display import ProgressOption, progress_bar
 from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
 from dptext.io.artifacts import file_digest
 from dptext.io.atomic import HashedFile, check_target
-from dptext.io.batches import STANDARD, Batch, Reject
+from dptext.io.batches import STANDARD, Batch, Reject, is_pipe
 from dptext.io.documents import DocumentReader, OnError, PathLike, read_documents
 from dptext.ledger.ledger import PENDING, RELEASED, Ledger
 from dptext.ledger.store import TEXT
@@ -188,6 +189,13 @@ class TextFiles:
             encoding=self.encoding,
             separator=self.separator,
         )
+
+    def first(self, count: int) -> list[str]:
+        """Return the texts of the first rows; none from a pipe, which can be read only once."""
+        if any(is_pipe(Path(source)) for source in self.sources):
+            return []
+        with contextlib.closing(replace(self, on_error="skip").documents(())) as reader:
+            return [document.text for document in islice(reader, count) if document.text]
 
     def complete(self, statement: PrivacyStatement) -> PrivacyStatement:
         """Return the statement of a release of these rows, with the exposure of their kept columns."""

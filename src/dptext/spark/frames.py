@@ -351,6 +351,12 @@ class PrivateFrame:
         _check_columns(self.frame, self.text, [*columns] if user is None else [user, *columns])
         return user
 
+    def first(self, count: int) -> list[str]:
+        """Return the texts of the first rows, which are sent to the driver."""
+        with plain_errors():
+            rows = self.frame.select(quoted(self.text)).limit(count).collect()
+        return [row[0] for row in rows if row[0]]
+
     def label_counts(self, labels: Labels) -> Iterator[tuple[tuple[Any, ...], int]]:
         """Yield the values of the label columns and the number of rows that have them. Both are private."""
         with plain_errors():

@@ -47,6 +47,8 @@ class PrivateRows(Protocol):
     @property
     def sources(self) -> Sequence[PathLike]: ...
 
+    def first(self, count: int) -> list[str]: ...
+
     def describe(
         self, folder: Path, synthesizer: Synthesizer, plan: SynthesisPlan, *, ledger: PathLike | None, force: bool
     ) -> tuple[TextDistribution, DocumentReader | None]:

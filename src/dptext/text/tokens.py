@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import regex
 
@@ -178,7 +178,7 @@ def is_single_word(word: str) -> bool:
     return kind_of(word) is Kind.WORD and pieces(word) == [word]
 
 
-# -- sentences, by a public rule that depends on the text only -------------------------------------------------
+# -- sentences and paragraphs, by public rules that depend on the text only -----------------------------------
 
 _CLOSING = r"['\"”’»)\]}」』）]*+"
 _PARAGRAPH = regex.compile(r"\n[^\S\n]*+\n", regex.V1)
@@ -222,6 +222,46 @@ def _add_sentence(groups: list[list[str]], part: str) -> None:
         groups[-1].append(sentence)
     elif sentence:
         groups.append([sentence])
+
+
+TextUnit: TypeAlias = Literal["sentence", "paragraph", "document"]
+PARAGRAPH_WORDS = 100
+"""Maximum number of words in a paragraph, unless it is a single sentence."""
+_UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"  # scripts without spaces
+_COUNTED = regex.compile(rf"{_UNSPACED}|[\S--{_UNSPACED}]+", regex.V1)
+
+
+def count_words(text: str) -> int:
+    """Return the number of words between spaces; in scripts without spaces, every character counts as one."""
+    return len(text.split()) if text.isascii() else len(_COUNTED.findall(text))
+
+
+def paragraphs(text: str) -> list[str]:
+    """Return the parts of a text between blank lines, stripped; longer ones are cut between sentences.
+
+    A part of more than `PARAGRAPH_WORDS` words is cut into runs of whole sentences with at most this many words.
+    """
+    result: list[str] = []
+    for part in _PARAGRAPH.split(text):
+        if count_words(part) <= PARAGRAPH_WORDS:
+            result.append(part.strip())
+            continue
+        run: list[str] = []
+        words = 0
+        for sentence in sentences(part):
+            length = count_words(sentence)
+            if run and words + length > PARAGRAPH_WORDS:
+                result.append(" ".join(run))
+                run, words = [], 0
+            run.append(sentence)
+            words += length
+        result.append(" ".join(run))
+    return [paragraph for paragraph in result if paragraph]
+
+
+def units_of(text: str, unit: TextUnit) -> list[str]:
+    """Return the sentences or paragraphs of a text, or the text itself."""
+    return [text] if unit == "document" else sentences(text) if unit == "sentence" else paragraphs(text)
 
 
 # -- vocabularies ---------------------------------------------------------------------------------------------
