@@ -78,9 +78,9 @@ def say_coverage(rows: _PrivateRows, public: Any, kind: str, output: options.Out
     from dptext.evaluation.coverage import COMPARED, coverage  # loads every encoder, which the help does not need
 
     texts = rows.first(COMPARED)
-    found = coverage(texts, public)
-    if found is not None and found.is_low:
-        warning = filled("cli/templates/coverage.txt", kind=kind, found=found)
+    covered = coverage(texts, public)
+    if covered is not None and covered.is_low:
+        warning = filled("cli/templates/coverage.txt", kind=kind, covered=covered)
         _say_alone([_hanging(" ".join(warning.split()))], output)
     return texts
 
@@ -154,8 +154,10 @@ def say_to_owner(
 def say_length(corpus: Sequence[str | None], private: Sequence[str], output: options.Output) -> None:
     """Print the median number of words of a corpus and of the first private texts."""
     if private:
-        made, original = (median_low(count_words(text or "") for text in texts) for texts in (corpus, private))
-        _say_alone([f"Texts of the corpus have a median of {made:,} words, the private ones {original:,}."], output)
+        words, private_words = (median_low(count_words(text or "") for text in texts) for texts in (corpus, private))
+        _say_alone(
+            [f"Texts of the corpus have a median of {words:,} words, the private ones {private_words:,}."], output
+        )
 
 
 def _say_alone(lines: Sequence[str], output: options.Output) -> None:

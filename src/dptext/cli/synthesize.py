@@ -229,7 +229,8 @@ def _print_plan(labels: Labels, corpus: CorpusOptions, unit: str, people: int | 
         raise ParameterError("--plan needs public texts: --public POOL")
     from dptext.evaluation.coverage import median_words  # loads every encoder, which the help does not need
 
-    words, texts = median_words(pool.texts), Pool(pool.texts, unit=corpus.pool_unit)
+    words = median_words(pool.texts)
+    texts: Any = Pool(pool.texts, unit=corpus.pool_unit)
     public_labels: list[Any] | None = None
     if corpus.public_label is not None:
         documents = list(read_documents(pool.files, text=corpus.public_text, label=corpus.public_label))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from statistics import median_low
@@ -14,7 +14,7 @@ from dptext.features.pool import Pool
 from dptext.representations.encoders import TextEncoder, check_texts
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
 from dptext.sentences.bank import TextBank
-from dptext.text.tokens import Kind, TextUnit, count_words, fold, kind_of, pieces, units_of
+from dptext.text.tokens import Kind, TextUnit, Vocabulary, count_words, fold, kind_of, pieces, units_of
 from dptext.validation import display_value
 from dptext.vectors.formats import STATIC, load_vectors_once
 from dptext.vectors.word_vectors import WordVectors
@@ -80,7 +80,7 @@ def coverage(texts: Iterable[Any], public: Any) -> Coverage | None:
     return Coverage(share=_share(words, known), expected=1.0 if others is None else _share(others, known))
 
 
-def _known_words(public: Any) -> tuple[Container[str] | None, Counter[str] | None]:
+def _known_words(public: Any) -> tuple[Vocabulary | Counter[str] | None, Counter[str] | None]:
     """Return the words that are known, and the words of other texts of the pool."""
     if isinstance(public, Pool | TextBank):  # one half is compared with the private texts and with the other half
         texts = public.texts[:: -(-len(public) // _PUBLIC_TEXTS)]
@@ -106,7 +106,7 @@ def _word_counts(texts: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def _share(words: Counter[str], known: Container[str]) -> float:
+def _share(words: Counter[str], known: Vocabulary | Counter[str]) -> float:
     return sum(count for word, count in words.items() if word in known) / max(words.total(), 1)
 
 

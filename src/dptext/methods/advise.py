@@ -19,6 +19,7 @@ from dptext.privacy.guarantee import Trust, Unit
 from dptext.privacy.restating import statement_for_user
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength, filled, paragraphs, table_cells
+from dptext.text.tokens import TextUnit
 
 WIDTH = 80
 _LONGEST_NAME = 40
@@ -81,10 +82,10 @@ class Advice:
     methods: tuple[ComparedMethod, ...]
     recommendation: str
     public: str
-    public_words: Mapping[str, int]
+    public_words: Mapping[TextUnit, int]
 
     @property
-    def nearest_unit(self) -> str:
+    def nearest_unit(self) -> TextUnit:
         """The unit of the public texts whose length is nearest to the private texts."""
         return min(self.public_words, key=lambda unit: abs(math.log(self.public_words[unit] / self.data.words[0])))
 

@@ -148,8 +148,8 @@ class PublicTexts:
         sides: dict[str, Any] = {"your public texts": self.pool} if self.count else {}
         with suppress(MissingExtraError):
             sides["the default word vectors"] = self.vectors
-        found = {name: coverage(private, side) for name, side in sides.items()}
-        return {name: result for name, result in found.items() if result is not None}
+        covered = {name: coverage(private, side) for name, side in sides.items()}
+        return {name: result for name, result in covered.items() if result is not None}
 
     @cached_property
     def features(self) -> Spec:

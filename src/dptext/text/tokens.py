@@ -232,7 +232,7 @@ _COUNTED = regex.compile(rf"{_UNSPACED}|[\S--{_UNSPACED}]+", regex.V1)
 
 
 def count_words(text: str) -> int:
-    """Return the number of words between spaces; in scripts without spaces, every character counts as one."""
+    """Return the number of words between spaces; in scripts without spaces, every character is a word."""
     return len(text.split()) if text.isascii() else len(_COUNTED.findall(text))
 
 
