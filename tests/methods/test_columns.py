@@ -3,6 +3,7 @@
 import json
 import random
 
+import pandas
 import pytest
 
 from dptext.methods.data import look
@@ -38,6 +39,7 @@ NO_AUTHORS = {
     "number": "rating price user_followers retweet_count age latitude author_count login_count",
     "date": "created_at updated_at date last_login",
     "url": "url userImage link",
+    "month": "date",
     "title": "title subject email_subject headline",
 }
 TEXTS = (
@@ -63,6 +65,7 @@ def value(kind, row, draw):
         "class": lambda: draw.choice(["web", "app", "phone"]),
         "number": lambda: int(draw.expovariate(0.01)),
         "date": lambda: f"2024-{1 + row['number'] % 12:02}-{1 + row['number'] % 28:02} 10:{draw.randrange(60):02}",
+        "month": lambda: f"{1 + draw.randrange(12)},May,{2000 + draw.randrange(9)}",
         "url": lambda: f"https://example.org/{person}",
         "title": lambda: " ".join(draw.choices(WORDS, k=4)),
         "text": lambda: " ".join(draw.choices(WORDS, k=draw.randint(8, 30))),
@@ -125,7 +128,7 @@ def test_ids_come_before_addresses_logins_and_names(columns, candidates):
 @pytest.mark.parametrize(
     ("columns", "name", "reason"),
     [
-        ("codes:code zip:thing note:text", "codes", "its values repeat like the ids of authors"),
+        ("codes:code zip:thing date:month note:text", "codes", "its values repeat like the ids of authors"),
         ("user:class note:text", "user", "named like an author, but its values repeat like categories"),
         ("kontakt:email note:text", "kontakt", "an address"),
         ("id:code note:text", "id", "its values repeat like the ids of authors"),
@@ -159,11 +162,13 @@ def test_the_page_says_why_a_column_was_chosen_and_warns_of_several_values_per_p
     assert "each spelling counts as a person" in roles_of(with_names).candidates[0].reason
 
 
-def test_rows_without_an_author_are_counted_and_the_commands_leave_them_out(advise):
+def test_rows_without_an_author_are_counted_and_the_commands_leave_them_out(advise, tmp_path):
     rows = table(author="login", text="text")
     for number, missing in enumerate((None, "", "  ", float("nan"))):
         rows[number]["author"] = missing
     rows[9]["text"] = None
+    pandas.DataFrame(rows).to_csv(tmp_path / "rows.csv", index=False)
+    assert look(tmp_path / "rows.csv", text=None, user=None, labels=None).anonymous == 4
     advice = advise(rows, purpose="read", trust="central")
     assert (advice.data.anonymous, advice.data.empty, advice.data.rows) == (4, 1, ROWS)
     assert "600, 1 without a text, 4 without an author" in " ".join(str(advice).split())

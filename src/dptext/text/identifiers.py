@@ -114,9 +114,9 @@ _WROTE, _NUMBERS, _REACHED, _LOGINS, _FILLERS, _NO_AUTHORS, _ACCOUNTS, _VAGUE, _
         "annotator device profile session",
         "user benutzer usuario utilisateur",
         "by from who",
-        "agent approved asin assigned assignee business city company conversation document followers hotel isbn link"
-        " listing location order parent recipient reply school session state subject subreddit thread ticket title to"
-        " updated url",
+        "agent approved asin assigned assignee business city company conversation date day document followers hotel"
+        " isbn link listing location month order parent recipient reply school session state subject subreddit thread"
+        " ticket time timestamp title to updated url",
     )
 )
 _AUTHORS = {
