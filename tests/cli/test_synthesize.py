@@ -246,9 +246,11 @@ def test_a_plan_predicts_accuracy_from_labelled_public_texts(run, work):
     low, high = result["accuracy"]
     assert 0.9 < low <= high <= 1.0
     text = plain(run(*usual, "--people", "2000", *LABELS)[1])
-    assert "Accuracy is unknown" in text and "Agreement is with the noise-free labels" in text
+    assert "Accuracy: unknown without public labelled texts" in text and "Such a label may be wrong" in text
+    text = plain(run(*usual, "--people", "2000")[1])
+    assert "unchanged" not in text.partition("epsilon sigma")[0] and "unknown - " in text
     text = plain(run(*usual, "--people", "5", "--public-label", "topic")[1])
-    assert "Warning: 5 people are too few" in text
+    assert "Warning: 5 people are too few" in text and "the most frequent label has" in text
     assert names() == ["labelled.jsonl"]
 
 

@@ -3,12 +3,13 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 import dptext
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.methods.advise import Fit
-from dptext.methods.base import PROTECTING
+from dptext.methods.base import BUNDLED, PROTECTING, PublicTexts
 from dptext.privacy.wording import Strength
 from methods.conftest import SECRET, made_up_rows
 
@@ -142,6 +143,72 @@ def test_without_word_vectors_the_advice_names_the_command_that_installs_them(ad
     for method in advice.methods:
         for name in ("guarantee", "unit", "relation", "trust") if method.name not in unknown else ():
             assert getattr(method.statement, name) == getattr(complete.method(method.name).statement, name)
+
+
+@pytest.fixture(scope="module")
+def labelled(toy):
+    """Public texts of words of one of two kinds, with their kinds as labels, and the same with random labels."""
+    generator = np.random.default_rng(1)
+    words = toy.vectors.words
+    kinds = [[word for word in words if bool(toy.vectors[word][0] > 0) is is_first] for is_first in (True, False)]
+    labels = ["first", "second"] * 200
+    texts = tuple(" ".join(generator.choice(kinds[label == "second"], 6)) for label in labels)
+    result = [PublicTexts(texts, "toy texts", labels=tuple(order)) for order in (labels, generator.permutation(labels))]
+    for public in result:
+        vars(public).update(vectors=toy.vectors, features=toy.features)
+    return result
+
+
+def test_public_labels_give_the_accuracy_of_a_classifier_and_its_baselines(advise, single, labelled):
+    pytest.importorskip("sklearn")
+    answers = {"purpose": "classify", "trust": "central", "recipient": "colleagues"}
+    real, random = (advise(single, public=public, **answers) for public in labelled)
+    majority, nearest = real.baselines
+    assert majority == 0.5 and 0 < nearest < 0.8
+    for name in METHODS - {"shared word vectors"}:
+        assert 0.6 < min(real.method(name).accuracy) <= max(real.method(name).accuracy) <= 1, name
+        assert 0.3 < min(random.method(name).accuracy) < 0.55, name
+    low, high = corpus_of(real).accuracy
+    page = " ".join(str(real).split())
+    assert f"accuracy {low:.0%} to {high:.0%}." in page and f"the most frequent label has {majority:.0%}" in page
+    assert corpus_of(real).as_dict()["accuracy"] == (low, high) and real.as_dict()["baselines"] == (majority, nearest)
+    assert real.method("shared word vectors").accuracy is None
+
+
+def test_without_public_labels_the_accuracy_is_unknown_and_bundled_labels_are_not_the_owners(advise, single):
+    unknown = "accuracy unknown without public labelled texts (--public FILE --public-label COLUMN)."
+    for purpose in (None, "classify"):
+        advice = advise(single, purpose=purpose, trust="central")
+        assert advice.baselines is None and unknown in " ".join(str(advice).split())
+        assert all(method.accuracy is None for method in advice.methods)
+    assert "accuracy unknown" not in " ".join(str(advise(single, purpose="read")).split())
+    own = dataclasses.replace(advice, public=BUNDLED, baselines=(0.5, 0.6))
+    own = dataclasses.replace(own, methods=(dataclasses.replace(own.methods[0], accuracy=(0.7, 0.8)),))
+    page = " ".join(str(own).split())
+    assert "70% to 80% on the bundled texts, not on yours." in page and "of your task (--public FILE" in page
+    assert PublicTexts.bundled().labels == () and len(set(PublicTexts.bundled(labelled=True).labels)) == 7
+
+
+def test_labels_of_public_texts_come_from_files_and_tables(tmp_path):
+    rows = [{"note": f"public text {number % 15}", "kind": [7, "rain", None][number % 3]} for number in range(30)]
+    path = tmp_path / "public.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pandas = pytest.importorskip("pandas")
+    for source in (path, [path], pandas.DataFrame(rows)):
+        public = PublicTexts.of(source, text="note", label="kind")
+        expected = {row["note"]: None if row["kind"] is None else str(row["kind"]) for row in rows}
+        assert dict(zip(public.texts, public.labels, strict=True)) == expected
+        assert PublicTexts.of(source, text="note").labels == ()
+    for source, label, message in [
+        (path, "day", "expected a column 'day'"),
+        (pandas.DataFrame(rows), "day", "expected a column 'day'"),
+        ([row["note"] for row in rows], "kind", "requires public files, or a table"),
+        (pandas.DataFrame(rows).assign(kind="one"), "kind", "must have at least two labels"),
+    ]:
+        with pytest.raises((ParameterError, DataError), match=message):
+            PublicTexts.of(source, text="note", label=label)
+    with pytest.raises(ParameterError, match="public_label requires public texts"):
+        dptext.advise(rows, text="note", public_label="kind")
 
 
 # -- private values ------------------------------------------------------------------------------------------------

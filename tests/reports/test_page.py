@@ -298,9 +298,9 @@ def test_membership_is_judged_next_to_the_success_that_a_protecting_guarantee_al
 
 def test_selection_helps_only_beyond_the_interval_of_its_lead():
     for low, high, words, good in [
-        (0.05, 0.15, "Selecting texts helps: a model trained on random texts of the pool", True),
-        (0.0002, 0.017, "Selecting texts adds nothing that this test shows", None),  # printed as 0.0
-        (-0.02, 0.06, "Selecting texts adds nothing that this test shows: a model trained on random texts", None),
+        (0.05, 0.15, "Selection helps: a model trained on a random sample of the pool", True),
+        (0.0002, 0.017, "Selection did not help", None),  # printed as 0.0
+        (-0.02, 0.06, "Selection did not help: a model trained on a random sample", None),
         (-0.09, -0.02, "labelled by the release, is right more often (", None),
     ]:
         value = (low + high) / 2
@@ -318,8 +318,9 @@ def test_selection_helps_only_beyond_the_interval_of_its_lead():
         result = answer_of(report, "selection")
         assert words in result.words and result.good is good
         assert f"{100 * low:.1f} to {100 * high:.1f})" in result.words
+        assert f", the most frequent label {100 * models[0].baseline:.0f}; difference" in result.words
         assert result.words in report.html()
-        assert "andom texts of the pool" not in report.card()
+        assert "andom sample of the pool" not in report.card()
 
 
 # -- the recommendation --------------------------------------------------------------------------------------------

@@ -326,7 +326,8 @@ def test_predictions_need_public_labels_for_accuracy():
     assert (unknown.accuracy, unknown.descriptions) == (None, None)
     known = expected(pool, labels=DESCRIBED, public_labels=labels)
     assert known.descriptions > 0.7
-    assert known.accuracy[0] > 0.7
+    assert known.accuracy[0] > 0.7 and known.majority == pytest.approx(max(map(labels.count, LABELS)) / 400)
+    assert unknown.majority is None and 0 < expected(pool, public_labels=labels).descriptions <= 1  # by their names
     weak, strong = expected(epsilon=1e-3, people=1), expected(epsilon=1e9, people=MOST_USERS)
     assert weak.sigma == synthesizer(epsilon=1e-3).terms.budget.sigma
     assert strong.agreement == 1.0

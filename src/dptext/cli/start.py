@@ -143,14 +143,16 @@ def _show(sample: _Sample, release: Release, distribution: TextDistribution, acc
 
 
 def _accuracy(sample: _Sample, release: Release, distribution: TextDistribution) -> dict[str, float]:
-    from dptext.evaluation.utility import nearest_labels
+    from dptext.synthesis.planning import nearest_labels
 
     texts, labels = [text or "" for text in release.texts], np.array(release.labels)
     shuffled = labels[np.argsort(RandomBits(0).integers(len(labels)), kind="stable")]
     public, private, test = ([str(row.text) for row in rows] for rows in (sample.public, sample.private, sample.test))
     intents, true = ([str(row.label) for row in rows] for rows in (sample.private, sample.test))
     names = distribution.labels.names
-    named = [names[code] for code in nearest_labels(distribution.features, distribution.labels, public).tolist()]
+    features = distribution.features
+    nearest = nearest_labels(features, distribution.labels, features.vectors(public))
+    named = [names[code] for code in nearest.tolist()]
     predictions = {
         "the synthetic texts": _predict(texts, labels.tolist(), test),
         "the private texts themselves": _predict(private, intents, test),
@@ -194,6 +196,7 @@ def advise(
         (), "Public texts for predictions and commands (repeatable).", "FILE", show_default="bundled ones"
     ),
     public_text: str = options.PUBLIC_TEXT,
+    public_label: str | None = options.PUBLIC_LABEL,
     user: str | None = privacy_option(
         None, "Column that names the author, whom the guarantee protects.", "COLUMN", show_default="guessed"
     ),
@@ -224,6 +227,7 @@ def advise(
         label=label or None,
         public=[Path(name) for name in public] or None,
         public_text=public_text,
+        public_label=public_label,
         purpose=purpose,
         recipient=recipient,
         trust=trust,

@@ -250,19 +250,19 @@ def _print_plan(labels: Labels, corpus: CorpusOptions, unit: str, people: int | 
     )
 
     def show() -> None:
-        sentences: dict[str, Any] = {"template": "cli/templates/plan.txt", "last": expected[-1]}
+        sentences: dict[str, Any] = {"template": "cli/templates/plan.txt", "last": expected[-1], "labels": labels}
         print_paragraphs(topic="corpus", people=people, unit=unit, covered=COVERED, **sentences)
         rows = [
             [
                 f"{row.epsilon:g}",
                 f"{row.sigma:.3g}",
                 "unknown" if row.accuracy is None else f"{row.accuracy[0]:.2f}-{row.accuracy[1]:.2f}",
-                f"{row.agreement:.0%}",
+                f"{row.agreement:.0%}" if labels.columns else "-",
                 "never" if row.seen is None else f"{row.seen:,}",
             ]
             for row in expected
         ]
-        print_table(("epsilon", "sigma", "accuracy", "agreement", f"{unit}s until labels stand out"), rows)
+        print_table(("epsilon", "sigma", "accuracy", "unchanged", f"{unit}s until labels stand out"), rows)
         print_paragraphs(topic="length", words=words, chosen=corpus.pool_unit, **sentences)
         print_paragraphs(topic="warnings", **sentences)
 

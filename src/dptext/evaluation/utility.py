@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from dptext.evaluation.measures import (
     make_folds,
 )
 from dptext.evaluation.measures import measure as measured
-from dptext.features.features import PublicFeatures
 from dptext.intervals import Estimate
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import NATURAL, fit_bound
@@ -29,12 +27,10 @@ from dptext.representations.encoders import check_texts
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.randomizer import Randomizer
 from dptext.representations.registry import best_dimension
-from dptext.synthesis.moments import Labels
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 from dptext.threads import one_blas_thread
 
 _BUCKETS = 1 << 16
-_PART_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_]+")
 
 
 # -- models trained on some rows and tested on others --------------------------------------------------------------
@@ -217,23 +213,11 @@ def _answers(train_inputs: Any, codes: Rows, test_inputs: Any) -> Rows:
         tfidf = extra("sklearn.feature_extraction.text", "sklearn", "a bag of words").TfidfTransformer
         weighting = tfidf(sublinear_tf=True).fit(train_inputs)
         train_inputs, test_inputs = weighting.transform(train_inputs), weighting.transform(test_inputs)
+        used = np.flatnonzero(train_inputs.getnnz(axis=0))  # a word that nobody trained on has weight 0
+        train_inputs, test_inputs = train_inputs[:, used], test_inputs[:, used]
     with warnings.catch_warnings():  # the score shows whether the steps were enough
         warnings.filterwarnings("ignore", message=".*(onverge|maximum iterations).*")
         return np.asarray(model.fit(train_inputs, codes).predict(test_inputs), dtype=np.int64)
-
-
-def nearest_labels(features: PublicFeatures, labels: Labels, texts: Sequence[str]) -> npt.NDArray[np.intp]:
-    """Return (n,) the class with the nearest description to each text; it uses public data only.
-
-    Vectors are compared by cosine, after the mean of the pool is subtracted. A label without a description is described
-    by the words of its name (``AddToPlaylist``: "add to playlist").
-    """
-    values = [" ".join(labels.values_of(code).values()) for code in range(len(labels))]
-    names = [" ".join(_PART_OF_NAME.findall(value)).lower() or value for value in values]
-    vectors, described = (features.vectors(text) - features.mean for text in (texts, labels.described or names))
-    lengths = np.linalg.norm(described, axis=1, keepdims=True)
-    nearest: npt.NDArray[np.intp] = (vectors @ (described / np.where(lengths > 0, lengths, 1.0)).T).argmax(axis=1)
-    return nearest
 
 
 # -- comparison of epsilons on public texts ------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 from dptext.errors import ParameterError
 from dptext.io.atomic import is_same
-from dptext.methods.base import AdviceInput, Caveat, Method, PublicTexts
+from dptext.methods.base import BUNDLED, AdviceInput, Caveat, Method, PublicTexts
 from dptext.methods.data import PLACEHOLDERS, Data, Holder, Purpose, Recipient, Requirements, files_of, look
 from dptext.methods.registry import METHODS
 from dptext.privacy.guarantee import Trust, Unit
@@ -46,6 +46,7 @@ class ComparedMethod:
     reasons: tuple[str, ...]  # reasons against it, the most serious first
     statement: PrivacyStatement | None  # None: unknown without the extra that is missing
     good_for: str
+    accuracy: tuple[float, float] | None  # of a classifier, on public texts; None: unknown
     commands: tuple[str, ...]
     person: PrivacyStatement | None  # for the user with the most texts here, under a guarantee per text
     texts: int | None  # of that user; None: unknown
@@ -56,8 +57,8 @@ class ComparedMethod:
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         statement = self.statement
-        names = ("name", "command", "fit", "reasons", "good_for", "commands", "guarantee", "attack", "texts")
-        return {name: getattr(self, name) for name in names} | {
+        names = ("name", "command", "fit", "reasons", "good_for", "accuracy", "commands", "guarantee", "attack")
+        return {name: getattr(self, name) for name in (*names, "texts")} | {
             "statement": None if statement is None else json.loads(statement.to_json()),
             "epsilon": None if statement is None else statement.epsilon,
             "epsilon_per_person": None if self.person is None else self.person.epsilon,
@@ -75,6 +76,8 @@ class Advice:
         recommendation: two sentences.
         public: the name of the public texts.
         public_words: the median number of words of the caller's public texts, and of their sentences and paragraphs.
+        baselines: accuracy of the most frequent label and of the nearest label name, on the public texts; None: they
+            have no labels.
     """
 
     data: Data
@@ -83,6 +86,7 @@ class Advice:
     recommendation: str
     public: str
     public_words: Mapping[TextUnit, int]
+    baselines: tuple[float, float] | None = None
 
     @property
     def nearest_unit(self) -> TextUnit:
@@ -116,6 +120,7 @@ class Advice:
             "recommendation": self.recommendation,
             "public": self.public,
             "public_words": self.public_words,
+            "baselines": self.baselines,
         }
 
     def __str__(self) -> str:
@@ -137,6 +142,7 @@ def advise(
     trust: Holder | None = None,
     public: Any = None,
     public_text: str = "text",
+    public_label: str | None = None,
 ) -> Advice:
     """Compare the release methods for a table: guarantee, utility, attack success and the command to run.
 
@@ -154,9 +160,11 @@ def advise(
         trust: "central": one party may hold all texts; "local": each owner or device protects its own texts.
         public: public texts for predictions, in any form that `dptext.Pool` accepts; None: bundled utterances.
         public_text: the text column of public files and tables.
+        public_label: their column of labels, to predict the accuracy of a classifier.
 
     Raises:
-        ParameterError: an unknown answer or column; no text column; a pipe; ``public`` contains a file of the rows.
+        ParameterError: an unknown answer or column; no text column; a pipe; ``public`` contains a file of the rows;
+            ``public_label`` without ``public``, or with one label only.
         DataError: no rows; a broken file.
         StorageError: a file cannot be read.
 
@@ -164,7 +172,12 @@ def advise(
     >>> print(advice.recommendation)  # doctest: +SKIP
     """
     requirements = Requirements(purpose=purpose, recipient=recipient, trust=trust)
-    texts = PublicTexts.bundled() if public is None else PublicTexts.of(public, text=public_text)
+    if public is None and public_label is not None:
+        raise ParameterError("public_label requires public texts: name them too (--public FILE, public=)")
+    if public is None:
+        texts = PublicTexts.bundled(labelled=purpose == "classify")
+    else:
+        texts = PublicTexts.of(public, text=public_text, label=public_label)
     labels = (label,) if isinstance(label, str) else label
     data = look(source, text=text, user=user, labels=labels, compare=texts.compare)
     private = files_of(source) if public is not None and data.files else []
@@ -192,6 +205,7 @@ def compare(case: AdviceInput) -> Advice:
         recommendation=" ".join(sentences),
         public=case.public.name,
         public_words=case.public.words,
+        baselines=case.public.baselines,
     )
 
 
@@ -223,6 +237,7 @@ def _judge(method: Method, case: AdviceInput) -> ComparedMethod:
         reasons=tuple(caveat.reason for caveat in sorted(caveats, key=lambda caveat: -caveat.weight)),
         statement=statement,
         good_for=assessment.good_for,
+        accuracy=assessment.accuracy,
         commands=(*commands, *case.commands_after(method)),
         person=person,
         texts=texts,
@@ -276,6 +291,7 @@ def as_text(advice: Advice, width: int = WIDTH) -> str:
         facts=[(name, fact) for name, _, fact in facts],
         identifying=[(column_name(data, column.name), column.reasons) for column in identifying],
         first=first,
+        is_bundled=advice.public == BUNDLED,
         unconfirmed=" or ".join(
             column_name(data, entry.name) for entry in data.roles.candidates if not data.roles.user
         ),

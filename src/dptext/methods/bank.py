@@ -240,6 +240,7 @@ class Bank(base.Method):
         return base.Assessment(
             statement=rewriter.statement,
             good_for=base.describe("bank", similarity=similarity, texts=len(bank)),
+            accuracy=case.public.accuracy(rewriter, case.data.rows) if figures else None,
             caveats=tuple(_caveats(case)),
             commands=(
                 base.wrap_command("dptext bank", " ".join(files), f"-o bank --licence {LICENCE}"),

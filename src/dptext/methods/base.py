@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext.errors import MissingExtraError, ParameterError
 from dptext.evaluation.coverage import Coverage, coverage, median_words
-from dptext.features.features import Spec, quick_features
+from dptext.evaluation.utility import trained_answers
+from dptext.features.features import Spec, fit_features, quick_features
 from dptext.features.latent_words import PublicWords
 from dptext.features.pool import Pool
+from dptext.io.documents import canonical_label, read_documents
+from dptext.io.tables import is_table, table_kind
 from dptext.methods.data import PUBLIC, Data, Requirements, quote, utterances
 from dptext.methods.files import Audit, ReleaseFiles
 from dptext.methods.preview import Previewer
@@ -25,7 +29,10 @@ from dptext.privacy.guarantee import Trust
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import Strength, paragraphs
+from dptext.release.mechanism import TextMechanism
 from dptext.sentences.bank import TextBank
+from dptext.synthesis.moments import Labels
+from dptext.synthesis.planning import nearest_labels
 from dptext.text.tokens import TextUnit
 from dptext.vectors.formats import GLOVE, load_vectors
 from dptext.vectors.word_vectors import WordVectors
@@ -37,9 +44,11 @@ PROTECTING = 3.0
 """The largest epsilon whose bound protects on its own (`Strength`)."""
 assert Strength.of(PROTECTING) is Strength.PROTECTS
 
+BUNDLED = "utterances to a voice assistant (SNIPS)"
 _WIDTH = 74  # of a command
 _MIN_TEXTS, _MAX_TEXTS = 10, 4_000  # public texts: figures take seconds
-_BANK_TEXTS = 2_000
+_RELEASES = 5  # simulated, for an accuracy
+_MAX_TRAINING, _MAX_WORDS = 1_000, 100_000  # texts of one of them; words for training and test
 _VOCABULARY = 50_000  # the default of the commands
 
 
@@ -100,6 +109,7 @@ class Assessment:
 
     statement: PrivacyStatement | None  # None: unknown without the extra that is missing
     good_for: str
+    accuracy: tuple[float, float] | None = None  # expected interval; None: unknown
     caveats: tuple[Caveat, ...] = ()
     commands: tuple[str, ...] = ()
 
@@ -113,21 +123,30 @@ class PublicTexts:
     files: tuple[str, ...] = ()  # none: bundled with dptext, or in memory
     column: str = "text"
     count: int = 0
+    labels: tuple[str | None, ...] = ()  # of the texts; none: unknown
 
     @classmethod
-    def bundled(cls) -> PublicTexts:
-        texts = dict.fromkeys(text for text, _ in utterances("train"))
-        return cls(_shuffled(list(texts)), "utterances to a voice assistant (SNIPS)")
+    def bundled(cls, *, labelled: bool = False) -> PublicTexts:
+        labels = dict(utterances("train"))
+        texts = _shuffled(list(labels))
+        known = tuple(labels[text] for text in texts) if labelled else ()
+        return cls(texts, BUNDLED, labels=known)
 
     @classmethod
-    def of(cls, files: Any, *, text: str) -> PublicTexts:
-        """Return the public texts of the caller: files, or anything that `Pool` accepts."""
+    def of(cls, files: Any, *, text: str, label: str | None = None) -> PublicTexts:
+        """Return the public texts of the caller: files, or anything that `Pool` accepts; labels need columns."""
         pool = Pool(files, text=text)
         if len(pool) <= _MIN_TEXTS:
             raise ParameterError(f"public must contain more than {_MIN_TEXTS} texts, got {len(pool)}")
         names = [files] if isinstance(files, str | os.PathLike) else files
-        paths = tuple(map(str, names)) if pool.files else ()
-        return cls(_shuffled(list(pool.texts)), "your public texts", paths, text, len(pool))
+        paths, texts = tuple(map(str, names)) if pool.files else (), _shuffled(list(pool.texts))
+        labels: tuple[str | None, ...] = ()
+        if label is not None:
+            known = {_spaced(text): label for text, label in _labelled(files, pool, text, label)}
+            labels = tuple(known.get(_spaced(text)) for text in texts)
+            if len({*labels} - {None}) < 2:
+                raise ParameterError(f"the column {label!r} of the public texts must have at least two labels")
+        return cls(texts, "your public texts", paths, text, len(pool), labels)
 
     @cached_property
     def pool(self) -> Pool:
@@ -158,7 +177,66 @@ class PublicTexts:
 
     @cached_property
     def bank(self) -> TextBank:
-        return TextBank(self.texts[:_BANK_TEXTS], encoder=self.features, cache=False)
+        """A bank of one half; the other half stands for private texts."""
+        return TextBank(self.texts[: len(self.texts) // 2], encoder=self.features, cache=False)
+
+    @cached_property
+    def labelled(self) -> tuple[list[str], npt.NDArray[Any]]:
+        """The texts with a label that are not in the bank, and their labels."""
+        half = len(self.texts) // 2
+        rows = [(text, label) for text, label in zip(self.texts[half:], self.labels[half:], strict=False) if label]
+        return [text for text, _ in rows], np.array([label for _, label in rows])
+
+    @cached_property
+    def baselines(self) -> tuple[float, float] | None:
+        """The accuracy of the most frequent label and of the nearest label name; None without labels."""
+        texts, true = self.labelled
+        if not texts:
+            return None
+        names, codes = np.unique(true, return_inverse=True)
+        features = fit_features(self.features, texts, cache=False)
+        nearest = nearest_labels(features, Labels.of(names.tolist()), features.vectors(texts))
+        return float(np.bincount(codes).max() / len(codes)), float(np.mean(nearest == codes))
+
+    def accuracy(self, mechanism: TextMechanism, rows: int) -> tuple[float, float] | None:
+        """Simulate releases: a model is trained on replaced texts, and tested on other texts as they are.
+
+        Returns:
+            The smallest and the largest accuracy; None without labels or scikit-learn.
+        """
+        texts, true = self.labelled
+        if not texts:
+            return None
+        half = min(
+            _MAX_TRAINING, len(texts) // 2, int(_MAX_WORDS / 2 / np.median([len(text.split()) for text in texts]))
+        )
+        scores = []
+        with suppress(MissingExtraError):
+            for run in range(_RELEASES):
+                bits = RandomBits(run)
+                order = np.argsort(bits.uniform(len(texts)))
+                train, test = order[:half][:rows], order[half : 2 * half]
+                private, _ = mechanism.replacing()([texts[row] for row in train], bits)
+                answers = trained_answers(private, true[train], [texts[row] for row in test])
+                scores.append(float(np.mean(answers == true[test])))
+        return (min(scores), max(scores)) if scores else None
+
+
+def _labelled(source: Any, pool: Pool, text: str, label: str) -> Iterator[tuple[str, str | None]]:
+    if pool.files:
+        for row in read_documents(pool.files, text=text, label=label):
+            yield row.text or "", canonical_label(row.label)
+    elif is_table(source):
+        kind = table_kind(source)
+        kind.check_column(label)
+        for entry, value in zip(kind.read(text), kind.read(label), strict=True):
+            yield str(entry), canonical_label(value)
+    else:
+        raise ParameterError("public_label requires public files, or a table with this column")
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _shuffled(texts: list[str]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from dptext.attacks.membership import gaussian_ceiling, sum_membership
 from dptext.audits.verdict import Verdict, judge_gaussian
 from dptext.errors import DataError, ParameterError, StorageError, extra
 from dptext.evaluation.measures import measure
-from dptext.evaluation.utility import nearest_labels, trained_answers
+from dptext.evaluation.utility import trained_answers
 from dptext.intervals import Estimate, paired_difference
 from dptext.io.batches import display_name
 from dptext.io.documents import OnError, read_documents
@@ -55,6 +55,7 @@ from dptext.synthesis.distribution import (
     read_description,
 )
 from dptext.synthesis.moments import MomentSum
+from dptext.synthesis.planning import nearest_labels
 from dptext.synthesis.release import distribution_path
 from dptext.synthesis.synthesizer import always_assumed, noise_parameters
 from dptext.users.grouping import UserTexts, texts_of
@@ -354,7 +355,8 @@ class CorpusExamination(Examination):
         add("trained on original texts", train_on(train), texts=len(train))
         by_release = distribution.weigh(test.texts).scores.argmax(axis=1)
         add("the release alone: its linear model, no text", by_release, is_rival=True)
-        by_name = nearest_labels(distribution.features, distribution.labels, test.texts)
+        vectors = distribution.features.vectors(test.texts)
+        by_name = nearest_labels(distribution.features, distribution.labels, vectors)
         add("the nearest label name: epsilon 0, no private data", by_name, is_rival=True)
         if files.pool is not None:
             rows = chosen_rows(len(files.pool), len(corpus), self._bits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,7 +11,8 @@ import numpy as np
 
 from dptext.audits.mechanisms import audit
 from dptext.audits.verdict import Verdict
-from dptext.errors import DataError
+from dptext.errors import DataError, MissingExtraError, ParameterError
+from dptext.evaluation.utility import compare_epsilons
 from dptext.io.artifacts import announced_format
 from dptext.methods import files as checks
 from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Caveat, Method, describe
@@ -63,12 +65,13 @@ class Vectors(Method):
         "vectors": "The output is one vector per text, none per word.",
     }
 
-    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:  # noqa: ARG002
+    def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
         saved = ["--save for-devices"] if case.requirements.purpose == "devices" else []
         options = (f"--epsilon {PROTECTING:g}", *case.keep_options(), case.public_options(), *saved)
         return Assessment(
             statement=PrivUnit(epsilon=PROTECTING).statement(USUAL),
             good_for=describe("vectors", on_news=ON_NEWS),
+            accuracy=_expected_accuracy(case) if figures else None,
             caveats=tuple(_caveats(case)),
             commands=(case.command(self, *options),),
         )
@@ -96,6 +99,18 @@ def _caveats(case: AdviceInput) -> Iterator[Caveat]:
         yield Caveat(
             0, "A device loads the folder of --save (dptext.DeviceEncoder.load). Here the rows play the devices."
         )
+
+
+def _expected_accuracy(case: AdviceInput) -> tuple[float, float] | None:
+    """Return the interval of the accuracy on public texts; None: unknown."""
+    texts, labels = case.public.labelled
+    rows = min(case.data.rows, len(texts))
+    with suppress(MissingExtraError, ParameterError):  # a label of few texts
+        if case.vectors is not None:
+            [result] = compare_epsilons(case.vectors, texts[:rows], labels[:rows], [PROTECTING], seed=0).rows
+            score = result.learned or result.accuracy
+            return score.low, score.high
+    return None
 
 
 def _check_numbers(files: ReleaseFiles) -> Iterator[Check]:

@@ -260,7 +260,8 @@ class Words(Method):
         mechanism = TEM(case.vectors, epsilon=PROTECTING)
         effect = deniability(mechanism, rows=_ROWS, seed=0) if figures else None
         good_for = describe("words", effect=effect)
-        return Assessment(statement=mechanism.statement, good_for=good_for, commands=commands)
+        accuracy = case.public.accuracy(mechanism, case.data.rows) if figures else None
+        return Assessment(statement=mechanism.statement, good_for=good_for, accuracy=accuracy, commands=commands)
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
         return is_word_mechanism(statement)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,7 @@ EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _MOST_TEXTS = 20_000  # pool texts
 _DRAWS = 5
 _TINY = 1e-15
+_PART_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_]+")
 _RELEASES = 19
 COVERED = (_RELEASES - 1) / (_RELEASES + 1)
 """Probability that the accuracy of one more release lies between the smallest and the largest simulated one."""
@@ -37,11 +39,12 @@ class Expected:
 
     epsilon: float
     sigma: float
-    agreement: float
-    without: float
+    agreement: float  # share of texts whose label the noise does not change
+    without: float  # the same, by chance
     seen: int | None = None
-    accuracy: tuple[float, float] | None = None
-    descriptions: float | None = None
+    accuracy: tuple[float, float] | None = None  # smallest and largest of simulated releases
+    majority: float | None = None  # accuracy of the most frequent label
+    descriptions: float | None = None  # accuracy of the nearest label name or description
     warnings: tuple[str, ...] = ()
 
 
@@ -105,7 +108,7 @@ def expected_quality(
     if codes and len(np.unique(right)) < 2:
         raise ParameterError("public labels must contain at least two of the labels: check their spelling")
     shares = np.bincount(right, minlength=classes) / max(len(right), 1)
-    alone = float(np.mean(choices(nobody, 1.0, labelled) == right)) if codes and descriptions is not None else None
+    named = float(np.mean(nearest_labels(space, known, labelled) == right)) if codes else None
     predictions = []
     for budget in EPSILONS if epsilon is None else (epsilon,):
         sigma = PersonalBudgets(budget, delta=delta, floor=0.0).sigma
@@ -117,9 +120,10 @@ def expected_quality(
             without=agreement(nobody, sigma),
             seen=_rounded(people_needed * sigma),
             accuracy=(min(scores), max(scores)) if scores else None,
-            descriptions=alone,
+            majority=float(shares.max()) if codes else None,
+            descriptions=named,
         )
-        warnings = tuple(_too_few(expected, people, float(shares.max())))
+        warnings = tuple(_too_few(expected, people))
         predictions.append(replace(expected, warnings=warnings))
     return predictions
 
@@ -139,12 +143,26 @@ def _public_codes(public: Any, labels: Labels, values: Sequence[Any] | None) -> 
     }
 
 
-def _too_few(expected: Expected, people: int, largest: float) -> Iterator[str]:
+def nearest_labels(features: PublicFeatures, labels: Labels, vectors: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Return (n,) the class with the nearest description to each vector of a text; it uses public data only.
+
+    Vectors are compared by cosine, after the mean of the pool is subtracted. A label without a description is described
+    by the words of its name (``AddToPlaylist``: "add to playlist").
+    """
+    values = [" ".join(labels.values_of(code).values()) for code in range(len(labels))]
+    names = [" ".join(_PART_OF_NAME.findall(value)).lower() or value for value in values]
+    described = features.vectors(labels.described or names) - features.mean
+    lengths = np.linalg.norm(described, axis=1, keepdims=True)
+    similarities = (vectors - features.mean) @ (described / np.where(lengths > 0, lengths, 1.0)).T
+    return np.asarray(similarities.argmax(axis=1))
+
+
+def _too_few(expected: Expected, people: int) -> Iterator[str]:
     how_many = f"{people:,} people are too few for epsilon {expected.epsilon:g}"
     if expected.accuracy is not None:
-        baseline = max(expected.descriptions or 0.0, largest)
+        baseline = max(expected.descriptions or 0.0, expected.majority or 0.0)
         if expected.accuracy[0] <= baseline:
-            rival = "the label descriptions alone" if baseline == expected.descriptions else "the most frequent label"
+            rival = "the nearest label name" if baseline == expected.descriptions else "the most frequent label"
             yield f"{how_many}: a release may be no better than {rival} (accuracy {baseline:.0%}, no privacy loss)"
     elif expected.seen is None or people < expected.seen:
         enough = "no number is enough" if expected.seen is None else f"about {expected.seen:,} are needed"
