@@ -49,7 +49,7 @@ class Blogger:
 
     user: str = field(repr=False)
     gender: str
-    age: int
+    age: float
     industry: str
     sign: str
     posts: tuple[str, ...] = field(repr=False)

@@ -13,30 +13,37 @@ The folder holds, for the experiments that need them,
   ``aclImdb/{train,test}/{pos,neg}/*.txt``,
 * one of `WIKITEXT` and of `TEXT8`.
 
-`papers.blogs` reads the Blog Authorship Corpus.
+`papers.blogs` reads the Blog Authorship Corpus, and `own_texts` any labelled file.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import gzip
+import heapq
 import html
 import lzma
 import re
+import sys
 import tarfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from papers.blogs import Names, Posts
 
 from dptext import Document
 from dptext.errors import DataError, StorageError, extra
 from dptext.evaluation.utility import words_of
+from dptext.io.documents import canonical_label, read_documents
+from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import Kind, fold, kind_of, pieces
 
 SENTIMENT = {"IMDb": "imdb_labelled.txt", "Amazon": "amazon_cells_labelled.txt", "Yelp": "yelp_labelled.txt"}
@@ -118,7 +125,7 @@ class Review(NamedTuple):
     """A review; its line breaks, tags in the archive, are spaces."""
 
     text: str
-    positive: bool
+    label: int  # 1: positive
     train: bool
 
 
@@ -186,6 +193,99 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise StorageError.of("read", path, error) from None
     return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+
+
+# -- the user's own file -----------------------------------------------------------------------------------------------
+
+FEWEST_ROWS, FEWEST_AUTHORS = 40, 6  # of a file; of a class or group, which three folds and their halves need
+MAX_GROUPS = 10  # numbers with more values become their thirds
+_LONGEST = 200  # characters of a class, a group or an author
+_SEED = 37
+
+
+def own_texts(options: argparse.Namespace, *, rows: int, classes: bool = True) -> Posts:
+    """Return the complete rows of the user's file, or ``rows`` of them, drawn with a fixed seed.
+
+    Rows of classes and groups with fewer than `FEWEST_AUTHORS` authors are left out. Without ``classes`` the label is
+    optional, and no class is left out. An author has the attributes of the first text.
+    """
+    label = options.label or ("label" if classes else None)
+    names = [name for name in (options.user, label, *options.attribute) if name is not None]
+    documents = read_documents(options.data, text=options.text, user=options.user, label=label, keep=options.attribute)
+
+    def row_of(place: int, document: Document) -> tuple[str | None, ...]:
+        values = [document.user if options.user else str(place), *([] if label is None else [document.label])]
+        values += (document.attributes or {}).values()
+        return (document.text if (document.text or "").strip() else None, *map(canonical_label, values))
+
+    complete = (row for place, document in enumerate(documents) if None not in (row := row_of(place, document)))
+    bits, places = RandomBits(_SEED), count()
+    keys = (key for block in iter(lambda: bits.integers(4096).tolist(), None) for key in block)
+    chosen = heapq.nsmallest(rows, zip(complete, keys, places, strict=False), key=itemgetter(1, 2))
+    found = next(places)
+    if found < documents.count:
+        _tell(options, f"{documents.count - found:,} rows without a text or a value of {', '.join(names)} are left out")
+    if len(chosen) < found:
+        _tell(options, f"{len(chosen):,} of {found:,} rows are used, drawn at random (seed {_SEED})")
+    _check_rows(options, len(chosen))
+    texts, *columns = zip(*(row for row, _, _ in sorted(chosen, key=itemgetter(2))), strict=True)
+    for name, values in zip(names, columns[not options.user :], strict=True):
+        if max(map(len, values)) > _LONGEST:
+            raise DataError(f"the column {name!r} has values of more than {_LONGEST} characters: name another column")
+    people = np.unique(columns.pop(0), return_inverse=True)[1].astype(np.int64)
+    labels = np.array(columns.pop(0)) if label else np.full(len(texts), "")
+    first = np.unique(people, return_index=True)[1][people]
+    attributes = {
+        name: _groups(np.array(values)[first]) for name, values in zip(options.attribute, columns, strict=True)
+    }
+    posts = Posts(options.own, texts, people, labels, attributes)
+    return _without_rare(options, posts) if classes else posts
+
+
+def _groups(values: Names) -> Names:
+    """Return the values, or the thirds of numbers with more than `MAX_GROUPS` values."""
+    if np.unique(values).size <= MAX_GROUPS:
+        return values
+    try:
+        numbers = values.astype(np.float64)
+    except ValueError:
+        return values
+    low, high = np.quantile(numbers, [1 / 3, 2 / 3])
+    names = np.array([f"1: below {low:g}", f"2: below {high:g}", "3: above"])
+    return names[(numbers >= low).astype(int) + (numbers >= high)]
+
+
+def _without_rare(options: argparse.Namespace, posts: Posts) -> Posts:
+    rows, unit = len(posts.texts), "authors" if options.user else "texts"
+    is_common = np.zeros(rows, dtype=bool)
+    while not is_common.all():
+        is_common = np.ones(len(posts.texts), dtype=bool)
+        for name, values in {options.label or "label": posts.labels, **posts.attributes}.items():
+            codes = np.unique(values, return_inverse=True)[1]
+            authors = np.bincount(np.unique(np.stack([codes, posts.people]), axis=1)[0])
+            if (common := int((authors >= FEWEST_AUTHORS).sum())) < 2:
+                raise DataError(
+                    f"{options.data.name}: the column {name!r} needs two values of at least {FEWEST_AUTHORS} {unit} "
+                    f"each, got {common}: name another column, or add rows"
+                )
+            is_common &= authors[codes] >= FEWEST_AUTHORS
+        posts = posts.take(np.flatnonzero(is_common))
+    if len(posts.texts) < rows:
+        _tell(
+            options,
+            f"{rows - len(posts.texts):,} rows of rare values (fewer than {FEWEST_AUTHORS} {unit}) are left out",
+        )
+    _check_rows(options, len(posts.texts))
+    return posts
+
+
+def _check_rows(options: argparse.Namespace, rows: int) -> None:
+    if rows < FEWEST_ROWS:
+        raise DataError(f"{options.data.name}: {FEWEST_ROWS} complete rows are needed, got {rows}: add rows")
+
+
+def _tell(options: argparse.Namespace, text: str) -> None:
+    print(f"For you alone: {options.data.name}: {text}.", file=sys.stderr)
 
 
 def from_hub(name: str) -> TrainAndTest:
@@ -264,7 +364,7 @@ def imdb_reviews(data: Path) -> Iterator[Review]:
             content = file.extractfile(member) if match else None
             if match and content is not None:
                 text = html.unescape(_BREAK.sub(" ", content.read().decode("utf-8")))
-                yield Review(text, match[2] == "pos", match[1] == "train")
+                yield Review(text, int(match[2] == "pos"), match[1] == "train")
 
 
 def imdb_users(data: Path) -> Iterator[Document]:

@@ -1,5 +1,7 @@
 """Every number that the five papers print, with our result: ``python -m papers.printed`` writes papers/README.md.
 
+The experiments print the same tables for the user's own texts, without printed numbers.
+
 A `Cell` is a number of a printed table or a point of a printed figure, with our result or the reason why there is none.
 `Table` keeps the order of the paper, so that missing results are visible.
 """
@@ -8,9 +10,10 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from papers.dpnr import blogs_report
 from papers.dpnr import printed as dpnr
@@ -23,6 +26,7 @@ from papers.dpugc.training_report import EPSILON as DPUGC_EPSILON
 from papers.dpugc.training_report import PRINTED as DPUGC_DELTAS
 from papers.ome import printed_report as ome
 from papers.sweeps import Row
+from papers.tem import report as tem
 
 from dptext.intervals import Estimate, mean_over_runs
 
@@ -49,7 +53,7 @@ class Cell:
         if isinstance(result, str):
             return f"{self.printed} / {result}" if self.printed else result
         value, low, high = (f"{number:.{self.digits}f}" for number in (result.value, result.low, result.high))
-        text = f"{self.printed} / **{value}**"
+        text = f"{self.printed} / **{value}**" if self.printed else value
         if result.low == result.high:  # counted or computed, not estimated
             return text
         if math.isnan(result.high) or result.count == 1:
@@ -90,9 +94,12 @@ class Table:
         rows = [head, ["---"] * len(head)]
         rows += [[line.name, *([line.epsilon] if has_epsilon else []), *map(str, line.cells)] for line in self.lines]
         rows += [[f"*{name}*", *([""] if has_epsilon else []), *values] for name, values in self.baselines]
-        count = f"{sum(cell.is_run for cell in self.cells)} of {len(self.cells)} printed numbers have a result of ours."
+        head = [f"**{self.place}.**", *filter(None, [self.note])]
+        if self.cells:
+            count = sum(cell.is_run for cell in self.cells)
+            head.append(f"{count} of {len(self.cells)} printed numbers have a result of ours.")
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        return f"**{self.place}.** {' '.join(filter(None, [self.note, count]))}\n\n{table}"
+        return f"{' '.join(head)}\n\n{table}"
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,14 @@ class Note:
 
 
 Sections = list[Table | Note]
+
+
+def _times(estimate: Estimate | None, factor: float) -> Estimate | str:
+    """Return an estimate in other units, or that there is none."""
+    if estimate is None:
+        return "not run"
+    values = (factor * value for value in (estimate.value, estimate.low, estimate.high))
+    return replace(estimate, **dict(zip(("value", "low", "high"), values, strict=True)))
 
 
 def _over_runs(values: Sequence[float]) -> Estimate:
@@ -141,6 +156,7 @@ _ERRORS = {
     100_000: ("2.6043", "2.0215", "1.2548", "1.262"),
 }
 """RMSE of table 3 by the number of steps: DP-SVR, NoneDP-SVR, DP-LR, NoneDP-LR."""
+_REGRESSIONS = ("Baseline-SVR", "DP-SVR", "NoneDP-SVR", "Baseline-LR", "DP-LR", "NoneDP-LR")
 
 
 def dpugc_sections() -> Sections:
@@ -168,7 +184,14 @@ def dpugc_sections() -> Sections:
             "Curves without numbers in the text; ours: [part two](dpugc/README.md#what-it-shows-part-two), with "
             "lists of random words and of the most frequent words.",
         ),
-        _dpugc_neighbours(text8),
+        _dpugc_neighbours(
+            text8,
+            ModelRows(DPUGC / "frequent_text8.jsonl"),
+            "(0.125, 0.7926) for a pair",
+            "Ours on a part of text8, against a gold model of the same texts, for a whole user instead of a pair. Some "
+            "of the paper's scores of single queries exceed 1 (3.814). The words: "
+            "[the nearest words](dpugc/README.md#what-it-shows).",
+        ),
         _dpugc_regression(),
         Note(
             "Algorithm 1-b, a budget for each person",
@@ -178,35 +201,46 @@ def dpugc_sections() -> Sections:
     ]
 
 
-def _dpugc_neighbours(rows: ModelRows) -> Table:
+def dpugc_tables(name: str, steps: ModelRows, frequent: ModelRows, spent: ModelRows, result: ModelRows) -> Sections:
+    """Return the tables for the user's own texts, table 3 only with rows."""
+    counts = [Cell("", f"{steps.constants[name]:,}") for name in ("users", "documents", "tokens")]
+    held = result.constants.get("held out", 0)
+    sizes = f"Without the {held} authors of table 3, whose texts train no vectors." if held else ""
+    note = "Against a gold model of the same texts: word2vec without clipping and noise."
+    sections: Sections = [
+        Table("Table 1, sizes of the data", ["users", "documents", "words"], [Line(name, "", counts)], note=sizes),
+        _dpugc_neighbours(steps, frequent, f"{_TRUE:g}", note, printed=False),
+    ]
+    if not result:
+        return [*sections, Note("Table 3, RMSE", "Left out: it needs a label that is a number, and 80 authors.")]
+    lines = []
+    for mark in result.values("steps")[2:]:  # after both baselines, which have none
+        true = f"{_TRUE:g}, {spent.mean('spent', model='private', epsilon=_TRUE, steps=mark):.3g} for a user"
+        lines.append(Line(f"{mark:,} steps", true, _errors(result, mark)))
+    return [*sections, Table("Table 3, RMSE of the label", _REGRESSIONS, lines, _always_the_mean(result))]
+
+
+def _dpugc_neighbours(rows: ModelRows, frequent: ModelRows, claim: str, note: str, *, printed: bool = True) -> Table:
     """Return table 2: the score of three queries after the last step."""
     lines = []
     for part, (model, epsilon, claimed) in {
-        "(a) DP-Embedding": ("private", _TRUE, f"(0.125, 0.7926) for a pair, {_TRUE:g} for a user"),
+        "(a) DP-Embedding": ("private", _TRUE, f"{claim}, {_TRUE:g} for a user"),
         "(b) Non-DP Embedding": ("clipped", None, NO_CLAIM),
     }.items():
         last = max(rows.values("steps", model=model, epsilon=epsilon))
         runs = rows.select(model=model, epsilon=epsilon, steps=last)
-        for query, printed in _NEIGHBOURS[part].items():
+        for query, numbers in _NEIGHBOURS[part].items():
             cells = [
-                Cell(number, _over_runs([row.numbers[f"{measure} {query}"] for row in runs]), 3)
-                for number, measure in zip(printed, _MEASURES, strict=True)
+                Cell(number if printed else "", _over_runs([row.numbers[f"{measure} {query}"] for row in runs]), 3)
+                for number, measure in zip(numbers, _MEASURES, strict=True)
             ]
             lines.append(Line(f"{part}, {query}", claimed, cells))
-    frequent = ModelRows(DPUGC / "frequent_text8.jsonl")
     blind = {
         "random words": [rows.mean(f"{measure} random") for measure in _MEASURES],
         "the most frequent words": [score and score.value for score in map(frequent.precision, _MEASURES)],
     }
-    return Table(
-        "Table 2, MAP of three queries",
-        _MEASURES,
-        lines,
-        [(f"{name}, all 11 queries", [f"{value:.3f}" for value in values]) for name, values in blind.items()],
-        "Ours on a part of text8, against a gold model of the same texts, for a whole user instead of a pair. Some of "
-        "the paper's scores of single queries exceed 1 (3.814). The words: "
-        "[the nearest words](dpugc/README.md#what-it-shows).",
-    )
+    baselines = [(f"{name}, all 11 queries", [f"{value:.3f}" for value in values]) for name, values in blind.items()]
+    return Table("Table 2, MAP of three queries", _MEASURES, lines, baselines, note)
 
 
 def _dpugc_regression() -> Table:
@@ -214,29 +248,41 @@ def _dpugc_regression() -> Table:
     result, delta = ModelRows(DPUGC / "training_age.jsonl"), ModelRows(DPUGC / "delta.jsonl")
     lines = []
     for steps, errors in _ERRORS.items():
-        cells = []
-        for learner, printed in zip(("SVR", "linear"), (errors[:2], errors[2:]), strict=True):
-            baseline = result.estimate("RMSE", learner=learner, model="public words and characters")
-            cells.append(Cell(_BASELINES[learner], baseline or "not run", 2))
-            for (model, epsilon), entry in zip((("private", _TRUE), ("clipped", None)), printed, strict=True):
-                estimate = result.estimate("RMSE", learner=learner, model=model, epsilon=epsilon, steps=steps)
-                cells.append(Cell(entry, estimate or "not run: ours end at 400 steps", 2))
         (costs,) = delta.select(of="a pair of 50,000", steps=steps)
         exact = costs.numbers["moments delta"]
+        cells = _errors(result, steps, errors)
         cells.append(Cell(f"{DPUGC_DELTAS[steps]:.4f}", Estimate(exact, exact, exact, 0, ""), 4))
         claimed = f"({DPUGC_EPSILON:g}, {DPUGC_DELTAS[steps]:.4f}) for a pair, {_TRUE:g} for a user"
         lines.append(Line(f"{steps:,} steps", claimed, cells))
-    mean = result.estimate("mean age", learner="SVR", model="public words and characters")
-    always = "" if mean is None else f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
+    ((name, always),) = _always_the_mean(result)
     return Table(
         "Table 3, RMSE",
-        ["Baseline-SVR", "DP-SVR", "NoneDP-SVR", "Baseline-LR", "DP-LR", "NoneDP-LR", "delta at epsilon .125"],
+        [*_REGRESSIONS, "delta at epsilon .125"],
         lines,
-        [("always the mean", [always] * 6 + [""])],
+        [(name, [*always, ""])],
         "Printed: extraversion of 250 people, where always the mean has .919. Ours: age of 500 bloggers, in years, so "
         "only the order can be compared; intervals over people and two runs. The delta is computed as the authors' "
         "code does; it is about one pair and takes the vocabulary for the number of pairs.",
     )
+
+
+def _errors(result: ModelRows, steps: int, printed: Sequence[str] = ()) -> list[Cell]:
+    """Return a row of table 3, without the delta."""
+    cells = []
+    for place, learner in enumerate(("SVR", "linear")):
+        baseline = result.estimate("RMSE", learner=learner, model="public words and characters")
+        cells.append(Cell(_BASELINES[learner] if printed else "", baseline or "not run", 2))
+        for column, (model, epsilon) in enumerate((("private", _TRUE), ("clipped", None))):
+            estimate = result.estimate("RMSE", learner=learner, model=model, epsilon=epsilon, steps=steps)
+            number = printed[2 * place + column] if printed else ""
+            cells.append(Cell(number, estimate or "not run: ours end at 400 steps", 2))
+    return cells
+
+
+def _always_the_mean(result: ModelRows) -> list[tuple[str, list[str]]]:
+    mean = result.estimate("mean age", learner="SVR", model="public words and characters")
+    always = "" if mean is None else f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
+    return [("always the mean", [always] * len(_REGRESSIONS))]
 
 
 # -- DPText ------------------------------------------------------------------------------------------------------------
@@ -244,7 +290,29 @@ def _dpugc_regression() -> Table:
 
 def dptext_sections() -> Sections:
     rows = dptext_report.Rows(DPTEXT / "table 1, topic, GloVe.jsonl")
-    attributes = ("age", "industry", "gender")
+    industries = sum(name.startswith("industry ") for name in rows.constants)
+    note = (
+        f"TrustPilot may not be redistributed. Ours: the topic of {rows.constants['posts']:,} blog posts "
+        f"({rows.constants['folds']} folds, GloVe; intervals over {rows.constants['bloggers']} bloggers); the "
+        f"author's industry, in {industries} groups, replaces the location; fresh attackers "
+        "([papers/dptext](dptext/README.md#table-1-topic-glove))."
+    )
+    attributes = {"age": "age", "location": "industry", "gender": "gender"}
+    return [dptext_table(rows, "sentiment", attributes, note, printed=dptext_report.PRINTED)]
+
+
+def dptext_table(
+    rows: dptext_report.Rows,
+    task: str,
+    attributes: Mapping[str, str],
+    note: str,
+    *,
+    printed: Mapping[str, Sequence[float]] = MappingProxyType({}),
+) -> Table:
+    """Return table 1; ``attributes`` are columns of the paper and their counterparts here.
+
+    Without printed numbers it also has a mechanism with a proof.
+    """
 
     def estimate(row: Row, name: str) -> Estimate:
         values = [row.numbers[f"{name}{end}"] for end in ("", " low", " high")]
@@ -256,30 +324,25 @@ def dptext_sections() -> Sections:
         ("DIFPRIV", methods.DIFPRIV, methods.CAP),
         ("ADV-ALL", methods.ADV_ALL, None),
         ("DPTEXT", methods.LEARNT_PRINTED, methods.CAP),
+        ("ours, PrivUnit", methods.OURS, methods.MAIN),
     ):
-        row = rows.get(method, epsilon)
-        assert row is not None
+        if (row := rows.get(method, epsilon)) is None or (printed and name not in printed):
+            continue
         results = [estimate(row, "task accuracy")]
-        results += [estimate(row, rows.best_attack(row, attribute)) for attribute in attributes]
-        printed = dptext_report.PRINTED[name]
-        cells = [Cell(f"{value:.4f}", result, 3) for value, result in zip(printed, results, strict=True)]
+        results += [estimate(row, rows.best_attack(row, attribute)) for attribute in attributes.values()]
+        numbers = [f"{value:.4f}" for value in printed.get(name, ())] or [""] * len(results)
+        cells = [Cell(number, result, 3) for number, result in zip(numbers, results, strict=True)]
         true = "infinite" if rows.guarantee(row).startswith("none") else rows.guarantee(row)
         lines.append(Line(name, NO_CLAIM if epsilon is None else f"{epsilon:g}, {true}", cells))
     attacker = rows.attackers[0]
-    blind = ["task accuracy blind", *(f"{entry} {attacker} macro-F1 blind" for entry in attributes)]
-    industries = sum(name.startswith("industry ") for name in rows.constants)
-    return [
-        Table(
-            "Table 1, sentiment (accuracy) and attributes (F1)",
-            ["sentiment", "age", "location", "gender"],
-            lines,
-            [("majority; guessing", [f"{rows.any[name]:.3f}" for name in blind])],
-            f"TrustPilot may not be redistributed. Ours: the topic of {rows.constants['posts']:,} blog posts "
-            f"({rows.constants['folds']} folds, GloVe; intervals over {rows.constants['bloggers']} bloggers); the "
-            f"author's industry, in {industries} groups, replaces the location; fresh attackers "
-            "([papers/dptext](dptext/README.md#table-1-topic-glove)).",
-        )
-    ]
+    blind = ["task accuracy blind", *(f"{entry} {attacker} macro-F1 blind" for entry in attributes.values())]
+    return Table(
+        f"Table 1, {task} (accuracy) and attributes (F1)",
+        [task, *attributes],
+        lines,
+        [("majority; guessing", [f"{rows.any[name]:.3f}" for name in blind])],
+        note,
+    )
 
 
 # -- TEM ---------------------------------------------------------------------------------------------------------------
@@ -302,44 +365,91 @@ def tem_sections() -> Sections:
     ]
 
 
+def tem_figures(rows: tem.Rows) -> Sections:
+    """Return both figures as tables, for the user's own texts."""
+    kinds = ("TEM", "Madlib")
+    attacks = {"shadow_auc": "the paper's attack", "online_auc": "likelihood ratio"}
+    return [
+        _tem_figure(
+            "Figure 1 (a), accuracy over epsilon",
+            rows,
+            {kind: (kind, "accuracy") for kind in kinds},
+            ("majority class", rows.majority),
+            "Claimed: per unit of distance. True: for any two words, TEM / Madlib; n times as much for n words.",
+        ),
+        _tem_figure(
+            "Figure 1 (b), membership attack over epsilon, AUC",
+            rows,
+            {f"{kind}, {name}": (kind, number) for number, name in attacks.items() for kind in kinds},
+            ("chance", 0.5),
+        ),
+    ]
+
+
+def _tem_figure(
+    place: str, rows: tem.Rows, columns: Mapping[str, tuple[str, str]], baseline: tuple[str, float], note: str = ""
+) -> Table:
+    lines = []
+    for epsilon in (0.0, *(setting["epsilon"] for setting in rows.settings("TEM"))):
+        cells, bounds = [], {}
+        for kind, number in columns.values():
+            setting = {"mechanism": kind if epsilon else "none", "epsilon": epsilon, "arm": "epsilon"}
+            cells.append(Cell("", rows.over_trials(setting, number) or "not run", 3))
+            bounds[kind] = rows.mean("epsilon of a word", **setting) or 0.0
+        true = f"{epsilon:g}, {' / '.join(f'{bound:.1f}' for bound in bounds.values())}"
+        name = f"epsilon {epsilon:g}" if epsilon else "no protection"
+        lines.append(Line(name, true if epsilon else NO_CLAIM, cells))
+    return Table(place, list(columns), lines, [(baseline[0], [f"{baseline[1]:.3f}"] * len(columns))], note)
+
+
 # -- OME ---------------------------------------------------------------------------------------------------------------
 
 
 def ome_sections() -> Sections:
-    results = ome.Results(OME)
-
-    def line(label: str, setting: ome.Setting, columns: int = 5) -> Line:
-        cells = []
-        for name, printed in zip(ome.SETS[:columns], ome.PRINTED[setting], strict=False):
-            cells.append(Cell(f"{printed:.2f}", results.estimate(name, setting) or "not run"))
-        # SUE and OUE, and OME in their table, are about the sentiment sets only
-        true = ome.true_epsilons(results, setting).split(" / ")[: 1 if columns == 3 else None]
-        return Line(label, NO_CLAIM if setting == ome.CLEAN else f"{setting[1]:g}, {' / '.join(true)}", cells)
-
-    def majority(columns: int) -> tuple[str, list[str]]:
-        estimates = [results.estimate(name, ome.CLEAN, "majority") for name in ome.SETS[:columns]]
-        return "majority class", ["" if estimate is None else f"{estimate.value:.1f}" for estimate in estimates]
-
-    table1 = [line("NPNN", ome.CLEAN)]
-    table1 += [line(f"epsilon {epsilon:g}", ("OME", epsilon, 100.0)) for epsilon in (0.5, 1.0, 5.0, 10.0)]
-    table1 += [line(f"lambda {factor:g}", ("OME", 1.0, factor)) for factor in (1.0, 10.0, 50.0, 100.0)]
-    table2 = [line(name, (name, 1.0, factor), 3) for name, factor in (("SUE", None), ("OUE", None), ("OME", 100.0))]
+    notes = (
+        "True epsilon of sentiment / Intent / MRPC. MiniLM replaces BERT on Intent and MRPC "
+        "([papers/ome](ome/README.md#the-papers-own-tables)). Lambda 100 is the row of epsilon 1 again.",
+        "",
+    )
     return [
         Note("Figures 1 and 2, drawings", "Nothing to run."),
-        Table(
-            "Table 1, accuracy in per cent",
-            ome.SETS,
-            table1,
-            [majority(5)],
-            "True epsilon of sentiment / Intent / MRPC. MiniLM replaces BERT on Intent and MRPC "
-            "([papers/ome](ome/README.md#the-papers-own-tables)). Lambda 100 is the row of epsilon 1 again.",
-        ),
-        Table("Table 2, accuracy in per cent", ome.SETS[:3], table2, [majority(3)]),
+        *ome_tables(ome.Results(OME), ome.SETS, ome.SETS[:3], notes),
         Note(
             "Figure 3, probabilities of a bit over epsilon and lambda",
             "Curves without numbers in the text; ours, from the printed formulas: "
             "[figure3.png](ome/results/figure3.png).",
         ),
+    ]
+
+
+def ome_tables(
+    results: ome.Results, sets: Sequence[str], compared: Sequence[str], notes: tuple[str, str] = ("", "")
+) -> Sections:
+    """Return tables 1 and 2, the second with the sets on which the paper compares protocols."""
+
+    def line(label: str, setting: ome.Setting, columns: Sequence[str] = sets) -> Line:
+        cells = []
+        for name in columns:
+            printed = ome.printed_number(name, setting)
+            cells.append(
+                Cell("" if printed is None else f"{printed:.2f}", results.estimate(name, setting) or "not run")
+            )
+        # SUE and OUE, and OME in their table, are about the sentiment sets only
+        true = ome.true_epsilons(results, setting).split(" / ")[: 1 if columns is compared else None]
+        return Line(label, NO_CLAIM if setting[1] is None else f"{setting[1]:g}, {' / '.join(true)}", cells)
+
+    def majority(columns: Sequence[str]) -> tuple[str, list[str]]:
+        estimates = [results.estimate(name, ome.CLEAN, "majority") for name in columns]
+        return "majority class", ["" if estimate is None else f"{estimate.value:.1f}" for estimate in estimates]
+
+    table1 = [line("NPNN", ome.CLEAN)]
+    table1 += [line(f"epsilon {epsilon:g}", ("OME", epsilon, 100.0)) for epsilon in (0.5, 1.0, 5.0, 10.0)]
+    table1 += [line(f"lambda {factor:g}", ("OME", 1.0, factor)) for factor in (1.0, 10.0, 50.0, 100.0)]
+    protocols = (("SUE", None), ("OUE", None), ("OME", 100.0))
+    table2 = [line(name, (name, 1.0, factor), compared) for name, factor in protocols]
+    return [
+        Table("Table 1, accuracy in per cent", sets, table1, [majority(sets)], notes[0]),
+        Table("Table 2, accuracy in per cent", compared, table2, [majority(compared)], notes[1]),
     ]
 
 
@@ -355,21 +465,60 @@ _TASKS = {dpnr.TP_US: "not run: no file of TrustPilot", dpnr.AG: "not run", dpnr
 _AUTHORS = {dpnr.TP_US: "people", dpnr.AG: "texts", dpnr.BLOG: "bloggers"}
 _RATIOS = (("gender", "female"), ("gender", "male"), ("age", "13-17"), ("age", "33-48"))
 _GROUPS = (("gender", "female", "male less female"), ("age", "13-17", "33-48 less 13-17"))
+_STUDY_FIGURES = ((7, 32), (8, 64))
 _CLAIMED = 1.0
 """The claimed epsilon of ours in figure 6, where the paper does not print one."""
 
 
 def dpnr_sections() -> Sections:
+    tasks = {task: _task_rows(task) for task in _TASKS}
+    note = (
+        "TP-US may not be redistributed. GloVe means replace BERT; AG's official test rows, blogs' topics by a topic "
+        f"model, one run of {tasks[dpnr.BLOG].constants['folds']} folds, intervals over authors "
+        "([papers/dpnr](dpnr/README.md#task-topic))."
+    )
+    news, _ = _study_rows((dpnr.AS_LARGE, dpnr.AG_NEWS))
+    polarity, polarity_name = _study_rows((dpnr.YELP, dpnr.IMDB))
+    label = "Yelp" if polarity_name == dpnr.YELP else "Yelp (ours: IMDb)"
+    sets = {"AG News": ("AG News", news), label: ("Yelp", polarity)}
+    study = (
+        f"Ours on {news.constants['trained']:,} texts of AG News and, for Yelp, on {polarity_name} "
+        "([papers/dpnr](dpnr/README.md)); masks as the study's numbers suggest. Yelp's rows above mu .1 are lost in "
+        "the text."
+    )
     return [
         Note("Figure 1, a drawing", "Nothing to run."),
         _recovered_words(),
         Note("Figures 2 and 3, drawings", "Nothing to run."),
-        _figures_4_and_5("Figure 4, accuracy over epsilon, per cent", "epsilon"),
-        _figures_4_and_5("Figure 5, accuracy over mu, per cent", "mu"),
+        *_figures_4_and_5(tasks, note),
         _figure_6(),
-        _study_figure(7, 32),
-        _study_figure(8, 64),
+        *(_study_figure(*figure, sets, study) for figure in _STUDY_FIGURES),
     ]
+
+
+def dpnr_tables(name: str, rows: blogs_report.Rows, study: study_report.Rows) -> Sections:
+    """Return figures 4 to 8 for the user's own texts, figure 6 only with attributes."""
+    fairness = [_own_figure_6(name, rows)] if rows.attributes else []
+    figures = [_study_figure(*figure, {name: ("", study)}) for figure in _STUDY_FIGURES]
+    return [*_figures_4_and_5({name: rows}), *fairness, *figures]
+
+
+def _own_figure_6(name: str, rows: blogs_report.Rows) -> Table:
+    """Return the accuracy of the first group of each attribute, and the gap of the last one to it."""
+    columns = []
+    for attribute in rows.attributes:
+        gap = rows.widest_gap(attribute)
+        columns += [(f"{attribute}: {rows.groups(attribute)[0]}", f"{attribute} {rows.groups(attribute)[0]}")]
+        columns += [(gap.partition(" gap ")[2].replace(" less ", " minus "), gap)]
+    true = true_epsilon("DPNR", _CLAIMED, int(rows.constants["width"]))
+    lines = []
+    for label, epsilon, row in (
+        ("no noise", NO_CLAIM, rows.get(blogs_report.NONE)),
+        ("DPNR", f"{_CLAIMED:g}, {true:g}", rows.get(blogs_report.DPNR, _CLAIMED)),
+    ):
+        assert row is not None
+        lines.append(Line(label, epsilon, [Cell("", _per_cent(name, rows, row, number)) for _, number in columns]))
+    return Table(_FIGURE_6, [head for head, _ in columns], lines)
 
 
 def _recovered_words() -> Table:
@@ -399,39 +548,39 @@ def _task_rows(task: str) -> blogs_report.Rows:
     return blogs_report.Rows(DPNR / f"{'blogs' if task == dpnr.BLOG else 'reviews'} {task}.jsonl")
 
 
-def _figures_4_and_5(place: str, kind: str) -> Table:
-    tasks = {task: _task_rows(task) for task in _TASKS}
-    width = int(tasks[dpnr.BLOG].constants["width"])
-    lines = []
-    for name in dpnr.ACCURACY[dpnr.BLOG]:
-        epsilon, claimed, mu = NO_CLAIM, None, 0.0
-        if name != "no noise":
-            if not name.startswith(kind):
-                continue
-            value = float(name.partition(" ")[2])
-            claimed, mu = (value, 0.0) if kind == "epsilon" else (_CLAIMED, value)
-            epsilon = f"{claimed:g}, {true_epsilon('DPNR', claimed, width):g}"
-        cells = []
-        for task, rows in tasks.items():
-            row = rows.get(blogs_report.DPNR if claimed else blogs_report.NONE, claimed, mu)
-            result = _TASKS[task] if row is None else _per_cent(task, rows, row, "task accuracy")
-            cells.append(Cell(f"{dpnr.ACCURACY[task][name]:.2f}", result))
-        lines.append(Line(name, epsilon, cells))
+def _figures_4_and_5(tasks: Mapping[str, blogs_report.Rows], note: str = "") -> list[Table]:
+    """Return both figures; a task without rows has its reason in `_TASKS`."""
+    columns = [{dpnr.TP_US: "TP-US", dpnr.AG: "AG", dpnr.BLOG: "BLOG"}.get(task, task) for task in tasks]
     blind = [f"{100 * rows.any['task accuracy blind']:.1f}" if rows else "" for rows in tasks.values()]
-    return Table(
-        place,
-        ["TP-US", "AG", "BLOG"],
-        lines,
-        [("majority class", blind)],
-        "TP-US may not be redistributed. GloVe means replace BERT; AG's official test rows, blogs' topics by a topic "
-        f"model, one run of {tasks[dpnr.BLOG].constants['folds']} folds, intervals over authors "
-        "([papers/dpnr](dpnr/README.md#task-topic)).",
-    )
+    tables = []
+    for place, kind in (("Figure 4, accuracy over epsilon", "epsilon"), ("Figure 5, accuracy over mu", "mu")):
+        lines = []
+        for name in dpnr.ACCURACY[dpnr.BLOG]:
+            epsilon, claimed, mu = NO_CLAIM, None, 0.0
+            if name != "no noise":
+                if not name.startswith(kind):
+                    continue
+                value = float(name.partition(" ")[2])
+                claimed, mu = (value, 0.0) if kind == "epsilon" else (_CLAIMED, value)
+                width = next(int(rows.constants["width"]) for rows in tasks.values() if rows)
+                epsilon = f"{claimed:g}, {true_epsilon('DPNR', claimed, width):g}"
+            cells = []
+            for task, rows in tasks.items():
+                row = rows.get(blogs_report.DPNR if claimed else blogs_report.NONE, claimed, mu)
+                result = _TASKS.get(task, "not run") if row is None else _per_cent(task, rows, row, "task accuracy")
+                printed = dpnr.ACCURACY[task][name] if task in dpnr.ACCURACY else None
+                cells.append(Cell("" if printed is None else f"{printed:.2f}", result))
+            lines.append(Line(name, epsilon, cells))
+        tables.append(Table(f"{place}, per cent", columns, lines, [("majority class", blind)], note))
+    return tables
 
 
 def _per_cent(task: str, rows: blogs_report.Rows, row: Row, name: str) -> Estimate:
     value, low, high = (100 * row.numbers[f"{name}{end}"] for end in ("", " low", " high"))
-    return Estimate(value, low, high, int(rows.constants.get("bloggers", 0)), _AUTHORS[task])
+    return Estimate(value, low, high, int(rows.constants.get("bloggers", 0)), _AUTHORS.get(task, "people"))
+
+
+_FIGURE_6 = "Figure 6, fairness: accuracy of a group and the gap to the other, per cent"
 
 
 def _figure_6() -> Table:
@@ -460,41 +609,38 @@ def _figure_6() -> Table:
                 epsilon += f"; ours {_CLAIMED:g}, {true:g}"
             lines.append(Line(f"{label}, {name}", epsilon, cells))
     return Table(
-        "Figure 6, fairness: accuracy of a group and the gap to the other, per cent",
+        _FIGURE_6,
         ["women", "men minus women", "young", "old minus young"],
         lines,
         note="As figure 4. Adversarial training on the blogs: [papers/dptext](dptext/README.md).",
     )
 
 
-def _study_figure(figure: int, dimension: int) -> Table:
-    """Return figure 7 or 8: the study's own model, which is ours."""
+def _study_figure(
+    figure: int, dimension: int, sets: Mapping[str, tuple[str, study_report.Rows]], note: str = ""
+) -> Table:
+    """Return figure 7 or 8: the study's own model, which is ours; ``sets``: printed name and rows by column."""
     trainings = dpnr.TRAININGS if dimension == 64 else dpnr.TRAININGS[:2]
-    news, _ = _study_rows((dpnr.AS_LARGE, dpnr.AG_NEWS))
-    polarity, polarity_name = _study_rows((dpnr.YELP, dpnr.IMDB))
-    sets = {"AG News": news, "Yelp": polarity}
-    labels = {"AG News": "AG News", "Yelp": "Yelp" if polarity_name == dpnr.YELP else "Yelp (ours: IMDb)"}
     lines = []
     for name in ("no noise", *dpnr.ROWS):
         kind, _, value = name.partition(" ")
         claimed = float(value) if kind == "epsilon" else DROPOUT_AT
         epsilon = NO_CLAIM if name == "no noise" else f"{claimed:g}, {true_epsilon('DPNR', claimed, dimension):g}"
         cells = []
-        for data, rows in sets.items():
+        for data, rows in sets.values():
             for training in trainings:
                 number = dpnr.printed(data, dimension, training, name)
                 if name == "no noise":
-                    number = dpnr.CLEAN[data, dimension] if training == "plain" else None
-                cells.append(_study_cell(rows, number, name, dimension, training, claimed))
+                    number = dpnr.CLEAN.get((data, dimension)) if training == "plain" else None
+                cells.append(_study_cell(rows, number, name, dimension, training, claimed, is_printed=bool(data)))
         lines.append(Line(name, epsilon, cells))
+    majorities = [f"{rows.constants['majority']:.3f}" for _, rows in sets.values() for _ in trainings]
     return Table(
         f"Figure {figure}, d = {dimension}",
-        [f"{labels[data]}, {training}" for data in sets for training in trainings],
+        [f"{label}, {training}" for label in sets for training in trainings],
         lines,
-        [("majority class", [f"{rows.constants['majority']:.3f}" for rows in sets.values() for _ in trainings])],
-        f"Ours on {news.constants['trained']:,} texts of AG News and, for Yelp, on {polarity_name} "
-        "([papers/dpnr](dpnr/README.md)); masks as the study's numbers suggest. Yelp's rows above mu .1 are lost in "
-        "the text.",
+        [("majority class", majorities)],
+        note,
     )
 
 
@@ -509,13 +655,22 @@ def _study_rows(names: tuple[str, ...]) -> tuple[study_report.Rows, str]:
 
 
 def _study_cell(
-    rows: study_report.Rows, number: float | None, name: str, dimension: int, training: str, claimed: float
+    rows: study_report.Rows,
+    number: float | None,
+    name: str,
+    dimension: int,
+    training: str,
+    claimed: float,
+    *,
+    is_printed: bool,
 ) -> Cell:
-    if number is None:
+    if number is None and is_printed:
         return Cell("", "not in the text" if name.startswith("mu") else "")
+    if name == "no noise" and training == "robust":
+        return Cell("", "")
     server = study_report.server_settings("DPNR", dimension, training, claimed)
     runs = rows.runs("clean" if name == "no noise" else name, **server)
-    return Cell(f"{number:.2f}", _over_runs(runs) if runs else "not run", 3)
+    return Cell("" if number is None else f"{number:.2f}", _over_runs(runs) if runs else "not run", 3)
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------

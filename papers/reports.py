@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib.util
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import lzma
+import sys
+import tarfile
+import textwrap
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,7 +20,7 @@ import numpy.typing as npt
 from papers.fairness import Fairness
 from papers.sweeps import Row, read_sweep
 
-from dptext.errors import DataError, extra
+from dptext.errors import DataError, DptextError, StorageError, extra
 from dptext.intervals import Estimate, mean_over_runs
 
 
@@ -25,15 +31,18 @@ def parse_options(
     *,
     part: str = "",
     parts: Sequence[str] = (),
+    takes_file: bool = False,
     **more: Mapping[str, Any],
 ) -> argparse.Namespace:
     """Parse the options of all experiments, and ``more`` (keywords of `add_argument`) by name; create ``out``.
 
     ``folder`` has README.md and the results; ``part`` is added to the name of ``out``, ``parts`` are the choices of
-    ``--parts``. The result also has ``readme``: None for ``--quick`` and for a chosen ``--out``.
+    ``--parts``. ``takes_file``: ``--data`` may be a file of the user's own texts (`papers.data_sets.own_texts`). The
+    result also has ``own``, the name of these texts or "", and ``readme``: None for these, ``--quick`` or ``--out``.
     """
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the data sets")
+    kinds = "folder of the data sets" + (", or a file of your own texts (csv, jsonl, parquet, xlsx)" * takes_file)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help=kinds)
     parser.add_argument("--quick", action="store_true", help="a small version that checks whether everything runs")
     parser.add_argument("--report", action="store_true", help="only tables and figures, from the existing rows")
     parser.add_argument("--out", type=Path, help="folder of the results")
@@ -41,11 +50,67 @@ def parse_options(
         parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     for name, keywords in more.items():
         parser.add_argument(f"--{name.replace('_', '-')}", **keywords)
+    if takes_file:
+        own = parser.add_argument_group("columns of your own texts")
+        own.add_argument("--text", default="text", help="the text (default: text)")
+        own.add_argument("--label", help="the class or number to predict (default: label)")
+        own.add_argument("--user", help="the author; without it, every text has its own")
+        own.add_argument("--attribute", action="append", default=[], help="a private attribute to attack; repeatable")
     options = parser.parse_args(arguments)
-    options.readme = folder / "README.md" if options.out is None and not options.quick else None
-    options.out = options.out or folder / "-".join(filter(None, ("quick" if options.quick else "results", part)))
+    if not options.report and not options.data.exists():
+        raise DataError(f"--data {str(options.data)!r} does not exist: name a {kinds}")
+    options.own = options.data.name.partition(".")[0] if takes_file and options.data.is_file() else ""
+    options.readme = folder / "README.md" if not (options.out or options.quick or options.own) else None
+    name = "-".join(filter(None, ("quick" if options.quick else "results", part)))
+    if options.own and options.out is None:
+        name = f"own/{options.own}-{_digest_of_file(options)}-{name}"
+    options.out = options.out or folder / name
     options.out.mkdir(parents=True, exist_ok=True)
     return options
+
+
+def _digest_of_file(options: argparse.Namespace) -> str:
+    """Return a short digest of a file and of the columns that are read, so that each has its own results."""
+    try:
+        content = options.data.read_bytes()
+    except OSError as error:
+        raise StorageError.of("read", options.data, error) from None
+    columns = repr((options.text, options.label, options.user, options.attribute))
+    return hashlib.sha256(content + columns.encode()).hexdigest()[:8]
+
+
+def run_command(main: Callable[[], None]) -> None:
+    """Run the main function of a module; print a wrong file, column or option as one line, and exit with code 2."""
+    try:
+        main()
+    except (
+        DptextError,
+        OSError,
+        EOFError,
+        UnicodeError,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        lzma.LZMAError,
+    ) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def print_own(options: argparse.Namespace, sections: Iterable[object]) -> None:
+    """Write the tables of the user's own texts to ``own.md``, and print them."""
+    head = f"For you alone: these numbers are computed from the texts of {options.data.name!r}, without noise."
+    text = join_sections([head, *map(str, sections)])
+    (options.out / "own.md").write_text(text, encoding="utf-8")
+    parts = text.strip().split("\n\n")
+    print("\n\n".join(_align(part) if part.startswith("|") else textwrap.fill(part, 100) for part in parts))
+
+
+def _align(text: str) -> str:
+    """Return a Markdown table with columns of equal width."""
+    rows = [line[2:-2].split(" | ") for place, line in enumerate(text.splitlines()) if place != 1]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rows.insert(1, ["-" * width for width in widths])
+    return "\n".join(f"| {' | '.join(map(str.ljust, row, widths))} |" for row in rows)
 
 
 def torch_device() -> str:

@@ -15,6 +15,7 @@ import hashlib
 import inspect
 import json
 import os
+import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -119,7 +120,7 @@ def sweep(
                 row = rows[_key(*cell)] = Row(*cell, checked, round(time.perf_counter() - start, 3))
                 append(asdict(row))
                 values = ", ".join(f"{key} {value}" for key, value in row.settings.items() if value is not None)
-                print(f"{place} of {len(cells)}: {values}, seed {row.seed}, {row.seconds:.0f} s", flush=True)
+                print(f"{place} of {len(cells)}: {values}, seed {row.seed}, {row.seconds:.0f} s", file=sys.stderr)
     return Sweep(tuple(rows[_key(*cell)] for cell in cells), header)
 
 

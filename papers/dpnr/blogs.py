@@ -34,7 +34,7 @@ from papers.dpnr.blogs_report import (
 )
 from papers.dpnr.servers import randomizer
 from papers.fairness import fairness
-from papers.reports import estimate_numbers, group_numbers, parse_options
+from papers.reports import estimate_numbers, group_numbers, parse_options, run_command
 from papers.sweeps import sweep
 
 from dptext import WordVectors, load_vectors
@@ -196,4 +196,4 @@ def _seed(seed: int, *name: object) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -70,7 +70,7 @@ class Rows(reports.Rows):
 
     @property
     def attributes(self) -> list[str]:
-        return [attribute for attribute in _ATTRIBUTES if f"{attribute} mlp" in self.any]
+        return [name.removesuffix(" mlp") for name in self.any if name.endswith(" mlp")]
 
     def groups(self, attribute: str) -> list[str]:
         names = [name.removeprefix(f"{attribute} ") for name in self.any if name.startswith(f"{attribute} ")]

@@ -1,6 +1,7 @@
 """Noisy representations as a later study reproduced them (DPNR), at their true epsilon. See README.md.
 
-Command: ``python -m papers.dpnr.experiment [--data FOLDER] [--ag-news FILE] [--yelp FILE] [--quick] [--report]``
+Command: ``python -m papers.dpnr.experiment [--data FOLDER] [--ag-news FILE] [--yelp FILE] [--quick] [--report]``, or
+``--data FILE`` for figures 4 to 8 on own texts; figure 6 and the attacks need ``--attribute``.
 """
 
 from __future__ import annotations
@@ -12,14 +13,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from papers.data_sets import LabelledTexts, TrainAndTest, ag_news, from_hub, imdb_reviews, yelp_polarity
+import numpy as np
+from papers.data_sets import (
+    FEWEST_AUTHORS,
+    LabelledTexts,
+    TrainAndTest,
+    ag_news,
+    from_hub,
+    imdb_reviews,
+    own_texts,
+    yelp_polarity,
+)
+from papers.dpnr import blogs, blogs_report
 from papers.dpnr.printed import AG_NEWS, AS_LARGE, IMDB, PRINTED_AS, YELP
-from papers.dpnr.report import write_report
+from papers.dpnr.report import Rows, write_report
 from papers.dpnr.servers import BOTH, DROPOUT_AT, REMOVED, REPLACED, SCHEDULES, Corpus, measure
-from papers.reports import parse_options
+from papers.printed import dpnr_tables
+from papers.reports import parse_options, print_own, run_command
 from papers.sweeps import sweep
 
+from dptext import load_vectors
 from dptext.errors import DataError
+from dptext.evaluation.measures import make_folds
 
 HERE = Path(__file__).resolve().parent
 PARTS = ("study", "printed", "dropout", "scalar", "ours", "epochs")
@@ -63,16 +78,53 @@ def main(arguments: Sequence[str] | None = None) -> None:
         HERE,
         arguments,
         parts=PARTS,
+        takes_file=True,
         sets={"nargs": "+", "help": "names of data sets"},
         ag_news={"type": Path, "help": "AG News' train.csv: class, title, description"},
         yelp={"type": Path, "help": "Yelp polarity's train.csv: class, review; test.csv is in the same folder"},
         hub={"action": "store_true", "help": "load whole sets from the Hugging Face hub"},
         runs={"type": int, "help": "only the first of five runs; later runs add to them"},
     )
+    plan = QUICK if options.quick else Plan()
+    plan = replace(plan, runs=plan.runs[: options.runs])
+    if options.own:
+        rows = {"epsilons": Plan.epsilons, "mus": Plan.mus, "dimensions": Plan.dimensions, "epochs": Plan.epochs}
+        plan = replace(plan, runs=Plan.runs[: options.runs or 3], **rows)
+        run_own(plan, options)
+        return
     if not options.report:
-        plan = QUICK if options.quick else Plan()
-        run(replace(plan, runs=plan.runs[: options.runs]), options)
+        run(plan, options)
     write_report(options.out, readme=options.readme)
+
+
+def run_own(plan: Plan, options: argparse.Namespace) -> None:
+    """Measure the paper's rows and the study's on the user's own texts, and print them."""
+    paper, study = f"blogs {options.own}", f"study {options.own}"
+    if not options.report:
+        posts = own_texts(options, rows=1_000 if options.quick else plan.train_rows)
+        vectors = load_vectors(blogs.VECTORS, limit=blogs.WORDS)
+        device = blogs.Device(vectors, FEWEST_AUTHORS, folds=2 if options.quick else 5)
+        blogs.run_task(device, posts, own_settings(), options.out / f"{paper}.jsonl")
+        labels = np.unique(posts.labels, return_inverse=True)[1]
+        fold = make_folds(labels, people=posts.people, seed=1)[0]
+        texts = LabelledTexts(posts.texts, labels)
+        parts = texts.take(fold.train), texts.take(fold.test)
+        corpus = Corpus.of(parts, train_rows=plan.train_rows, test_rows=None).repeat(plan.train_rows)
+        _run_part("study", options.own, corpus, plan, options.out)
+    rows = blogs_report.Rows(options.out / f"{paper}.jsonl")
+    attacks = "**Figure 6 and attacks.** Left out: name private columns with --attribute."
+    if rows.attributes:
+        attacks = f"**Figures 4 to 6, with attacks.** {blogs_report.main_table(options.own, rows)}"
+    print_own(options, [*dpnr_tables(options.own, rows, Rows(options.out / f"{study}.jsonl")), attacks])
+
+
+def own_settings() -> list[dict[str, Any]]:
+    """Return the rows of figures 4 and 5, the noise of the authors' code, and a mechanism with a proof."""
+    cells: list[tuple[str, float | None, float]] = [(blogs.NONE, None, 0.0)]
+    cells += [(blogs.DPNR, epsilon, 0.0) for epsilon in blogs.Plan.epsilons]
+    cells += [(blogs.DPNR, blogs.DROPOUT_AT, mu) for mu in blogs.Plan.mus]
+    cells += [(blogs.SCALAR, 1.0, 0.0), ("PrivUnit", 16.0, 0.0)]
+    return [dict(zip(("mechanism", "epsilon", "mu"), cell, strict=True)) for cell in cells]
 
 
 def run(plan: Plan, options: argparse.Namespace) -> None:
@@ -108,7 +160,7 @@ def sources_of(options: argparse.Namespace) -> dict[str, Callable[[], TrainAndTe
 def _imdb(data: Path) -> TrainAndTest:
     reviews = list(imdb_reviews(data))
     train, test = (
-        LabelledTexts.of((review.text, int(review.positive)) for review in reviews if review.train is is_train)
+        LabelledTexts.of((review.text, review.label) for review in reviews if review.train is is_train)
         for is_train in (True, False)
     )
     return train, test
@@ -195,4 +247,4 @@ def _server(
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

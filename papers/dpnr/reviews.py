@@ -19,7 +19,7 @@ from papers.dpnr.blogs import QUICK, VECTORS, WORDS, Device, Plan, run_task, set
 from papers.dpnr.blogs_report import Rows, main_table
 from papers.dpnr.printed import ACCURACY, AG, BLOG, FAIRNESS, TP_US
 from papers.dptext.trustpilot import AGES, read_reviews
-from papers.reports import parse_options, write_tables
+from papers.reports import parse_options, run_command, write_tables
 
 from dptext import load_vectors
 
@@ -87,4 +87,4 @@ def _not_run(name: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

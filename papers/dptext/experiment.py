@@ -1,7 +1,7 @@
 """The DPText paper on blogs: the rows of table 1, other defences, and sound noise at a true epsilon. See README.md.
 
-Command: ``python -m papers.dptext.experiment [--data FOLDER] [--quick] [--report]``. No post and no number of a blogger
-is printed or stored in a result.
+Command: ``python -m papers.dptext.experiment [--data FOLDER] [--quick] [--report]``, or ``--data FILE`` for table 1 on
+own texts, with ``--attribute``. No post and no number of a blogger is printed or stored in a result.
 
 Bloggers are split into folds. In each fold the bloggers of one part are tested. Of the others, half are *public* (an
 encoder is trained on their posts, labels and attributes) and half are senders, whose received posts train the task
@@ -22,12 +22,14 @@ import numpy as np
 import numpy.typing as npt
 from papers.blogs import TASKS, TOPIC, Posts, bloggers, posts_for
 from papers.bootstrap import over_people
+from papers.data_sets import FEWEST_AUTHORS, own_texts
 from papers.dptext import methods
 from papers.dptext.autoencoder import train_autoencoder
 from papers.dptext.methods import ADV_ALL, ENCODERS, GLOVE, GRU, NAMES, Labelled, Sender, fit_sender
-from papers.dptext.report import write_report
+from papers.dptext.report import Rows, write_report
 from papers.fairness import fairness
-from papers.reports import estimate_numbers, group_numbers, parse_options, torch_device
+from papers.printed import dptext_table
+from papers.reports import estimate_numbers, group_numbers, parse_options, print_own, run_command, torch_device
 from papers.sweeps import sweep
 
 from dptext import load_vectors
@@ -162,8 +164,12 @@ def split(posts: Posts, folds: int, seed: int) -> list[tuple[Codes, Codes, Codes
 
 
 def measure(settings: Mapping[str, Any], seed: int, *, setting: Setting) -> dict[str, float]:
-    """Return utility, attack success and fairness with intervals over bloggers, and differences to `REFERENCE`."""
-    answers, reference = (predict_all(*_arguments(entry), seed, setting) for entry in (settings, REFERENCE))
+    """Return utility, attack success and fairness with intervals over bloggers, and differences to `REFERENCE`.
+
+    Without attributes there are no adversaries, and the reference is the method itself.
+    """
+    compared = REFERENCE if setting.posts.attributes else settings
+    answers, reference = (predict_all(*_arguments(entry), seed, setting) for entry in (settings, compared))
     posts, rows = setting.posts, answers.rows
     people, options = posts.people[rows], {"resamples": setting.resamples, "seed": seed}
     task = _codes(posts.labels)[rows]
@@ -301,9 +307,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "Representations of blogs that keep a task and hide attributes.",
         HERE,
         arguments,
+        takes_file=True,
         folds={"type": int, "default": Plan.folds},
         encoders={"nargs": "*", "choices": ENCODERS, "help": "kinds of stored vectors"},
     )
+    if options.own:
+        run_own(options)
+        return
     if not options.report:
         plan = QUICK if options.quick else replace(Plan(), folds=options.folds)
         people = list(bloggers(options.data))
@@ -324,6 +334,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     smallest_group=plan.smallest_group,
                 )
     write_report(options.out, readme=options.readme)
+
+
+def run_own(options: argparse.Namespace) -> None:
+    """Measure the rows of table 1 on the user's own texts, and print them."""
+    if not options.report:
+        posts = own_texts(options, rows=1_000 if options.quick else 20_000)
+        cell = methods.settings_of_method
+        cells = [cell(methods.ORIGINAL), cell(methods.DIFPRIV, methods.CAP)]
+        if posts.attributes:
+            cells += [REFERENCE, cell(methods.LEARNT_PRINTED, methods.CAP), cell(methods.OURS, methods.MAIN)]
+        measurement: dict[str, Any] = {"folds": options.folds, "resamples": 100 if options.quick else 1000}
+        measurement |= {"attackers": QUICK.attackers, "smallest_group": FEWEST_AUTHORS}
+        run_cells(measure, cells, posts, seed=SEED, encoder=GLOVE, options=options, **measurement)
+    rows = Rows(options.out / f"{options.own}, {GLOVE}.jsonl")
+    adversarial = "Left out: ADV-ALL, DPTEXT and the attacks, which need private columns (--attribute)."
+    print_own(
+        options,
+        [
+            dptext_table(
+                rows, options.own, {name: name for name in options.attribute}, "" if options.attribute else adversarial
+            )
+        ],
+    )
 
 
 def settings_of(plan: Plan) -> list[dict[str, Any]]:
@@ -350,4 +383,4 @@ def _settings(plan: Plan) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -33,6 +33,7 @@ from papers.reports import (
     interval,
     parse_options,
     require_rows,
+    run_command,
     stored,
     stored_interval,
     table,
@@ -414,4 +415,4 @@ def _budgets(rows: Rows) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -1,6 +1,7 @@
 """Word vectors learned from users' texts (dpUGC, part one): utility and leakage. See README.md.
 
-Command: ``python -m papers.dpugc.experiment [--data FOLDER] [--quick] [--report]``
+Command: ``python -m papers.dpugc.experiment [--data FOLDER] [--quick] [--report]``, or ``--data FILE --user COLUMN``
+for the paper's tables on own texts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from papers.dpugc.probes import AS_NEW, AS_PUBLIC, Probes
 from papers.dpugc.report import write_report
 from papers.dpugc.results import map_numbers, map_per_list, neighbour_table
 from papers.dpugc.similarity import BENCHMARKS, NewWords, Similarity
-from papers.reports import parse_options, table
+from papers.dpugc.training import run_own
+from papers.reports import parse_options, run_command, table
 from papers.sweeps import Parts
 
 from dptext import load_vectors
@@ -57,7 +59,10 @@ QUICK = Plan(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     description = "Word vectors learned from people: utility and leakage."
-    options = parse_options(description, HERE, arguments, parts=PARTS)
+    options = parse_options(description, HERE, arguments, parts=PARTS, takes_file=True)
+    if options.own:
+        run_own(options)
+        return
     if not options.report:
         run = Run(QUICK if options.quick else Plan(), list(bloggers(options.data)), options.data, options.out)
         for part in options.parts:
@@ -154,4 +159,4 @@ class Run(Parts):
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -39,7 +39,7 @@ from papers.dpugc.results import map_numbers, mean_numbers
 from papers.dpugc.similarity import FIRST, LAST, NewWords
 from papers.dpugc.trained import PRINTED_SIGMA, Schedule, Trainings
 from papers.dpugc.training_report import CLIP
-from papers.reports import parse_options
+from papers.reports import parse_options, run_command
 from papers.sweeps import Parts, grid
 
 from dptext import Document, SkipGram, WordVectors, load_vectors
@@ -452,4 +452,4 @@ def _settings(kinds: Iterable[str]) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

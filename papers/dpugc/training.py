@@ -5,6 +5,8 @@ Command: ``python -m papers.dpugc.training [--data FOLDER] [--text8 FILE] [--qui
 
 from __future__ import annotations
 
+import argparse
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -12,11 +14,12 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from papers.blogs import Blogger, bloggers, documents_of
-from papers.data_sets import imdb_users, text8_users, wikitext_users
+from papers.data_sets import imdb_users, own_texts, text8_users, wikitext_users
 from papers.dpugc.age import WORDS, WORDS_AND_CHARACTERS, Age
 from papers.dpugc.models import DELTA, VECTORS, WORDS_LIMIT, Corpus, Model, Models, corpus_of, held_out
-from papers.dpugc.results import frequent_words_numbers, map_numbers, map_per_list
+from papers.dpugc.results import Rows, frequent_words_numbers, map_numbers, map_per_list
 from papers.dpugc.similarity import Similarity
 from papers.dpugc.trained import GOLD, KINDS, Schedule, StepwiseSource, Trainings
 from papers.dpugc.training_report import (
@@ -29,7 +32,8 @@ from papers.dpugc.training_report import (
     measure_costs,
     write_report,
 )
-from papers.reports import parse_options
+from papers.printed import dpugc_tables
+from papers.reports import parse_options, print_own, run_command
 from papers.sweeps import Parts, grid
 
 from dptext import Document, SkipGram, WordVectors, load_vectors
@@ -45,6 +49,7 @@ CORPORA = ("blogs", "WikiText-2", "IMDb")
 TESTED = ("WordSim-353", "SimLex-999", "MEN", "MTurk-771")
 LEARNERS = ("SVR", "linear")  # the paper's two
 STEPS = 20  # of skip-gram from public vectors
+_FEWEST_OF_TABLE_3 = 80  # authors of own texts, a quarter of whom are held out
 Trained = tuple[str, float | None, int]  # kind, epsilon, runs
 
 
@@ -108,6 +113,36 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for part in options.parts:
             getattr(run, part)()
     write_report(options.out, readme=options.readme)
+
+
+def run_own(options: argparse.Namespace) -> None:
+    """Train on the user's own texts, and print the tables of the paper; table 3 needs a label that is a number."""
+    if not options.report:
+        plan = QUICK if options.quick else Plan()
+        people = own_people(options, rows=2_000 if options.quick else 100_000)
+        has_number = all(math.isfinite(person.age) for person in people)
+        held = min(plan.held_out, len(people) // 4) if has_number and len(people) >= _FEWEST_OF_TABLE_3 else 0
+        plan = replace(plan, every=1, held_out=held, trained=(("clipped", None, 2), ("private", 8.0, 2)))
+        run = Run(plan, options.data, options.out, ["blogs"], people=people)
+        run.steps()
+        if held:
+            run.age()
+    names = ("steps_blogs", "frequent_blogs", "spent_blogs", "training_age")
+    print_own(options, dpugc_tables(options.own, *(Rows(options.out / f"{name}.jsonl") for name in names)))
+
+
+def own_people(options: argparse.Namespace, *, rows: int) -> list[Blogger]:
+    """Return the authors of the user's own texts, with the mean of their labels as age; NaN if it is no number."""
+    posts = own_texts(options, rows=rows, classes=False)
+    try:
+        numbers = posts.labels.astype(np.float64)
+    except ValueError:
+        numbers = np.full(len(posts.texts), math.nan)
+    ends = np.cumsum(np.bincount(posts.people))[:-1]
+    return [
+        Blogger(str(person), "", float(numbers[own].mean()), "", "", tuple(posts.texts[row] for row in own))
+        for person, own in enumerate(np.split(np.argsort(posts.people, kind="stable"), ends))
+    ]
 
 
 class SkipGramModels(Models):
@@ -176,8 +211,17 @@ class Run(Parts):
 
     experiment = "dpugc"
 
-    def __init__(self, plan: Plan, data: Path, out: Path, corpora: Sequence[str], text8: Path | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        data: Path,
+        out: Path,
+        corpora: Sequence[str],
+        text8: Path | None = None,
+        people: Sequence[Blogger] | None = None,
+    ) -> None:
         self.plan, self.data, self.out, self.corpora, self.text8 = plan, data, out, corpora, text8
+        self._people = people
         self.public = load_vectors(VECTORS, limit=WORDS_LIMIT)
 
     def delta(self) -> None:
@@ -261,7 +305,8 @@ class Run(Parts):
             yield Trainings(load_vectors(VECTORS, limit=schedule.words), corpus, schedule, opened), constants
 
     def _constants(self, corpus: Corpus) -> dict[str, Any]:
-        return {"public": self.public.fingerprint, "texts": corpus.digest, "users": corpus.users}
+        counts = {"documents": len(corpus.documents), "tokens": sum(map(len, corpus.sentences))}
+        return {"public": self.public.fingerprint, "texts": corpus.digest, "users": corpus.users} | counts
 
     def _documents(self, name: str) -> Iterator[Document]:
         if name == "blogs":
@@ -272,11 +317,11 @@ class Run(Parts):
 
     @cached_property
     def _bloggers(self) -> list[Blogger]:
-        return list(bloggers(self.data))[:: self.plan.every]
+        return list(self._people or bloggers(self.data))[:: self.plan.every]
 
     def _chosen(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if name in self.corpora]
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from papers.blogs import Blogger, bloggers, documents_of
 from papers.data_sets import WIKITEXT
 from papers.dpugc.models import DELTA, INSTALL, Cells, has_word2vec, plan_of, released, total_of
-from papers.reports import join_sections, parse_options, table, write_between
+from papers.reports import join_sections, parse_options, run_command, table, write_between
 
 from dptext import WordVectors, load_vectors
 from dptext.attacks.base import AttackScore, Floats, Ids, as_rows, unit_rows
@@ -348,4 +348,4 @@ def _spell(row: Row | None) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -28,7 +28,7 @@ from papers.ome.settings import (
     projected,
     public_alone,
 )
-from papers.reports import new_figure, parse_options, save_figure
+from papers.reports import new_figure, parse_options, run_command, save_figure
 
 FIELDS = ("encoder", "set", "run", "batch", "setting", "meets", "epsilon", "dimension", "accuracy")
 LEVEL = {"IMDb": 67.0, "Amazon": 66.0, "Yelp": 65.0}  # OME, lambda 100, with a linear model
@@ -232,4 +232,4 @@ def _run(task: Task, path: Path, runs: int, epsilons: tuple[float, ...], *, with
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -83,10 +84,10 @@ PRINTED: dict[Setting, tuple[float, ...]] = {
 class Results:
     """The rows of all sets that were run, by set and setting."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sets: Sequence[str] = SETS) -> None:
         self._rows: dict[str, dict[Setting, list[Row]]] = {}
         self.seconds = 0.0
-        for name in SETS:
+        for name in sets:
             if file := Rows(folder / f"printed-{name.lower()}.jsonl"):
                 self._rows[name] = defaultdict(list)
                 for row in file.rows:
@@ -131,13 +132,13 @@ class Results:
         return f"{_spell(estimate)} ({_runs(estimate.count)})"
 
 
-def write_report(out: Path, *, readme: Path | None) -> None:
+def write_report(out: Path, *, readme: Path | None, sets: Sequence[str] = SETS) -> None:
     """Write ``printed.md``, ``figure3.png`` and ``true_epsilon.png`` next to the rows, and the tables into a README."""
-    results = Results(out)
+    results = Results(out, sets)
     require_rows(results.sets, out)
     runs = ", ".join(f"{name} {results.runs(name)}" for name in results.sets)
     summary = f"Runs: {runs}. All cells together took {results.seconds / 3600:.1f} hours of one core."
-    sections = [_printed_table(results), _agreement(results), _controls(results), _proved(results)]
+    sections = [_printed_table(results), _agreement(results), _controls(results), proved_table(results)]
     write_tables(out / "printed.md", [*sections, summary], readme=readme, start=START, end=END)
     draw_chances(out / "figure3.png")
     draw(results, out / "true_epsilon.png")
@@ -160,8 +161,7 @@ def _printed_table(results: Results) -> str:
 
 def printed_number(name: str, setting: Setting) -> float | None:
     """Return the printed number of a set, per cent."""
-    printed, place = PRINTED.get(setting, ()), SETS.index(name)
-    return printed[place] if place < len(printed) else None
+    return dict(zip(SETS, PRINTED.get(setting, ()), strict=False)).get(name)
 
 
 def _printed_cell(results: Results, name: str, setting: Setting) -> str:
@@ -211,7 +211,7 @@ def _controls(results: Results) -> str:
     return f"**The control.** The same perceptron on unflipped bits.\n\n{table(head, lines, text_columns=2)}"
 
 
-def _proved(results: Results) -> str:
+def proved_table(results: Results) -> str:
     lines = [
         [setting[0], _short(setting[1]), *(_spell(results.estimate(name, setting)) for name in results.sets)]
         for setting in results.settings(*PROVED)

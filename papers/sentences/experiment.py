@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import LabelledTexts, snips, yelp
-from papers.reports import parse_options
+from papers.reports import parse_options, run_command
 from papers.sentences.report import write_report
 from papers.sweeps import sweep
 from papers.synthesis import corpus as documents
@@ -431,4 +431,4 @@ def settings_of(part: str, *, quick: bool) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import snips
-from papers.reports import Rows, group_by_settings, mean_of, number_of, parse_options, table, write_between
+from papers.reports import Rows, group_by_settings, mean_of, number_of, parse_options, run_command, table, write_between
 from papers.sweeps import Row, sweep
 from papers.synthesis import corpus
 from papers.synthesis.corpus import CachedSentences, Split, select, shuffled, unit_rows
@@ -339,4 +339,4 @@ def _sections(rows: Sequence[Row]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

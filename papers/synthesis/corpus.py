@@ -127,7 +127,7 @@ def _imdb(data: Path) -> LabelledTexts:
     """Return 14,000 reviews, drawn from all 50,000."""
     reviews = list(imdb_reviews(data))
     rows = shuffled(len(reviews), 0)[:14_000].tolist()
-    return LabelledTexts.of((reviews[row].text, int(reviews[row].positive)) for row in rows)
+    return LabelledTexts.of((reviews[row].text, reviews[row].label) for row in rows)
 
 
 def imdb(data: Path, seed: int, pool: str = "reviews") -> Split:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from papers.reports import parse_options
+from papers.reports import parse_options, run_command
 from papers.sweeps import sweep
 from papers.synthesis import corpus
 from papers.synthesis.corpus import NAMES, CachedSentences, Labels, Split, select, shuffled, unit_rows
@@ -243,4 +243,4 @@ def _blogs(part: str, *, quick: bool) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from papers.reports import Rows, number_of, parse_options, table, write_between
+from papers.reports import Rows, number_of, parse_options, run_command, table, write_between
 from papers.sweeps import sweep
 from papers.synthesis.corpus import CachedSentences, select, shuffled
 from papers.synthesis.experiment import DELTA, Bench, split_of
@@ -156,4 +156,4 @@ def write_report(out: Path, *, readme: Path | None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import yelp
-from papers.reports import Rows, group_by_settings, number_of, parse_options, table, write_between
+from papers.reports import Rows, group_by_settings, number_of, parse_options, run_command, table, write_between
 from papers.sweeps import sweep
 from papers.synthesis import corpus
 from papers.synthesis.baselines import _COSINE_SCALE, DESCRIPTIONS, centred_cosines, split_of
@@ -263,4 +263,4 @@ def write_report(out: Path, *, readme: Path | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

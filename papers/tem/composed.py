@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from papers.data_sets import Review, imdb_reviews
 from papers.dpugc.models import DELTA, plan_of, released, total_of
-from papers.reports import Rows, group_by_settings, mean_of, number_of, table, write_tables
+from papers.reports import Rows, group_by_settings, mean_of, number_of, run_command, table, write_tables
 from papers.sweeps import Row
 from papers.tem.corpus import Corpus, measure_trial, read_corpus, run_trials, seed_of
 
@@ -151,4 +151,4 @@ def _bounds(settings: Mapping[str, Any], runs: Sequence[Row]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -1,23 +1,24 @@
-"""The IMDb reviews as rows of word ids, the quarters of a trial, and what the experiments on them share."""
+"""The IMDb reviews, or other texts, as rows of word ids, the quarters of a trial, and what the experiments share."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from papers.data_sets import Ragged, Review
+from papers.data_sets import Ragged, Review, own_texts
 from papers.ome.perceptron import seed_torch
 from papers.reports import parse_options
 from papers.sweeps import sweep
 
 from dptext import TEM, WordVectors, load_vectors
 from dptext.errors import extra
+from dptext.evaluation.measures import fold_of_rows
 from dptext.hiding.training import one_torch_thread
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import pieces
@@ -33,14 +34,22 @@ Ids = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Word ids of the reviews, without other tokens, with (n,) labels 0 or 1 and the part of the collection.
+    """Word ids of the reviews, without other tokens, with (n,) classes and the part of the collection.
 
     Words without a vector have the id of ``"<unk>"``.
     """
 
     ids: Ragged
-    positive: Ids
+    labels: Ids
     train: npt.NDArray[np.bool_]
+
+    @property
+    def classes(self) -> int:
+        return int(self.labels.max()) + 1
+
+    @property
+    def majority(self) -> float:
+        return float(np.bincount(self.labels).max() / self.labels.size)
 
     def frequencies(self, words: int) -> npt.NDArray[np.float64]:
         return np.bincount(self.ids.values, minlength=words).astype(np.float64)
@@ -64,17 +73,25 @@ def seed_of(*names: object) -> int:
 
 def read_corpus(reviews: Iterable[Review], vectors: WordVectors) -> Corpus:
     codes = Codes(TEM(vectors, epsilon=1.0))
-    rows, positive, train = [], [], []
+    rows, labels, train = [], [], []
     for review in reviews:
         ids = np.array([codes[token] for token in pieces(review.text)], dtype=np.int64)
         rows.append(ids[ids >= 0])  # without numbers, addresses and punctuation
-        positive.append(review.positive)
+        labels.append(review.label)
         train.append(review.train)
-    return Corpus(Ragged.of(rows), np.array(positive, dtype=np.int64), np.array(train))
+    return Corpus(Ragged.of(rows), np.array(labels, dtype=np.int64), np.array(train))
+
+
+def own_reviews(options: argparse.Namespace, *, rows: int) -> Iterator[Review]:
+    """Yield the user's own texts, half of each class in the training part."""
+    posts = own_texts(options, rows=rows)
+    labels = np.unique(posts.labels, return_inverse=True)[1].astype(np.int64)
+    halves = fold_of_rows(labels, 2, RandomBits(SEED))
+    yield from map(Review, posts.texts, labels.tolist(), (halves == 0).tolist())
 
 
 def quarters(corpus: Corpus, *, reviews: int | None, seed: int) -> Quarters:
-    """Split the train and the test part into random halves, with equally many positive and negative reviews.
+    """Split the train and the test part into random halves, each with the same shares of the classes.
 
     ``reviews`` is the size of a quarter; None: all reviews.
     """
@@ -86,11 +103,14 @@ def quarters(corpus: Corpus, *, reviews: int | None, seed: int) -> Quarters:
 
     result: list[Ids] = []
     for part in (corpus.train, ~corpus.train):
-        sides = [np.flatnonzero(part & (corpus.positive == label)) for label in (0, 1)]
-        size = min(side.size // 2 for side in sides)
-        size = size if reviews is None else min(size, reviews // 2)
-        mixed = [shuffle(side) for side in sides]
-        result += [shuffle(np.concatenate([side[half * size :][:size] for side in mixed])) for half in (0, 1)]
+        classes = [np.flatnonzero(part & (corpus.labels == label)) for label in range(corpus.classes)]
+        sizes = [side.size // 2 for side in classes]
+        if reviews is not None and reviews < sum(sizes):
+            sizes = [max(1, reviews * size // sum(sizes)) for size in sizes]
+        mixed = [shuffle(side) for side in classes]
+        for half in (0, 1):
+            chosen = [side[half * size :][:size] for side, size in zip(mixed, sizes, strict=True)]
+            result.append(shuffle(np.concatenate(chosen)))
     return Quarters(*result)
 
 
@@ -107,14 +127,14 @@ class FastText:
     membership attack looks for.
     """
 
-    def __init__(self, ids: Ragged, labels: Ids, vectors: WordVectors, seed: int) -> None:
+    def __init__(self, ids: Ragged, labels: Ids, vectors: WordVectors, seed: int, *, classes: int = 2) -> None:
         self._torch = torch = extra("torch", "train", "the classifier")
         truth = torch.from_numpy(labels)
         with torch.random.fork_rng(devices=[]), one_torch_thread(torch):
             seed_torch(torch, seed)
             start = torch.from_numpy(vectors.matrix.copy())
             self._words = torch.nn.EmbeddingBag.from_pretrained(start, freeze=False, mode="mean")
-            self._layer = torch.nn.Linear(vectors.dimension, 2)
+            self._layer = torch.nn.Linear(vectors.dimension, classes)
             for parameter in self._layer.parameters():
                 parameter.data.zero_()
             parameters = [*self._words.parameters(), *self._layer.parameters()]
@@ -167,14 +187,14 @@ def measure_trial(
     Return the numbers, and the ids of TR1 before and after the mechanism.
     """
     parts = quarters(corpus, reviews=reviews, seed=seed_of("quarters", trial))
-    text, labels = corpus.ids.take(parts.tr1), corpus.positive[parts.tr1]
+    text, labels = corpus.ids.take(parts.tr1), corpus.labels[parts.tr1]
     seed = seed_of(names[0], trial, *names[1:])
     noisy = privatize(mechanism, text, RandomBits(seed))
     target = FastText(noisy, labels, start, seed)
     numbers = {
         "stays": float((noisy.values == text.values).mean()),
         "guessed": recovery_rate(text.values, noisy.values, len(start)),
-        "accuracy": target.score(corpus.ids.take(parts.te1), corpus.positive[parts.te1]),
+        "accuracy": target.score(corpus.ids.take(parts.te1), corpus.labels[parts.te1]),
     }
     return numbers, text, noisy
 

@@ -1,6 +1,6 @@
 """TEM and Madlib on the IMDb reviews (paper 2107.07928, section 5 and appendix C): see README.md.
 
-Command: ``python -m papers.tem.experiment [--quick] [--data FOLDER]``
+Command: ``python -m papers.tem.experiment [--quick] [--data FOLDER]``, or ``--data FILE`` for figure 1 on own texts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from papers.data_sets import imdb_reviews
 from papers.membership import likelihood_ratio_membership, loss_membership, random_halves, shadow_membership
-from papers.reports import parse_options
+from papers.printed import tem_figures
+from papers.reports import parse_options, print_own, run_command
 from papers.sweeps import sweep
 from papers.tem.corpus import (
     EPOCHS,
@@ -25,13 +26,14 @@ from papers.tem.corpus import (
     FastText,
     Quarters,
     load_public,
+    own_reviews,
     privatize,
     quarters,
     read_corpus,
     recovery_rate,
     seed_of,
 )
-from papers.tem.report import write_report
+from papers.tem.report import Rows, write_report
 
 from dptext import TEM, Madlib, WordVectors, calibrate, deniability
 from dptext.attacks.membership import Membership
@@ -44,6 +46,7 @@ ADAPTIVE = ("TEM", 4.0, "epsilon")
 MIN_KEPT = 0.003  # smallest keep rate of Madlib that is matched
 MECHANISMS = {"TEM": TEM, "Madlib": Madlib}
 _QUICK = {"epsilons": (4.0, 10.0), "trials": 2, "reviews": 500, "shadows": 4}
+_OWN = _QUICK | {"epsilons": (2.0, 4.0, 10.0), "trials": 3}
 _FULL = {"epsilons": EPSILONS, "trials": 5, "reviews": None, "shadows": 16}
 _MEASURES = {"auc": "auc", "accuracy": "accuracy", "at_1_percent": "tpr_1", "at_01_percent": "tpr_01"}
 
@@ -55,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "TEM and Madlib: utility and membership attacks.",
         HERE,
         arguments,
+        takes_file=True,
         vectors={"default": GLOVE, "help": "public vectors: a known name, or a path"},
         epsilons={"nargs": "+", "type": float, "help": "of both mechanisms, per unit of distance"},
         trials={"type": int, "help": "number of divisions of the reviews"},
@@ -62,28 +66,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
         shadows={"type": int, "help": "models of the likelihood-ratio attack; 0: none"},
     )
     if not options.report:
-        for name, default in (_QUICK if options.quick else _FULL).items():
+        defaults = _FULL if not options.quick else _OWN if options.own else _QUICK
+        for name, default in defaults.items():
             if getattr(options, name) is None:
                 setattr(options, name, default)
         vectors = load_public(options.vectors)
-        corpus = read_corpus(imdb_reviews(options.data), vectors)
+        own = own_reviews(options, rows=4 * (options.reviews or 12_500)) if options.own else None
+        corpus = read_corpus(own or imdb_reviews(options.data), vectors)
         bench = Bench(corpus, vectors, options.reviews, options.shadows, is_adaptive=not options.quick)
         constants = {"vectors_sha256": vectors.fingerprint, "words": len(vectors), "dimension": vectors.dimension}
         constants |= {"reviews": options.reviews, "shadows": options.shadows, "epochs": EPOCHS, "base_seed": SEED}
-        settings, path = list(settings_of(corpus, vectors, options.epsilons)), options.out / "results.jsonl"
+        constants |= {"majority": corpus.majority}
+        settings, path = list(settings_of(options.epsilons)), options.out / "results.jsonl"
+        if not options.own:
+            settings += settings_of_equal_keep(corpus, vectors, options.epsilons)
         for trial in range(options.trials):  # each trial as a whole before the next one
             sweep(bench.cell, settings, range(trial + 1), path=path, name="tem", constants=constants)
     write_report(options.out, readme=options.readme)
+    if options.own:
+        print_own(options, tem_figures(Rows(options.out / "results.jsonl")))
 
 
-def settings_of(corpus: Corpus, vectors: WordVectors, epsilons: Sequence[float]) -> Iterator[dict[str, Any]]:
-    """Yield both mechanisms at the common epsilons, then TEM at the epsilons with Madlib's keep rates ("beside")."""
-    names = ("mechanism", "epsilon", "arm", "beside")
-    yield dict(zip(names, ("none", 0.0, "epsilon", None), strict=True))
+_NAMES = ("mechanism", "epsilon", "arm", "beside")
+
+
+def settings_of(epsilons: Sequence[float]) -> Iterator[dict[str, Any]]:
+    """Yield both mechanisms at the common epsilons."""
+    yield dict(zip(_NAMES, ("none", 0.0, "epsilon", None), strict=True))
     for epsilon in epsilons:
-        yield from (dict(zip(names, (name, epsilon, "epsilon", None), strict=True)) for name in ("Madlib", "TEM"))
+        yield from (dict(zip(_NAMES, (name, epsilon, "epsilon", None), strict=True)) for name in ("Madlib", "TEM"))
+
+
+def settings_of_equal_keep(corpus: Corpus, vectors: WordVectors, epsilons: Sequence[float]) -> Iterator[dict[str, Any]]:
+    """Yield TEM at the epsilons with Madlib's keep rates ("beside")."""
     for madlib, epsilon in matched_epsilons(corpus, vectors, epsilons):
-        yield dict(zip(names, ("TEM", epsilon, "keep", madlib), strict=True))
+        yield dict(zip(_NAMES, ("TEM", epsilon, "keep", madlib), strict=True))
 
 
 def matched_epsilons(corpus: Corpus, vectors: WordVectors, epsilons: Sequence[float]) -> Iterator[tuple[float, float]]:
@@ -126,15 +143,16 @@ class Bench:
         parts, key = trial.parts, (seed, name, f"{epsilon:g}", settings["arm"])
         bits = RandomBits(seed_of(*key))
         mechanism = None if name == "none" else MECHANISMS[name](self.vectors, epsilon=epsilon)
-        text, labels = corpus.ids.take(parts.tr1), corpus.positive[parts.tr1]
+        text, labels = corpus.ids.take(parts.tr1), corpus.labels[parts.tr1]
         noisy = privatize(mechanism, text, bits)
-        target = FastText(noisy, labels, self.vectors, seed_of(*key))
+        target = FastText(noisy, labels, self.vectors, seed_of(*key), classes=corpus.classes)
         numbers = {
             "keep": float((noisy.values == text.values).mean()),
             "recovered": recovery_rate(text.values, noisy.values, len(self.vectors)),
             "accuracy_tr1_private": target.score(noisy, labels),
             "accuracy_tr1": target.score(text, labels),
-            "accuracy": target.score(corpus.ids.take(parts.te1), corpus.positive[parts.te1]),
+            "accuracy": target.score(corpus.ids.take(parts.te1), corpus.labels[parts.te1]),
+            "epsilon of a word": 0.0 if mechanism is None else mechanism.statement.epsilon,
         }
         attacked = target.predict_proba(corpus.ids.take(trial.pool))
         attacks = self._attacks(attacked, trial, seed_of(*key))
@@ -143,7 +161,8 @@ class Bench:
             for place, half in enumerate(trial.halves):
                 rows = trial.pool[half]
                 private = privatize(mechanism, corpus.ids.take(rows), bits)
-                model = FastText(private, corpus.positive[rows], self.vectors, seed_of("adaptive", place, *key))
+                seed_of_model = seed_of("adaptive", place, *key)
+                model = FastText(private, corpus.labels[rows], self.vectors, seed_of_model, classes=corpus.classes)
                 models.append(model.predict_proba(corpus.ids.take(trial.pool)))
             target_rows = attacked, *self._labels(trial)
             attacks["adaptive"] = likelihood_ratio_membership(np.stack(models), trial.halves, *target_rows)
@@ -161,7 +180,8 @@ class Bench:
             halves = random_halves(pool.size, self.shadows, seed=seed_of("halves", number))
 
         def outputs(rows: Any, tested: Any, seed: int) -> Floats:
-            model = FastText(corpus.ids.take(rows), corpus.positive[rows], self.vectors, seed)
+            ids, labels = corpus.ids.take(rows), corpus.labels[rows]
+            model = FastText(ids, labels, self.vectors, seed, classes=corpus.classes)
             return model.predict_proba(corpus.ids.take(tested))
 
         shadow = outputs(parts.te2, np.concatenate([parts.te2, parts.te1]), seed_of("shadow", number))
@@ -169,13 +189,13 @@ class Bench:
         return Trial(parts, pool, shadow, halves, np.array(models))
 
     def _labels(self, trial: Trial) -> tuple[Any, npt.NDArray[np.bool_]]:
-        return self.corpus.positive[trial.pool], np.arange(trial.pool.size) < trial.parts.tr1.size
+        return self.corpus.labels[trial.pool], np.arange(trial.pool.size) < trial.parts.tr1.size
 
     def _attacks(self, outputs: Floats, trial: Trial, seed: int) -> dict[str, Membership]:
         """Return the attacks of an attacker with the original reviews and models trained on unprotected ones."""
         labels, members = self._labels(trial)
         in_te2 = np.arange(len(trial.shadow)) < trial.parts.te2.size
-        shadow_labels = self.corpus.positive[np.concatenate([trial.parts.te2, trial.parts.te1])]
+        shadow_labels = self.corpus.labels[np.concatenate([trial.parts.te2, trial.parts.te1])]
         shadow = (trial.shadow, in_te2, outputs, members)
         result = {
             "shadow": shadow_membership(*shadow, seed=seed),
@@ -190,4 +210,4 @@ class Bench:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from papers.data_sets import LabelledTexts, yelp
-from papers.reports import mean_of, number_of, parse_options, table, write_tables
+from papers.reports import mean_of, number_of, parse_options, run_command, table, write_tables
 from papers.sweeps import Row, read_sweep, sweep
 from papers.synthesis.corpus import CachedSentences, shuffled, unit_rows
 
@@ -248,4 +248,4 @@ def _name(settings: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

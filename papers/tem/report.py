@@ -36,6 +36,11 @@ def write_report(out: Path, *, readme: Path | None) -> None:
 
 
 class Rows(reports.Rows):
+    @property
+    def majority(self) -> float:
+        """The share of the largest class; half of the IMDb reviews."""
+        return float(self.constants.get("majority", 0.5))
+
     def settings(self, mechanism: str, arm: str = "epsilon") -> list[Setting]:
         """Return settings by ascending epsilon."""
         settings = {row.settings["epsilon"]: row.settings for row in self.select(mechanism=mechanism, arm=arm)}
@@ -66,7 +71,8 @@ def _equal_epsilon(rows: Rows) -> str:
             lines.append([f"{tem['epsilon']:g}", *rows.utility(tem), *rows.utility(madlib), gap])
     raw = [_per_cent(rows.over_trials(setting, "accuracy")) for setting in rows.settings("none")]
     lines += [["unprotected", "", "", accuracy, "", "", "", ""] for accuracy in raw]
-    lines.append(["majority", "", "", "50.0", "", "", "50.0", ""])
+    majority = f"{100 * rows.majority:.1f}"
+    lines.append(["majority", "", "", majority, "", "", majority, ""])
     head = ["epsilon", "TEM: stays", "guessed", "accuracy", "Madlib: stays", "guessed", "accuracy", "TEM - Madlib"]
     return f"**At equal epsilon.** Accuracy on raw TE1, per cent.\n\n{table(head, lines, text_columns=0)}"
 
@@ -171,7 +177,8 @@ def draw(rows: Rows, path: Path) -> None:
         (middle, "Equal keep rates", "", "share of the words of a text that stay"),
         (right, "Membership attacks", "AUC", "epsilon"),
     ):
-        axes.axhline(0.5, color="0.75", label="majority" if axes is not right else "chance", zorder=0)
+        level, name = (0.5, "chance") if axes is right else (rows.majority, "majority")
+        axes.axhline(level, color="0.75", label=name, zorder=0)
         axes.grid(visible=True, color="0.93", linewidth=0.6)
         if axes is not middle:
             axes.set_xscale("log")
@@ -179,5 +186,5 @@ def draw(rows: Rows, path: Path) -> None:
             axes.minorticks_off()
         axes.set(title=title, ylabel=label, xlabel=xlabel)
         axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
-        axes.set_ylim(bottom=0.45)
+        axes.set_ylim(bottom=min(0.45, level - 0.05))
     save_figure(figure, path, dpi=150)

@@ -21,6 +21,7 @@ from papers.reports import (
     mean_of,
     new_figure,
     number_of,
+    run_command,
     save_figure,
     table,
     write_tables,
@@ -158,4 +159,4 @@ def draw(tem: Sequence[Group], others: Mapping[str, Sequence[Row]], path: Path) 
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -1,7 +1,7 @@
 """Tables 1 and 2 and figure 3 of the paper: its protocols, classifier and data, with true epsilons.
 
-Command: ``python -m papers.ome.printed [--data FOLDER] [--sets IMDb Amazon Yelp] [--quick] [--report]``. The three sets
-of sentences take minutes, the others hours.
+Command: ``python -m papers.ome.experiment [--data FOLDER] [--sets IMDb Amazon Yelp] [--quick] [--report]``, or
+``--data FILE`` for both tables on own texts. The three sets of sentences take minutes, the others hours.
 """
 
 from __future__ import annotations
@@ -15,21 +15,24 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from papers.data_sets import mrpc, sentiment_labelled, snips
+from papers.blogs import Posts
+from papers.data_sets import mrpc, own_texts, sentiment_labelled, snips
 from papers.ome.accuracy import encode_sets
 from papers.ome.perceptron import Perceptron
-from papers.ome.printed_report import PROVED, PUBLISHED, Sent, channel_of, write_report
+from papers.ome.printed_report import PROVED, PUBLISHED, SETS, Results, Sent, channel_of, proved_table, write_report
 from papers.ome.settings import Projection, encode, principal, split_rows
-from papers.reports import parse_options
+from papers.printed import ome_tables
+from papers.reports import parse_options, print_own, run_command
 from papers.sweeps import sweep
 
+from dptext import load_vectors
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Domain
 from dptext.representations.classifiers import NoisyClassifier
+from dptext.representations.encoders import MeanOfWords
 
 HERE = Path(__file__).resolve().parent
 SENTIMENT = ("IMDb", "Amazon", "Yelp")
-SETS = (*SENTIMENT, "Intent", "MRPC")
 RUNS = dict.fromkeys(SENTIMENT, 20) | {"Intent": 5, "MRPC": 5}
 HIDDEN = dict.fromkeys(SENTIMENT, 128) | {"Intent": 768, "MRPC": 768}
 
@@ -55,10 +58,10 @@ class Encoded:
 
 
 class Experiment:
-    """All sets of a folder, each encoded once; ``epochs`` are those of the perceptron."""
+    """All sets of a folder, or the user's own, each encoded once; ``epochs`` are those of the perceptron."""
 
-    def __init__(self, data: Path, *, epochs: int = 50) -> None:
-        self._data, self._epochs = data, epochs
+    def __init__(self, data: Path, *, epochs: int = 50, own: Posts | None = None) -> None:
+        self._data, self._epochs, self._own = data, epochs, own
 
     def cell(self, settings: Settings, seed: int) -> dict[str, float]:
         """Return the accuracy on received vectors, and without noise at use."""
@@ -100,7 +103,7 @@ class Experiment:
         """Return the paper's perceptron (all epochs, no early stopping) for its protocols, a linear model for ours."""
         if sent.channel is not None:
             return NoisyClassifier(channel=sent.channel)
-        return Perceptron(HIDDEN[name], self._epochs, seed)
+        return Perceptron(HIDDEN.get(name, 128), self._epochs, seed)
 
     @cache  # noqa: B019  lives as long as the run
     def _axes(self, name: str, dimension: int) -> Projection:
@@ -109,6 +112,11 @@ class Experiment:
     @cache  # noqa: B019
     def encoded(self, name: str) -> Encoded:
         """Return a set by name."""
+        if self._own is not None:
+            vectors = encode("glove", self._own.texts)
+            public = MeanOfWords(load_vectors("glove-6b-50d")).public_sample().astype(np.float64)
+            labels = np.unique(self._own.labels, return_inverse=True)[1].astype(np.intp)
+            return Encoded(z_scores(vectors), labels, None, z_scores(public))
         if name in SENTIMENT:
             sets = sentiment_labelled(self._data)
             vectors = encode_sets("glove", sets)
@@ -139,6 +147,9 @@ def pair_vectors(first: Floats, second: Floats) -> Floats:
 
 
 def settings_of(name: str, *, quick: bool) -> Iterator[Settings]:
+    """Yield the settings of a set; the user's own texts have all rows of both tables."""
+    is_own = name not in SETS
+
     def settings(mechanism: str, epsilon: float | None = None, lambda_: float | None = None) -> Settings:
         return {"set": name, "mechanism": mechanism, "epsilon": epsilon, "lambda": lambda_}
 
@@ -147,21 +158,26 @@ def settings_of(name: str, *, quick: bool) -> Iterator[Settings]:
         for epsilon in (16.0,) if quick else (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0):
             yield settings(mechanism, epsilon)
     yield from (settings("OME", 1.0, 100.0), settings("unflipped bits"))
-    if name in SENTIMENT:
+    if name in SENTIMENT or is_own:
         yield from (settings(mechanism, 1.0) for mechanism in PUBLISHED if mechanism != "OME")
-    if not quick:
+    if not quick or is_own:
         yield from (settings("OME", 1.0, lambda_) for lambda_ in (1.0, 10.0, 50.0))
         yield from (settings("OME", epsilon, 100.0) for epsilon in (0.5, 5.0, 10.0))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     description = "Tables 1 and 2 and figure 3 of the paper."
-    options = parse_options(description, HERE, arguments, sets={"nargs": "+", "choices": SETS, "default": SETS})
+    sets_option = {"nargs": "+", "choices": SETS, "default": SETS}
+    options = parse_options(description, HERE, arguments, takes_file=True, sets=sets_option)
+    sets = [options.own] if options.own else ["IMDb"] if options.quick else options.sets
     if not options.report:
-        epochs = 5 if options.quick else 50
-        experiment = Experiment(options.data, epochs=epochs)
-        for name in ("IMDb",) if options.quick else options.sets:
-            for run in range(2 if options.quick else RUNS[name]):  # every setting once before any is run again
+        epochs = 5 if options.quick and not options.own else 50
+        own = own_texts(options, rows=1_000 if options.quick else 20_000) if options.own else None
+        experiment = Experiment(options.data, epochs=epochs, own=own)
+        for name in sets:
+            for run in range(
+                (3 if own else 2) if options.quick else RUNS.get(name, 5)
+            ):  # every setting once before any is run again
                 sweep(
                     experiment.cell,
                     list(settings_of(name, quick=options.quick)),
@@ -170,8 +186,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     name="ome printed",
                     constants={"epochs": epochs},
                 )
-    write_report(options.out, readme=options.readme)
+    write_report(options.out, readme=options.readme, sets=sets if options.own else SETS)
+    if options.own:
+        results = Results(options.out, sets)
+        print_own(options, [*ome_tables(results, sets, sets), proved_table(results)])
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)
