@@ -101,7 +101,7 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/words.py
 
 # Two at a time, each on one core; stopped and started again, each goes on where it was.
-QUICK := $(addprefix quick-,ome.accuracy ome.printed tem.experiment tem.threshold tem.composed dpugc.experiment dpugc.training \
+QUICK := $(addprefix quick-,ome.accuracy ome.experiment tem.experiment tem.threshold tem.composed dpugc.experiment dpugc.training \
 	dpugc.personal dpnr.experiment dpnr.blogs dpnr.reviews dptext.experiment dptext.table1 synthesis.experiment sentences.experiment leakage.leakage)
 .PHONY: $(QUICK)
 

@@ -222,11 +222,14 @@ def own_texts(options: argparse.Namespace, *, rows: int, classes: bool = True) -
     bits, places = RandomBits(_SEED), count()
     keys = (key for block in iter(lambda: bits.integers(4096).tolist(), None) for key in block)
     chosen = heapq.nsmallest(rows, zip(complete, keys, places, strict=False), key=itemgetter(1, 2))
-    found = next(places)
-    if found < documents.count:
-        _tell(options, f"{documents.count - found:,} rows without a text or a value of {', '.join(names)} are left out")
-    if len(chosen) < found:
-        _tell(options, f"{len(chosen):,} of {found:,} rows are used, drawn at random (seed {_SEED})")
+    complete_rows = next(places)
+    if complete_rows < documents.count:
+        _tell(
+            options,
+            f"{documents.count - complete_rows:,} rows without a text or a value of {', '.join(names)} are left out",
+        )
+    if len(chosen) < complete_rows:
+        _tell(options, f"{len(chosen):,} of {complete_rows:,} rows are used, drawn at random (seed {_SEED})")
     _check_rows(options, len(chosen))
     texts, *columns = zip(*(row for row, _, _ in sorted(chosen, key=itemgetter(2))), strict=True)
     for name, values in zip(names, columns[not options.user :], strict=True):

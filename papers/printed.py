@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -116,14 +116,6 @@ class Note:
 Sections = list[Table | Note]
 
 
-def _times(estimate: Estimate | None, factor: float) -> Estimate | str:
-    """Return an estimate in other units, or that there is none."""
-    if estimate is None:
-        return "not run"
-    values = (factor * value for value in (estimate.value, estimate.low, estimate.high))
-    return replace(estimate, **dict(zip(("value", "low", "high"), values, strict=True)))
-
-
 def _over_runs(values: Sequence[float]) -> Estimate:
     """Return the mean over runs; a single run has no interval."""
     return mean_over_runs(values) if len(values) > 1 else Estimate(values[0], math.nan, math.nan, 1, "runs")
@@ -204,8 +196,8 @@ def dpugc_sections() -> Sections:
 def dpugc_tables(name: str, steps: ModelRows, frequent: ModelRows, spent: ModelRows, result: ModelRows) -> Sections:
     """Return the tables for the user's own texts, table 3 only with rows."""
     counts = [Cell("", f"{steps.constants[name]:,}") for name in ("users", "documents", "tokens")]
-    held = result.constants.get("held out", 0)
-    sizes = f"Without the {held} authors of table 3, whose texts train no vectors." if held else ""
+    left_out = result.constants.get("held out", 0)
+    sizes = f"Without the {left_out} authors of table 3, whose texts train no vectors." if left_out else ""
     note = "Against a gold model of the same texts: word2vec without clipping and noise."
     sections: Sections = [
         Table("Table 1, sizes of the data", ["users", "documents", "words"], [Line(name, "", counts)], note=sizes),
@@ -496,29 +488,12 @@ def dpnr_sections() -> Sections:
     ]
 
 
-def dpnr_tables(name: str, rows: blogs_report.Rows, study: study_report.Rows) -> Sections:
-    """Return figures 4 to 8 for the user's own texts, figure 6 only with attributes."""
-    fairness = [_own_figure_6(name, rows)] if rows.attributes else []
+def dpnr_tables(name: str, rows: blogs_report.Rows, study: study_report.Rows) -> list[object]:
+    """Return figures 4 to 8 for the user's own texts; figure 6 and the attacks need attributes."""
+    attacks = [blogs_report.attack_table(rows), blogs_report.fairness_table(name, rows)] if rows.attributes else []
+    missing = Note("Figure 6 and attacks", "Left out: name private columns with --attribute.")
     figures = [_study_figure(*figure, {name: ("", study)}) for figure in _STUDY_FIGURES]
-    return [*_figures_4_and_5({name: rows}), *fairness, *figures]
-
-
-def _own_figure_6(name: str, rows: blogs_report.Rows) -> Table:
-    """Return the accuracy of the first group of each attribute, and the gap of the last one to it."""
-    columns = []
-    for attribute in rows.attributes:
-        gap = rows.widest_gap(attribute)
-        columns += [(f"{attribute}: {rows.groups(attribute)[0]}", f"{attribute} {rows.groups(attribute)[0]}")]
-        columns += [(gap.partition(" gap ")[2].replace(" less ", " minus "), gap)]
-    true = true_epsilon("DPNR", _CLAIMED, int(rows.constants["width"]))
-    lines = []
-    for label, epsilon, row in (
-        ("no noise", NO_CLAIM, rows.get(blogs_report.NONE)),
-        ("DPNR", f"{_CLAIMED:g}, {true:g}", rows.get(blogs_report.DPNR, _CLAIMED)),
-    ):
-        assert row is not None
-        lines.append(Line(label, epsilon, [Cell("", _per_cent(name, rows, row, number)) for _, number in columns]))
-    return Table(_FIGURE_6, [head for head, _ in columns], lines)
+    return [*_figures_4_and_5({name: rows}), *(attacks or [missing]), *figures]
 
 
 def _recovered_words() -> Table:
@@ -580,9 +555,6 @@ def _per_cent(task: str, rows: blogs_report.Rows, row: Row, name: str) -> Estima
     return Estimate(value, low, high, int(rows.constants.get("bloggers", 0)), _AUTHORS.get(task, "people"))
 
 
-_FIGURE_6 = "Figure 6, fairness: accuracy of a group and the gap to the other, per cent"
-
-
 def _figure_6() -> Table:
     lines = []
     for task, label in ((dpnr.TP_US, "TP-US"), (dpnr.BLOG, "BLOG")):
@@ -609,7 +581,7 @@ def _figure_6() -> Table:
                 epsilon += f"; ours {_CLAIMED:g}, {true:g}"
             lines.append(Line(f"{label}, {name}", epsilon, cells))
     return Table(
-        _FIGURE_6,
+        "Figure 6, fairness: accuracy of a group and the gap to the other, per cent",
         ["women", "men minus women", "young", "old minus young"],
         lines,
         note="As figure 4. Adversarial training on the blogs: [papers/dptext](dptext/README.md).",
@@ -690,7 +662,17 @@ claim, and the proved value for any two texts or people ([docs/papers](../docs/p
 last lines of a table are baselines that use no text.
 
 `python -m papers.printed` writes this page from the rows in `papers/*/results`; a test compares. papers/synthesis and
-papers/sentences repeat no paper."""
+papers/sentences repeat no paper.
+
+## Your own texts
+
+`python -m papers.NAME.experiment --quick --data my.csv --text text --label label` (NAME: dpugc, dptext, tem, ome, dpnr)
+prints the tables of a paper for a csv, jsonl, parquet or xlsx file, in under two minutes; without `--quick` it takes
+hours. `--user` names the column of the author, `--attribute` private columns to attack; parts that need a missing
+column are left out. A table has the claimed and the true epsilon, and every baseline that uses no text. **Its numbers
+are measured on your texts without noise: they are for you alone.** `--quick` draws 1,000 to 2,000 rows with a fixed
+seed, and rows of classes with fewer than 6 authors are left out. Rows are stored in `papers/NAME/own`, which git
+ignores."""
 
 
 def text() -> str:

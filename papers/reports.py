@@ -23,6 +23,8 @@ from papers.sweeps import Row, read_sweep
 from dptext.errors import DataError, DptextError, StorageError, extra
 from dptext.intervals import Estimate, mean_over_runs
 
+_DATA = Path("../shared/data")
+
 
 def parse_options(
     description: str,
@@ -42,7 +44,7 @@ def parse_options(
     """
     parser = argparse.ArgumentParser(description=description)
     kinds = "folder of the data sets" + (", or a file of your own texts (csv, jsonl, parquet, xlsx)" * takes_file)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help=kinds)
+    parser.add_argument("--data", type=Path, default=_DATA, help=kinds)
     parser.add_argument("--quick", action="store_true", help="a small version that checks whether everything runs")
     parser.add_argument("--report", action="store_true", help="only tables and figures, from the existing rows")
     parser.add_argument("--out", type=Path, help="folder of the results")
@@ -51,13 +53,15 @@ def parse_options(
     for name, keywords in more.items():
         parser.add_argument(f"--{name.replace('_', '-')}", **keywords)
     if takes_file:
-        own = parser.add_argument_group("columns of your own texts")
-        own.add_argument("--text", default="text", help="the text (default: text)")
-        own.add_argument("--label", help="the class or number to predict (default: label)")
-        own.add_argument("--user", help="the author; without it, every text has its own")
-        own.add_argument("--attribute", action="append", default=[], help="a private attribute to attack; repeatable")
+        columns = parser.add_argument_group("columns of your own texts")
+        columns.add_argument("--text", default="text", help="the text (default: text)")
+        columns.add_argument("--label", help="the class or number to predict (default: label)")
+        columns.add_argument("--user", help="the author; without it, every text has its own")
+        columns.add_argument(
+            "--attribute", action="append", default=[], help="a private attribute to attack; repeatable"
+        )
     options = parser.parse_args(arguments)
-    if not options.report and not options.data.exists():
+    if options.data != _DATA and not options.report and not options.data.exists():
         raise DataError(f"--data {str(options.data)!r} does not exist: name a {kinds}")
     options.own = options.data.name.partition(".")[0] if takes_file and options.data.is_file() else ""
     options.readme = folder / "README.md" if not (options.out or options.quick or options.own) else None

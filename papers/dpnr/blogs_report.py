@@ -96,7 +96,7 @@ def write_report(out: Path, *, readme: Path | None) -> None:
         if task in ACCURACY:  # the README has the tasks with printed numbers, blogs.md has all
             brief += [head, main_table(task, rows), _scalar_sentence(rows)]
         whole += [head, _accuracy_table(task, rows), _scalar_sentence(rows)]
-        whole += [_attack_table(rows), _fairness_table(task, rows)]
+        whole += [attack_table(rows), fairness_table(task, rows)]
     took = duration(result.values())
     (out / "blogs.md").write_text(join_sections([*whole, took]), encoding="utf-8")
     write_between(readme, START, END, join_sections([*brief, took]))
@@ -155,8 +155,8 @@ def _accuracy_table(task: str, rows: Rows) -> str:
     return f"**Task** (logistic regression on received vectors):\n\n{table(head, lines)}"
 
 
-def _attack_table(rows: Rows) -> str:
-    names = [(attribute, attacker) for attribute in _ATTRIBUTES for attacker in _ATTACKERS]
+def attack_table(rows: Rows) -> str:
+    names = [(attribute, attacker) for attribute in rows.attributes for attacker in _ATTACKERS]
     head = list(_HEAD)
     line = ["majority", "", "", ""]
     for attribute, attacker in names:
@@ -177,8 +177,8 @@ def _attack_table(rows: Rows) -> str:
     )
 
 
-def _fairness_table(task: str, rows: Rows) -> str:
-    parts = [(attribute, rows.groups(attribute), rows.gaps(attribute)) for attribute in _ATTRIBUTES]
+def fairness_table(task: str, rows: Rows) -> str:
+    parts = [(attribute, rows.groups(attribute), rows.gaps(attribute)) for attribute in rows.attributes]
     head = list(_HEAD)
     line = ["majority within the group", "", "", ""]
     for attribute, groups, gaps in parts:

@@ -112,10 +112,7 @@ def run_own(plan: Plan, options: argparse.Namespace) -> None:
         corpus = Corpus.of(parts, train_rows=plan.train_rows, test_rows=None).repeat(plan.train_rows)
         _run_part("study", options.own, corpus, plan, options.out)
     rows = blogs_report.Rows(options.out / f"{paper}.jsonl")
-    attacks = "**Figure 6 and attacks.** Left out: name private columns with --attribute."
-    if rows.attributes:
-        attacks = f"**Figures 4 to 6, with attacks.** {blogs_report.main_table(options.own, rows)}"
-    print_own(options, [*dpnr_tables(options.own, rows, Rows(options.out / f"{study}.jsonl")), attacks])
+    print_own(options, dpnr_tables(options.own, rows, Rows(options.out / f"{study}.jsonl")))
 
 
 def own_settings() -> list[dict[str, Any]]:

@@ -121,11 +121,11 @@ def run_own(options: argparse.Namespace) -> None:
         plan = QUICK if options.quick else Plan()
         people = own_people(options, rows=2_000 if options.quick else 100_000)
         has_number = all(math.isfinite(person.age) for person in people)
-        held = min(plan.held_out, len(people) // 4) if has_number and len(people) >= _FEWEST_OF_TABLE_3 else 0
-        plan = replace(plan, every=1, held_out=held, trained=(("clipped", None, 2), ("private", 8.0, 2)))
+        left_out = min(plan.held_out, len(people) // 4) if has_number and len(people) >= _FEWEST_OF_TABLE_3 else 0
+        plan = replace(plan, every=1, held_out=left_out, trained=(("clipped", None, 2), ("private", 8.0, 2)))
         run = Run(plan, options.data, options.out, ["blogs"], people=people)
         run.steps()
-        if held:
+        if left_out:
             run.age()
     names = ("steps_blogs", "frequent_blogs", "spent_blogs", "training_age")
     print_own(options, dpugc_tables(options.own, *(Rows(options.out / f"{name}.jsonl") for name in names)))
@@ -140,8 +140,8 @@ def own_people(options: argparse.Namespace, *, rows: int) -> list[Blogger]:
         numbers = np.full(len(posts.texts), math.nan)
     ends = np.cumsum(np.bincount(posts.people))[:-1]
     return [
-        Blogger(str(person), "", float(numbers[own].mean()), "", "", tuple(posts.texts[row] for row in own))
-        for person, own in enumerate(np.split(np.argsort(posts.people, kind="stable"), ends))
+        Blogger(str(person), "", float(numbers[texts].mean()), "", "", tuple(posts.texts[row] for row in texts))
+        for person, texts in enumerate(np.split(np.argsort(posts.people, kind="stable"), ends))
     ]
 
 

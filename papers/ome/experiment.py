@@ -60,8 +60,8 @@ class Encoded:
 class Experiment:
     """All sets of a folder, or the user's own, each encoded once; ``epochs`` are those of the perceptron."""
 
-    def __init__(self, data: Path, *, epochs: int = 50, own: Posts | None = None) -> None:
-        self._data, self._epochs, self._own = data, epochs, own
+    def __init__(self, data: Path, *, epochs: int = 50, posts: Posts | None = None) -> None:
+        self._data, self._epochs, self._posts = data, epochs, posts
 
     def cell(self, settings: Settings, seed: int) -> dict[str, float]:
         """Return the accuracy on received vectors, and without noise at use."""
@@ -112,10 +112,10 @@ class Experiment:
     @cache  # noqa: B019
     def encoded(self, name: str) -> Encoded:
         """Return a set by name."""
-        if self._own is not None:
-            vectors = encode("glove", self._own.texts)
+        if self._posts is not None:
+            vectors = encode("glove", self._posts.texts)
             public = MeanOfWords(load_vectors("glove-6b-50d")).public_sample().astype(np.float64)
-            labels = np.unique(self._own.labels, return_inverse=True)[1].astype(np.intp)
+            labels = np.unique(self._posts.labels, return_inverse=True)[1].astype(np.intp)
             return Encoded(z_scores(vectors), labels, None, z_scores(public))
         if name in SENTIMENT:
             sets = sentiment_labelled(self._data)
@@ -172,11 +172,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sets = [options.own] if options.own else ["IMDb"] if options.quick else options.sets
     if not options.report:
         epochs = 5 if options.quick and not options.own else 50
-        own = own_texts(options, rows=1_000 if options.quick else 20_000) if options.own else None
-        experiment = Experiment(options.data, epochs=epochs, own=own)
+        posts = own_texts(options, rows=1_000 if options.quick else 20_000) if options.own else None
+        experiment = Experiment(options.data, epochs=epochs, posts=posts)
         for name in sets:
             for run in range(
-                (3 if own else 2) if options.quick else RUNS.get(name, 5)
+                (3 if options.own else 2) if options.quick else RUNS.get(name, 5)
             ):  # every setting once before any is run again
                 sweep(
                     experiment.cell,

@@ -71,8 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if getattr(options, name) is None:
                 setattr(options, name, default)
         vectors = load_public(options.vectors)
-        own = own_reviews(options, rows=4 * (options.reviews or 12_500)) if options.own else None
-        corpus = read_corpus(own or imdb_reviews(options.data), vectors)
+        rows = 4 * (options.reviews or 12_500)
+        reviews = own_reviews(options, rows=rows) if options.own else imdb_reviews(options.data)
+        corpus = read_corpus(reviews, vectors)
         bench = Bench(corpus, vectors, options.reviews, options.shadows, is_adaptive=not options.quick)
         constants = {"vectors_sha256": vectors.fingerprint, "words": len(vectors), "dimension": vectors.dimension}
         constants |= {"reviews": options.reviews, "shadows": options.shadows, "epochs": EPOCHS, "base_seed": SEED}

@@ -128,7 +128,7 @@ def test_the_quick_form_runs_resumes_and_reports(papers, data, tmp_path, capsys)
     path.write_text("".join(before.splitlines(keepends=True)[:-2]))
     capsys.readouterr()
     papers.experiment.main([*arguments, "--parts", "ours"])
-    assert capsys.readouterr().out.count(" of 18") == 2
+    assert capsys.readouterr().err.count(" of 18") == 2
     for old, new in zip(before.splitlines()[1:], path.read_text().splitlines()[1:], strict=True):
         assert json.loads(old)["numbers"] == json.loads(new)["numbers"]
 

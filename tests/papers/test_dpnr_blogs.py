@@ -119,9 +119,9 @@ def test_the_quick_form_resumes_reports_and_writes_no_post(all_blogs, people, ve
     assert undone["largest change"] < 1e-5
     assert clean["gender gap male less female"] == pytest.approx(clean["gender male"] - clean["gender female"])
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-    printed = capsys.readouterr().out
+    printed = "".join(capsys.readouterr())
     experiment.main(arguments)
-    assert capsys.readouterr().out.count(" of 8") == 1
+    assert capsys.readouterr().err.count(" of 8") == 1
     assert json.loads(path.read_text().splitlines()[-1])["numbers"] == before[-1]["numbers"]
     kept = "".join(file.read_text() for file in tmp_path.iterdir() if file.suffix in (".md", ".jsonl"))
     for output in (kept, printed):

@@ -132,9 +132,9 @@ def test_the_quick_form_resumes_reports_and_writes_no_post(papers, people, vecto
     path = tmp_path / "industry, GloVe.jsonl"
     before = path.read_text()
     path.write_text("".join(before.splitlines(keepends=True)[:-1]))
-    printed = capsys.readouterr().out
+    printed = "".join(capsys.readouterr())
     papers.experiment.main(["--quick", "--out", str(tmp_path)])
-    assert capsys.readouterr().out.count(" of 9:") == 1
+    assert capsys.readouterr().err.count(" of 9:") == 1
     assert json.loads(path.read_text().splitlines()[-1])["numbers"] == json.loads(before.splitlines()[-1])["numbers"]
     kept = "".join(path.read_text() for path in tmp_path.iterdir() if path.suffix in (".md", ".jsonl"))
     for output in (kept, printed):

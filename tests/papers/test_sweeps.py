@@ -51,10 +51,10 @@ def path(tmp_path):
 def test_every_cell_is_measured_exactly_once(path, capsys):
     result = run(path)
     assert numbers(result) == [(setting, seed, noisy(setting, seed)) for setting in SETTINGS for seed in range(4)]
-    assert len(capsys.readouterr().out.splitlines()) == 8
+    assert len(capsys.readouterr().err.splitlines()) == 8
     before = path.read_bytes()
     assert numbers(run(path)) == numbers(result)
-    assert (capsys.readouterr().out, path.read_bytes()) == ("", before)
+    assert (capsys.readouterr().err, path.read_bytes()) == ("", before)
     more = run(path, settings=grid(epsilon=[2.0, 3.0]), seeds=[3, 5])
     assert len(path.read_text().splitlines()) == 1 + 8 + 3
     assert numbers(more) == [({"epsilon": e}, seed, noisy({"epsilon": e}, seed)) for e in (2.0, 3.0) for seed in (3, 5)]
