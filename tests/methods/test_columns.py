@@ -24,9 +24,9 @@ AUTHORS = {  # kind of value: names
     "worker_id tweet_user_id user_hash autor_id nutzer_id Kundennummer kunden_id id_auteur id_utilisateur id_client "
     "id_usuario",
     "login": "author user username user_name userName handle screen_name login nickname writer speaker who blogger "
-    "contributor creator owner reporter commenter created_by createdBy submitted_by submittedBy posted_by member "
+    "contributor creator owner reporter twitter_handle login_name commenter created_by createdBy submitted_by submittedBy posted_by member "
     "Autor Verfasser Benutzername auteur utilisateur nom_utilisateur usuario cliente by",
-    "email": "email e-mail mail E-Mail-Adresse user_email from sender Absender expéditeur correo_electronico remitente",
+    "email": "email e-mail mail from_address contact_email E-Mail-Adresse user_email from sender Absender expéditeur correo_electronico remitente",
     "name": "author_name customer-name reviewerName fullName review_author OwnerDisplayName",
 }
 NO_AUTHORS = {
@@ -36,7 +36,7 @@ NO_AUTHORS = {
     "name": "name product_name company city bookAuthor employer user_location name_id Assignee",
     "class": "language country status user_type priority user from author is_verified_user team",
     "email": "recipient_email to",
-    "number": "rating price user_followers retweet_count age latitude author_count login_count",
+    "number": "rating price user_followers visitor_count age latitude author_count login_count",
     "date": "created_at updated_at date last_login",
     "url": "url userImage link",
     "month": "date",

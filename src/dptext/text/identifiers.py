@@ -84,11 +84,12 @@ def look_at(name: str, values: Iterable[object]) -> Column:
 _PERSON, _CONTACT, _BIRTH, _NAME, _KEY, _OTHER = (
     frozenset(words.split())
     for words in (
-        "absender account annotator author autor auteur benutzer blogger buyer client cliente commenter consumer"
-        " contributor creator customer device employee expediteur kunde kunden login member mitarbeiter nickname"
-        " nutzer owner participant patient patienten person poster profile remitente reporter requester respondent"
-        " reviewer sender session speaker student submitter teilnehmer user username usuario utente utilisateur"
-        " verfasser worker writer",
+        "absender account annotator auteur author authors autor benutzer blogger buyer caller client cliente"
+        " commenter consumer contact contributor creator customer device employee expediteur guest interviewee kunde"
+        " kunden learner login member mitarbeiter nickname nutzer owner panelist participant patient patienten"
+        " person poster profile pupil remitente reporter requester resident respondent reviewer sender session"
+        " speaker student submitter subscriber teilnehmer user username usuario utente utilisateur verfasser"
+        " visitor voter worker writer",
         "address addresses addr adresse anschrift correo courriel direccion email emails fax gps iban imei indirizzo ip"
         " ipaddress konto lat latitude lng lon longitude mail mobile passport phone phonenumber plz postal postcode"
         " ssn strasse street tel telefon telefono telephone twitter zip zipcode",
@@ -107,10 +108,11 @@ _WROTE, _NUMBERS, _REACHED, _LOGINS, _FILLERS, _NO_AUTHORS, _ACCOUNTS, _VAGUE, _
     frozenset(words.split())
     for words in (
         "added asked authored created entered filed opened posted recorded reported sent submitted uploaded written",
-        "code guid hash id ids identifier key no nr num number nummer numero ref uid uuid",
+        "cod code codigo guid hash id ids identifier key no nr num number nummer numero ref uid uuid",
         "correo courriel email emails mail mobile phone phonenumber telefon telefono telephone",
-        "alias displayname handle login nick nickname pseudonym screenname username",
-        "address adresse by comment display e electronico from message post review screen str tweet who x",
+        "alias displayname handle login loginname nick nickname pseudo pseudonym screenname username",
+        "address adresse anon by comment display e electronico from hashed message post review screen str tweet twitter"
+        " who x",
         "annotator device profile session",
         "user benutzer usuario utilisateur",
         "by from who",
@@ -181,17 +183,17 @@ def _author_key(name: str) -> str | None:
     """Return how a column names the author of a text (a key of `_AUTHORS`), if each part of its name says so."""
     parts = [part for word in words_of(name) for part in _split(word)]
     words, joined = set(parts), "".join(parts)
-    others = words - _PERSON - _NUMBERS - _REACHED - _WROTE - _NAME - _FILLERS
+    others = words - _PERSON - _NUMBERS - _REACHED - _WROTE - _NAME - _LOGINS - _FILLERS
     keys = (
         ("login", joined in _LOGINS),
         ("name", joined == "fullname"),
         ("id", joined in ("uid", "subjectid", "fromid")),
         (None, others or words & _NO_AUTHORS),
-        ("address", words & _REACHED),
+        ("address", words & _REACHED or joined == "fromaddress"),
         ("person", joined in _VAGUE),
-        (None, not words & _PERSON and not ("by" in words and words & _WROTE)),
+        (None, not words & (_PERSON | _LOGINS) and not ("by" in words and words & _WROTE)),
         ("id", words & _NUMBERS),
-        ("login", words & _NAME and words & _ACCOUNTS),
+        ("login", words & _LOGINS or (words & _NAME and words & _ACCOUNTS)),
         ("name", words & _NAME),
     )
     return next((key for key, holds in keys if holds), "person")
