@@ -24,9 +24,10 @@ AUTHORS = {  # kind of value: names
     "worker_id tweet_user_id user_hash autor_id nutzer_id Kundennummer kunden_id id_auteur id_utilisateur id_client "
     "id_usuario",
     "login": "author user username user_name userName handle screen_name login nickname writer speaker who blogger "
-    "contributor creator owner reporter twitter_handle login_name commenter created_by createdBy submitted_by submittedBy posted_by member "
-    "Autor Verfasser Benutzername auteur utilisateur nom_utilisateur usuario cliente by",
-    "email": "email e-mail mail from_address contact_email E-Mail-Adresse user_email from sender Absender expéditeur correo_electronico remitente",
+    "contributor creator owner reporter commenter created_by createdBy submitted_by submittedBy posted_by member "
+    "twitter_handle login_name Autor Verfasser Benutzername auteur utilisateur nom_utilisateur usuario cliente by",
+    "email": "email e-mail mail from_address contact_email E-Mail-Adresse user_email from sender "
+    "Absender expéditeur correo_electronico remitente",
     "name": "author_name customer-name reviewerName fullName review_author OwnerDisplayName",
 }
 NO_AUTHORS = {
