@@ -331,10 +331,18 @@ def test_an_officer_with_some_of_the_files(run, work, card_folder, files, argume
 
 
 def test_a_statement_of_another_version_says_so(run, work, card_folder):
-    text = (card_folder / STATEMENT).read_text()
     shutil.copy(card_folder / DATA, work)
-    Path(STATEMENT).write_text(text.replace('"schema": 2', '"schema": 1'))
-    assert "expected a privacy statement of schema version 2" in run("explain", DATA)[2]
+    text = (card_folder / STATEMENT).read_text()
+    for change, explained, message in (
+        (('"schema": 2', '"schema": 1'), 1, "expected a privacy statement of schema version 2"),
+        (('"mechanism": "', '"mechanism": "new '), 0, "use the version of dptext that the statement names"),
+    ):
+        assert change[0] in text
+        Path(STATEMENT).write_text(text.replace(*change))
+        assert run("explain", DATA)[0] == explained
+        for options in (("audit", DATA), ("report", DATA, "-o", "page.html")):
+            code, _, err = run(*options, "-q")
+            assert (code, message in err) == (1, True)
 
 
 # -- folders -------------------------------------------------------------------------------------------------------

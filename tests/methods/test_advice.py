@@ -182,9 +182,9 @@ def test_without_public_labels_the_accuracy_is_unknown_and_bundled_labels_are_no
         assert advice.baselines is None and unknown in " ".join(str(advice).split())
         assert all(method.accuracy is None for method in advice.methods)
     assert "accuracy unknown" not in " ".join(str(advise(single, purpose="read")).split())
-    own = dataclasses.replace(advice, public=BUNDLED, baselines=(0.5, 0.6))
-    own = dataclasses.replace(own, methods=(dataclasses.replace(own.methods[0], accuracy=(0.7, 0.8)),))
-    page = " ".join(str(own).split())
+    first = dataclasses.replace(advice.methods[0], accuracy=(0.7, 0.8))
+    bundled = dataclasses.replace(advice, public=BUNDLED, baselines=(0.5, 0.6), methods=(first,))
+    page = " ".join(str(bundled).split())
     assert "70% to 80% on the bundled texts, not on yours." in page and "of your task (--public FILE" in page
     assert PublicTexts.bundled().labels == () and len(set(PublicTexts.bundled(labelled=True).labels)) == 7
 

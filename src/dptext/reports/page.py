@@ -160,8 +160,8 @@ def report(
     """Examine a release, and put its guarantee, audit, attacks and utility on one page.
 
     Args:
-        private: private texts, a .parquet of vectors, or a synthetic corpus, with its statement next to it; or the
-            release of `dptext.privatize_file`.
+        private: private texts, a .parquet of vectors, or a synthetic corpus, with its statement next to it; the
+            statement or the card next to it; or the release of `dptext.privatize_file`.
         title: title of the page; empty: the name of the private file.
         options: files, columns and sizes by the names of ``dptext report`` (``original``, ``held_out``, ``bank``,
             ``public``, ``distribution``, ``text``, ``user``, ``label``, ``attribute``, ``rows``, ``seed``, ...).
