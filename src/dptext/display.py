@@ -160,8 +160,7 @@ def progress_bar(
         return
     if progress is not None and not isinstance(progress, bool):
         raise ParameterError(f"progress must be None, True, False or a function, got {type(progress).__name__}")
-    enabled = progress if progress is not None else not _disabled.is_set()
-    if not enabled or not _has_viewer() or not _one_bar.acquire(blocking=False):
+    if not shows_progress(progress) or not _one_bar.acquire(blocking=False):
         yield _ignore
         return
     bar = _Bar(label, total)
@@ -177,6 +176,11 @@ def progress_bar(
             bar.stop()
     finally:
         _one_bar.release()
+
+
+def shows_progress(progress: bool | None = None) -> bool:
+    """Return True if there are progress bars: on a terminal or in a notebook, unless they are disabled."""
+    return (not _disabled.is_set() if progress is None else progress) and _has_viewer()
 
 
 def progress_columns() -> tuple[Any, ...]:

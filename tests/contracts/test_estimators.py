@@ -261,11 +261,11 @@ def test_every_estimator_and_mechanism_is_in_this_contract():
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_the_parameters_of_the_constructor_are_attributes(name):
-    made = PARAMETERS[name]
-    options = made.options if name == "HidingEncoder" else made
-    for parameter in parameters_of(type(made)):
-        assert hasattr(made, parameter) or hasattr(options, parameter), parameter
-    assert made.epsilon == 9.0
+    estimator = PARAMETERS[name]
+    options = estimator.options if name == "HidingEncoder" else estimator
+    for parameter in parameters_of(type(estimator)):
+        assert hasattr(estimator, parameter) or hasattr(options, parameter), parameter
+    assert estimator.epsilon == 9.0
 
 
 def test_a_changed_parameter_of_a_synthesizer_counts():

@@ -49,6 +49,26 @@ def prompts(server, url):
     return [body["messages"][1]["content"] for body in server.bodies(url)]
 
 
+# -- addresses ------------------------------------------------------------------------------------------------
+
+
+def test_short_addresses_are_those_of_ollama_and_openai(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for address, model, host, key in [
+        ("ollama:qwen3:4b", "qwen3:4b", "localhost:11434", {}),
+        ("openai:gpt-5-mini", "gpt-5-mini", "api.openai.com", {"Authorization": f"Bearer {KEY}"}),
+    ]:
+        source = ChatEndpoint(address)
+        assert (source.model, source.host, source._authorization()) == (model, host, key)
+        assert source._address.endswith(f"{host}/v1/chat/completions")
+    for arguments in (["ollama:"], [NO_SERVER], ["ollama:qwen3", "tiny"]):
+        with pytest.raises(ParameterError, match="one model is required"):
+            ChatEndpoint(arguments[0], model=arguments[1] if len(arguments) > 1 else None)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(ParameterError, match="OPENAI_API_KEY"):
+        ChatEndpoint("openai:gpt-5-mini")
+
+
 # -- answers --------------------------------------------------------------------------------------------------
 
 
@@ -340,7 +360,7 @@ def test_invalid_arguments_are_refused(monkeypatch):
         *(({"url": url}, "must be an address") for url in addresses),
         ({"url": f"http://user:{KEY}@x/v1"}, "must not contain a user or password"),
         ({"url": 3}, "url must be text"),
-        ({"model": ""}, "model must be text"),
+        ({"model": ""}, "one model is required"),
         ({"key_variable": "NOBODY_SET_THIS"}, "must contain a key of printable"),
         ({"key_variable": "SPACED_KEY"}, "must contain a key of printable"),
         ({"about": 3}, "about must be text"),

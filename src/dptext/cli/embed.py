@@ -22,6 +22,7 @@ from dptext.embeddings.plan import ReleasePlan, expected_vectors
 from dptext.embeddings.sharing import check_place
 from dptext.embeddings.skipgram import SkipGram
 from dptext.errors import ParameterError
+from dptext.features.pool import public_sources, read_public
 from dptext.io.atomic import check_target
 from dptext.io.batches import is_pipe
 from dptext.io.documents import DocumentReader, find_files, read_documents
@@ -59,7 +60,7 @@ class EmbedOptions:
     checkpoint: Path | None = run_option(None, "Skip-gram: private checkpoint, deleted at the end.", "FILE")
     plan: bool = options.PLAN
     people: int | None = options.PEOPLE
-    public: tuple[Path, ...] = input_option((), "Public texts to simulate users with, for --plan (repeatable).", "FILE")
+    public: tuple[str, ...] = input_option((), "Public texts to simulate users with, for --plan (repeatable).", "FILE")
     ledger: Path | None = options.LEDGER
 
     @property
@@ -256,7 +257,7 @@ def _print_prediction(settings: EmbedOptions, texts: options.Inputs, output: opt
     unit = "document" if settings.user is None else "user"
     expected = expected_vectors(
         Cooccurrence(public, epsilon=epsilon, unit=settings.unit, delta=settings.delta).plan(),
-        read_documents(settings.public, text=texts.text, user=settings.user, **texts.layout),
+        read_public(public_sources(settings.public), texts.text, user=settings.user, **texts.layout),
         people=people,
         epsilon=settings.epsilon,
         unit=unit,

@@ -16,8 +16,9 @@ from dptext.cli.console import filled, say
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
 from dptext.cli.outputs import announce, open_files, print_release, say_coverage, shell_argument
 from dptext.errors import ParameterError
+from dptext.features.pool import local_files, public_sources, read_public
 from dptext.io.atomic import check_folder_around, is_same
-from dptext.io.documents import PathLike, read_documents
+from dptext.io.documents import PathLike
 from dptext.privacy.wording import cautioned_of, paragraphs, render
 from dptext.representations.device import check_output_columns, encode_file
 from dptext.representations.randomizer import Randomizer
@@ -43,7 +44,7 @@ class EncoderOptions:
     )
     randomizer: str | None = method_option(None, f"Noise: {', '.join(RANDOMIZERS)}.", "NAME", show_default="PrivUnit")
     settings: tuple[str, ...] = options.SETTINGS
-    public: tuple[Path, ...] = input_option((), "Public texts for the projection or --compare (repeatable).", "FILE")
+    public: tuple[str, ...] = input_option((), "Public texts for the projection or --compare (repeatable).", "FILE")
     public_text: str = options.PUBLIC_TEXT
     public_label: str | None = options.PUBLIC_LABEL
     save: Path | None = output_option(None, "Save the fitted encoder, for devices that have only numpy.", "FOLDER")
@@ -140,7 +141,7 @@ def _compare(values: str, encoding: EncoderOptions, output: options.Output) -> N
     randomizers = {epsilon: replace(encoding, epsilon=epsilon).build_randomizer() for epsilon in epsilons}
     from dptext.evaluation.utility import compare_epsilons
 
-    rows = read_documents(encoding.public, text=encoding.public_text, label=encoding.public_label)
+    rows = read_public(public_sources(encoding.public), encoding.public_text, label=encoding.public_label)
     documents = [document for document in rows if document.label is not None]
     output.say(f"Encoding {len(documents):,} public texts once ...")
     comparison = compare_epsilons(
@@ -158,17 +159,18 @@ def _compare(values: str, encoding: EncoderOptions, output: options.Output) -> N
 def _fit(encoding: EncoderOptions, sources: Sequence[PathLike], output: options.Output) -> DeviceEncoder:
     if encoding.public_label is not None:
         raise ParameterError("--public-label is for --compare: omit it")
-    for file in encoding.public:
+    public = public_sources(encoding.public)
+    for file in local_files(public):
         if any(is_same(file, Path(source)) for source in sources):
             raise ParameterError(f"--public {file.name!r} is also an input: name public texts of other people")
     randomizer = encoding.build_randomizer()
     texts: list[str | None] | None = None
-    if encoding.public:
-        texts = [document.text for document in read_documents(encoding.public, text=encoding.public_text)]
+    if public:
+        texts = [document.text for document in read_public(public, encoding.public_text)]
         output.say(f"Fitting centre and projection on {len(texts):,} public texts ...")
     from dptext.representations.private_encoder import PrivateEncoder
 
-    public_name = ", ".join(file.name for file in encoding.public) or None
+    public_name = ", ".join(source.name if isinstance(source, Path) else source.loaded[1] for source in public) or None
     fitted = PrivateEncoder(encoding.encoder, randomizer, public_name=public_name).fit(texts)
     device = fitted.release_
     output.say(_sentence("projection", dimension=device.bound.dimension, public=texts is not None))

@@ -13,6 +13,7 @@ import typer
 from dptext.cli.console import print_json, say
 from dptext.errors import ParameterError
 from dptext.features.features import DEFAULT_IN_WORDS, NAMES
+from dptext.features.pool import public_sources
 from dptext.io.documents import OnError
 from dptext.io.formats import NAMES_OF_FORMATS
 from dptext.methods.data import LICENCE
@@ -225,7 +226,7 @@ class PublicInputs:
 
     def inputs(self) -> dict[str, Any]:
         """Return the fields of `ReleaseFiles`."""
-        return {**vars(self), "public": [Path(path) for path in self.public], "seed": ANALYSIS_SEED}
+        return {**vars(self), "public": public_sources(self.public), "seed": ANALYSIS_SEED}
 
 
 _FEATURES = f"Text features: {', '.join(NAMES)}, or the path of word vectors or of a sentence model."

@@ -39,7 +39,7 @@ _EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 def bank(
     *,
     public: tuple[str, ...] = argument(
-        ..., "Public files, folders or patterns, chosen without regard to private texts.", "POOL..."
+        ..., "Public files, folders, patterns or hf://datasets/..., chosen without regard to private texts.", "POOL..."
     ),
     text: str = options.TEXT,
     out: Path = output_option(..., "Output folder.", "FOLDER", "--out", "-o"),
@@ -57,11 +57,11 @@ def bank(
 
     Example: dptext bank reviews.jsonl -o public --pool-unit sentence --licence CC0-1.0
     """
-    from dptext.features.pool import Pool
+    from dptext.features.pool import Pool, public_sources
     from dptext.sentences.bank import TextBank, check_place
 
     target = check_place(out, replace=force)
-    texts = Pool([Path(path) for path in public], text=text, name=name, licence=licence, unit=pool_unit)
+    texts = Pool(public_sources(public), text=text, name=name, licence=licence, unit=pool_unit)
     if any(target in path.resolve().parents for path in texts.files):
         raise ParameterError(f"{str(out)!r} contains a file of POOL, which would be deleted: choose another folder")
     saved = TextBank(texts, encoder=encoder)

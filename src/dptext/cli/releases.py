@@ -14,6 +14,7 @@ from dptext.cli import options
 from dptext.cli.console import filled, print_json
 from dptext.cli.options import argument, input_option, method_option, output_option, run_option
 from dptext.errors import DataError, RefusedError
+from dptext.features.pool import local_files
 from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.base import Method
 from dptext.methods.files import Audit
@@ -131,7 +132,8 @@ def report(
     """
     data, statement = data_and_statement(settings.private)
     named = settings.inputs()
-    inputs = [data, statement, settings.original, settings.held_out, settings.redact_list, *named["public"]]
+    files = local_files(named["public"])
+    inputs = [data, statement, settings.original, settings.held_out, settings.redact_list, *files]
     for path in (out, card):
         if path is not None:
             check_target(path, replace=force, apart_from={"an input": [file for file in inputs if file is not None]})

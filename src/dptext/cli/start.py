@@ -20,6 +20,7 @@ from dptext.cli.console import filled, print_json, print_paragraphs, print_table
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
 from dptext.cli.outputs import written_as_dict
 from dptext.errors import ParameterError
+from dptext.features.pool import public_sources
 from dptext.io.atomic import hashed_file
 from dptext.io.documents import Document, read_documents
 from dptext.methods.data import Holder, Purpose, Recipient
@@ -225,7 +226,7 @@ def advise(
         text=text,
         user=user,
         label=label or None,
-        public=[Path(name) for name in public] or None,
+        public=public_sources(public) or None,
         public_text=public_text,
         public_label=public_label,
         purpose=purpose,

@@ -23,8 +23,7 @@ from dptext.cli.outputs import (
     written_as_dict,
 )
 from dptext.errors import ParameterError
-from dptext.features.pool import Pool
-from dptext.io.documents import find_files, read_documents
+from dptext.features.pool import Pool, local_files, public_sources, read_public
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.wording import cautioned_of, render
@@ -44,6 +43,8 @@ from dptext.synthesis.release import (
 from dptext.synthesis.synthesizer import Synthesizer
 from dptext.text.tokens import TextUnit, units_of
 
+_PUBLIC = "Public pool, chosen without regard to IN: files, or hf://datasets/... of Hugging Face (repeatable)."
+
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions:
@@ -53,7 +54,7 @@ class CorpusOptions:
     delta: float = options.DELTA
     public_users: int | None = options.PUBLIC_USERS
     ledger: Path | None = options.LEDGER
-    public: tuple[str, ...] = input_option((), "Public pool, chosen without regard to IN (repeatable).", "POOL")
+    public: tuple[str, ...] = input_option((), _PUBLIC, "POOL")
     public_text: str = options.PUBLIC_TEXT
     public_label: str | None = options.PUBLIC_LABEL
     pool_unit: TextUnit = options.POOL_UNIT
@@ -61,24 +62,23 @@ class CorpusOptions:
     count: int | None = output_option(None, "Number of texts to make.", "N", "-n", "--count")
     shares: Shares = method_option("released", "Shares of the labels: as released, or the same for all.")
     features: str | None = options.FEATURES
-    generator: str | None = method_option(None, "Let an OpenAI-compatible server write candidate texts.", "URL")
+    generator: str | None = method_option(
+        None, "Let ollama:MODEL, openai:MODEL or an OpenAI-compatible server write candidate texts.", "URL"
+    )
     model: str | None = method_option(None, "Model of the server, or the folder of a local model.", "NAME")
     key: str | None = method_option(None, "Environment variable that holds the key of the server.", "VARIABLE")
     about: str = method_option("", "Public description of the texts to write, for the model.", "TEXT")
     max_calls: int = method_option(10_000, "Maximum number of calls to the server.", "N")
 
     def pool(self) -> Pool | None:
-        paths = [Path(name) for name in self.public]
         reading: dict[str, Any] = {"text": self.public_text, "licence": self.licence, "unit": self.pool_unit}
-        return Pool(paths, **reading) if paths else None
+        return Pool(public_sources(self.public), **reading) if self.public else None
 
     def draw(self, pool: Pool | None, out: Path) -> Draw:
         source: Source | None = None  # the model that writes
         if self.generator is not None:
             from dptext.synthesis.chat import ChatEndpoint
 
-            if self.model is None:
-                raise ParameterError("--model NAME is required with --generator: a model of the server")
             calls: dict[str, Any] = {
                 "key_variable": self.key,
                 "max_calls": self.max_calls,
@@ -190,20 +190,20 @@ def _release(
     columns = synthesizer.labels.columns
     rows = private.rows(columns)
     settings: dict[str, Any] = {"ledger": corpus.ledger, "resume": run.resume, "force": run.force}
-    public = find_files(corpus.public)
+    public = local_files(public_sources(corpus.public))
     check_places(rows, out, folder, public=public, **settings)
     check_columns(public, text=corpus.public_text)
     if isinstance(rows, PrivateFiles):
         keep = [name for name in columns if name != private.user]
         sources = [Path(path) for path in rows.sources]
         check_columns(sources, text=private.text, user=private.user, keep=keep, **private.layout)
+    pool = corpus.pool()
+    draw = corpus.draw(pool, out)
     resumes, texts = run.resume and folder.exists(), list[str]()
     if resumes:
         output.say(f"Resumes from the distribution in {folder}: IN is not read again, and no budget is spent.")
     elif columns and not labels.labels_as_given:
         check_labels(rows, synthesizer.labels, run, output)
-    pool = corpus.pool()
-    draw = corpus.draw(pool, out)
     plan = synthesizer.plan(pool)
     if not resumes:
         texts = say_coverage(rows, pool, "pool", output)
@@ -233,7 +233,7 @@ def _print_plan(labels: Labels, corpus: CorpusOptions, unit: str, people: int | 
     texts: Any = Pool(pool.texts, unit=corpus.pool_unit)
     public_labels: list[Any] | None = None
     if corpus.public_label is not None:
-        documents = list(read_documents(pool.files, text=corpus.public_text, label=corpus.public_label))
+        documents = list(read_public(public_sources(corpus.public), corpus.public_text, label=corpus.public_label))
         parts = [(part, row.label) for row in documents for part in units_of(row.text or "", corpus.pool_unit)]
         texts, public_labels = [part for part, _ in parts], [label for _, label in parts]
         if not labels.columns:

@@ -119,7 +119,7 @@ def table_documents(
 ) -> Iterator[Document]:
     """Return the rows of a table as documents; ``attributes`` maps names of attributes to columns.
 
-    Raise `ParameterError` at once for an unknown kind of table, or a missing column.
+    Raise `ParameterError` for an unknown kind of table or a missing column, before any row is read.
     """
     kind, named = table_kind(table), attributes or {}
     columns = (text, user, label, *named.values())

@@ -19,9 +19,9 @@ from dptext.evaluation.coverage import Coverage, coverage, median_words
 from dptext.evaluation.utility import trained_answers
 from dptext.features.features import Spec, fit_features, quick_features
 from dptext.features.latent_words import PublicWords
-from dptext.features.pool import Pool
-from dptext.io.documents import canonical_label, read_documents
-from dptext.io.tables import is_table, table_kind
+from dptext.features.pool import Pool, read_public
+from dptext.io.documents import canonical_label
+from dptext.io.tables import is_table, table_documents
 from dptext.methods.data import PUBLIC, Data, Requirements, quote, utterances
 from dptext.methods.files import Audit, ReleaseFiles
 from dptext.methods.preview import Previewer
@@ -120,7 +120,8 @@ class PublicTexts:
 
     texts: tuple[str, ...]
     name: str
-    files: tuple[str, ...] = ()  # none: bundled with dptext, or in memory
+    files: tuple[str, ...] = ()  # as the caller names them; none: bundled with dptext, or in memory
+    paths: tuple[Path, ...] = ()
     column: str = "text"
     count: int = 0
     labels: tuple[str | None, ...] = ()  # of the texts; none: unknown
@@ -139,14 +140,14 @@ class PublicTexts:
         if len(pool) <= _MIN_TEXTS:
             raise ParameterError(f"public must contain more than {_MIN_TEXTS} texts, got {len(pool)}")
         names = [files] if isinstance(files, str | os.PathLike) else files
-        paths, texts = tuple(map(str, names)) if pool.files else (), _shuffled(list(pool.texts))
+        named, texts = tuple(map(str, names)) if pool.files or pool.datasets else (), _shuffled(list(pool.texts))
         labels: tuple[str | None, ...] = ()
         if label is not None:
             known = {_spaced(text): label for text, label in _labelled(files, pool, text, label)}
             labels = tuple(known.get(_spaced(text)) for text in texts)
             if len({*labels} - {None}) < 2:
                 raise ParameterError(f"the column {label!r} of the public texts must have at least two labels")
-        return cls(texts, "your public texts", paths, text, len(pool), labels)
+        return cls(texts, "your public texts", named, pool.files, text, len(pool), labels)
 
     @cached_property
     def pool(self) -> Pool:
@@ -223,16 +224,14 @@ class PublicTexts:
 
 
 def _labelled(source: Any, pool: Pool, text: str, label: str) -> Iterator[tuple[str, str | None]]:
-    if pool.files:
-        for row in read_documents(pool.files, text=text, label=label):
-            yield row.text or "", canonical_label(row.label)
+    if pool.files or pool.datasets:
+        rows = read_public([*pool.files, *pool.datasets], text, label=label)
     elif is_table(source):
-        kind = table_kind(source)
-        kind.check_column(label)
-        for entry, value in zip(kind.read(text), kind.read(label), strict=True):
-            yield str(entry), canonical_label(value)
+        rows = table_documents(source, text=text, label=label)
     else:
         raise ParameterError("public_label requires public files, or a table with this column")
+    for row in rows:
+        yield row.text or "", canonical_label(row.label)
 
 
 def _spaced(text: str) -> str:

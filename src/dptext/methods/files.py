@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dptext.attacks.base import ATTACKERS, Attacker
 from dptext.audits.verdict import Verdict
 from dptext.errors import DataError, ParameterError, StorageError
-from dptext.features.pool import Pool
+from dptext.features.pool import Pool, PublicSource
 from dptext.io.batches import check_header
 from dptext.io.documents import DocumentReader, find_files, first_rows, read_documents
 from dptext.io.formats import file_format
@@ -52,7 +52,7 @@ class ReleaseFiles:
     vectors: str | None = None  # where the word vectors are, if they moved
     words: Sequence[str] = ()  # for an audit of pairs; none: chosen at random
     bank: Path | None = None
-    public: Sequence[Path] = ()
+    public: Sequence[PublicSource] = ()
     public_text: str = "text"
     distribution: Path | None = None
     redact_list: Path | None = None  # terms that were redacted before the release

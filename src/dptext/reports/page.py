@@ -11,6 +11,7 @@ from dptext.attacks.base import AttackScore
 from dptext.audits.verdict import Verdict
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extras
+from dptext.features.pool import public_sources
 from dptext.io.batches import display_name
 from dptext.io.documents import PathLike
 from dptext.methods.corpus import Corpus
@@ -185,7 +186,7 @@ def report(
     if len({entry.resolve() for entry in (path, *named.values())}) <= len(named):
         raise ParameterError("private, original, held_out, distribution and bank must be different files")
     public = options.get("public") or ()
-    options |= named | {"public": [Path(name) for name in ([public] if isinstance(public, str | Path) else public)]}
+    options |= named | {"public": public_sources(public)}
     data, statement_file = data_and_statement(path)
     if data.is_dir() and method_of_folder(data) is not None:
         raise ParameterError(

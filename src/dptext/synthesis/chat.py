@@ -26,6 +26,7 @@ from dptext.privacy.statement import Parameter
 from dptext.synthesis.prompts import LanguageModel, texts_of
 
 _PATH = "/chat/completions"
+_SERVICES = {"ollama": ("http://localhost:11434/v1", None), "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY")}
 _CONNECT_SECONDS = 10.0
 _LONGEST_PAUSE = 60.0
 _ANSWER_BYTES = 1_000_000
@@ -52,8 +53,9 @@ class ChatEndpoint(LanguageModel):
 
     Args:
         url: address of the server, such as ``"http://localhost:8080/v1"``; ``/chat/completions`` is appended if it is
-            missing. Redirects are not followed, and local addresses bypass proxies.
-        model: name of the model on the server.
+            missing. Redirects are not followed, and local addresses bypass proxies. ``"ollama:MODEL"`` is Ollama on
+            this machine, ``"openai:MODEL"`` OpenAI with the key in ``OPENAI_API_KEY``.
+        model: name of the model on the server, unless ``url`` names it.
         key_variable: name of the environment variable that holds the API key. The key is sent only to this address and
             never stored. Plain http is allowed only to this machine.
         about: public description of the texts, such as ``"questions to a bank's assistant, one sentence each"``.
@@ -85,7 +87,7 @@ class ChatEndpoint(LanguageModel):
         self,
         url: str,
         *,
-        model: str,
+        model: str | None = None,
         key_variable: str | None = None,
         about: str = "",
         texts_per_call: int = 10,
@@ -97,6 +99,13 @@ class ChatEndpoint(LanguageModel):
         answers: PathLike | None = None,
         limits: Limits | None = None,
     ) -> None:
+        service, _, name = validation.check_text("url", url).partition(":")
+        if service in _SERVICES:
+            url, default_key = _SERVICES[service]
+            key_variable = key_variable or default_key
+        models = [part for part in (model, name if service in _SERVICES else None) if part]
+        if len(models) != 1:
+            raise ParameterError("one model is required: pass model= (--model NAME), or an address like ollama:qwen3")
         self._address, self.host, self._is_local = _parse_address(url)
         _httpx()
         self._key_variable = None if key_variable is None else validation.check_text("key_variable", key_variable)
@@ -105,7 +114,7 @@ class ChatEndpoint(LanguageModel):
                 f"the key would be sent to {self.host} unencrypted: use https://, or a tunnel to an address on this "
                 "machine"
             )
-        self.model = validation.check_text("model", model)
+        self.model = validation.check_text("model", models[0])
         self.about = validation.check_text("about", about) if about != "" else ""
         self.texts_per_call = validation.check_int("texts_per_call", texts_per_call, minimum=1, maximum=1000)
         self.temperature = validation.check_float("temperature", temperature, minimum=0)
