@@ -119,37 +119,6 @@ def test_skip_gram_states_its_training_and_its_unit(embed):
     assert (code, statement_of("pairs").unit) == (0, Unit.EXAMPLE)
 
 
-REFUSALS = [
-    (["--user", "writer"], 1, "row 1: expected a column 'writer', the row has none"),
-    (["--epsilon", "0.01"], 2, "below the minimum 0.05"),
-    (["--delta", "0"], 2, "delta"),
-    (["--vectors", "nowhere.txt"], 4, "nowhere.txt"),
-    (["--unit", "document", "--user", "author"], 2, "--unit document does not protect users"),
-    (["--unit", "document", "--new-words", "1"], 2, "--new-words protects users"),
-    (["--levels", "a=1"], 2, "must be given together"),
-    ([*LEVELS, "--epsilon", "8"], 2, "omit --epsilon"),
-    (["--level", "level", "--levels", "a=1,a=2"], 2, "each name once"),
-    (["--new-words", "1", "--seed", "1"], 2, "takes no seed"),
-    (["--ledger", "none.ledger"], 4, "none.ledger"),
-    (["-o", "in.jsonl"], 2, "already exists"),
-    (["--resume", "--checkpoint", "c"], 2, "--checkpoint, --resume is for --method skip-gram"),
-    (["--unit", "pair"], 2, "--unit pair is for --method skip-gram"),
-    ([*SKIP_GRAM, "--resume"], 2, "--checkpoint FILE of the interrupted run"),
-    ([*SKIP_GRAM, "--checkpoint", "c", "--new-words", "1"], 2, "omit --checkpoint"),
-    ([*SKIP_GRAM, "--checkpoint", "c", "--ledger", "book"], 2, "omit --checkpoint"),
-    ([*SKIP_GRAM, "--unit", "pair", "--ledger", "book"], 2, "charges users or documents"),
-    ([*SKIP_GRAM, "--sampling-rate", "2"], 2, "sampling_rate must be"),
-    (["--people", "10"], 2, "are for --plan"),
-]
-
-
-def test_refused_options_get_one_line_and_leave_nothing(embed):
-    for options, code, message in REFUSALS:
-        result, out, err = embed(*([] if "-o" in options else ["-o", "shared"]), *options)
-        assert (result, out, names()) == (code, "", ["in.jsonl"]), options
-        assert message in err and err.splitlines()[-1].startswith("dptext: "), (options, err)
-
-
 def test_texts_without_a_known_word_cause_neither_error_nor_warning(embed):
     Path("in.jsonl").write_text('{"text": "qwxz zzqx", "author": "a"}\n')
     silent = embed("-o", "a", "-q")

@@ -104,34 +104,6 @@ def test_a_file_of_labels_with_descriptions_is_used(synthesize):
     assert {row["topic"] for row in read_rows("made.jsonl")} == {"drinks", "rules"}
 
 
-REFUSALS = [
-    ([*MADE, "--labels-file", "none.json"], USUAL, 4, "none.json: No such file"),
-    ([*MADE, "--labels-file", "pool.txt"], USUAL, 1, "not JSON"),
-    (
-        [*MADE, "--labels-file", "pool.txt", "--labels", "a"],
-        USUAL,
-        2,
-        "--labels-file contains all labels: omit --labels, and",
-    ),
-    ([*MADE, *LABELS, *LABELS], USUAL, 2, "names a column twice"),
-    (["in.jsonl", "-n", "5"], USUAL, 2, "--out OUT"),
-    (["in.jsonl", "-o", "made.jsonl"], USUAL, 2, "--count N is required"),
-    ([*MADE[:-1], "5000"], USUAL, 2, "250"),
-    (["in.jsonl", "-o", "in.jsonl", "-n", "5", "--force"], USUAL, 2, "IN"),
-    ([*MADE, "--public", "in.jsonl"], USUAL, 2, "both a file of IN and of the public"),
-    ([*MADE, "--text", "txet"], USUAL, 1, "expected a column 'txet'"),
-    (["-", *MADE[1:], *LABELS], USUAL, 2, "which a pipe does not allow"),
-    ([*MADE, "--generator", "http://localhost:1"], USUAL, 2, "--model NAME"),
-]
-
-
-def test_refused_options_get_one_line_and_leave_nothing(synthesize):
-    for arguments, usual, code, message in REFUSALS:
-        result, out, err = synthesize(*arguments, usual=usual)
-        assert (result, out, names()) == (code, "", ["in.jsonl", "pool.txt"]), (arguments, err)
-        assert message in err, (arguments, err)
-
-
 # -- runs that continue --------------------------------------------------------------------------------------------
 
 

@@ -142,16 +142,14 @@ def test_folders_and_patterns_stand_for_their_files(tree):
 
 def test_present_columns_are_listed_the_most_similar_first():
     usual = ["review_text", "userId", "Overall rating (1-5)", "stars"]
-    assert describe_columns("star", usual) == (
-        "none among its 4: 'stars', 'review_text', 'userId', 'Overall rating (1-5)'"
-    )
+    assert describe_columns("star", usual) == ("4 others: 'stars', 'review_text', 'userId', 'Overall rating (1-5)'")
     many = [f"field_{place}" for place in range(30)]
     assert describe_columns("text", many).endswith("'field_18', 'field_19' and 10 more")
-    assert describe_columns("text", []) == "none among its 0"
+    assert describe_columns("text", []) == "0 others"
     names = ["befund", "zeile"]
-    assert describe_columns("text", names, required=("text", "zeile")) == "none among its 2: 'befund', 'zeile'"
+    assert describe_columns("text", names, required=("text", "zeile")) == "2 others: 'befund', 'zeile'"
     names = ["befund", "he came home late that night"]
-    assert describe_columns("text", names, sure=True) == "none among its 2: 'befund'"
+    assert describe_columns("text", names, sure=True) == "2 others: 'befund'"
 
 
 def test_a_first_line_that_may_hold_values_is_not_shown():
@@ -168,4 +166,4 @@ def test_a_first_line_that_may_hold_values_is_not_shown():
         [0, 1, 2],
     ]:
         result = describe_columns("text", values)
-        assert MARKER not in result and result.startswith(f"none among its {len(values)} (not shown")
+        assert MARKER not in result and result.startswith(f"{len(values)} others (not shown")

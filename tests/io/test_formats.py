@@ -97,7 +97,7 @@ def test_a_sheet_is_read_with_its_types(tmp_path):
     ]
     assert list(first_rows([path], only=("n",))) == [{"n": 1}, {"n": 2.5}]
     assert_error(DataError, lambda: read(book(path, rows, [["another"]])), "2 sheets have rows")
-    assert_error(DataError, lambda: read(book(path, [[MARKER, 3], ["x"]])), "the file has none among its 2 (not shown")
+    assert_error(DataError, lambda: read(book(path, [[MARKER, 3], ["x"]])), "the file has 2 others (not shown")
     assert_error(DataError, lambda: read(book(path, [["text"], [1]])), "row 1: expected a string in 'text'", "int")
     assert_error(DataError, lambda: read(book(path, [["text"], ["a", MARKER]])), "row 1: expected 1 columns")
     assert_error(DataError, lambda: read(raw(path, MARKER * 100)), "is not an .xlsx file, or is")
@@ -177,7 +177,7 @@ BAD = {  # name of the file: content, the error, and with on_error="skip" the te
     "another value": ("a.jsonl", '{"text": "a"}\n"x"\n', "row 2: expected a JSON object, got another", ["a"], [2]),
     "too deep": ("a.jsonl", '{"text": "a"}\n' + "[" * 100_000 + "\n", "the line is nested too deeply", ["a"], [2]),
     "long number": ("a.jsonl", '{"text": "a"}\n{"n": ' + "1" * 5000 + "}\n", "the line contains a number", ["a"], [2]),
-    "no column": ("a.jsonl", f'{{"text": "a"}}\n{{"review": "{MARKER}"}}\n', "none among its 1: 'review'", ["a"], [2]),
+    "no column": ("a.jsonl", f'{{"text": "a"}}\n{{"review": "{MARKER}"}}\n', "1 other: 'review'", ["a"], [2]),
     "no string": ("a.jsonl", '{"text": "a"}\n{"text": 5}\n', "row 2: expected a string in 'text'", ["a"], [2]),
     "half a pair": ("a.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', "row 2: the row contains a lone", ["a"], [2]),
     "too many fields": ("a.csv", f"text\na\nb,{MARKER}\n", "row 2: expected 1 columns as in", ["a"], [2]),
@@ -191,7 +191,7 @@ BAD = {  # name of the file: content, the error, and with on_error="skip" the te
     ),
     "stray quote": ("a.csv", f'text\na\n"x"{MARKER}\n', "row 2 (line 3): the row is not valid CSV", None, []),
     "header twice": ("a.csv", "text,text\na,b\n", "a.csv: two columns have the same name", None, []),
-    "no header": ("a.csv", f"5,{MARKER} and so on\n6,b\n", "the file has none among its 2 (not shown", None, []),
+    "no header": ("a.csv", f"5,{MARKER} and so on\n6,b\n", "the file has 2 others (not shown", None, []),
     "broken header": ("a.csv", b"text,\xff\n", "a.csv, the header: expected UTF-8", None, []),
     "nothing": ("a.jsonl", "", "a.jsonl contains no documents: at least one row is needed", None, []),
     **{

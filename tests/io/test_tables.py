@@ -115,8 +115,8 @@ def test_only_strings_are_texts_and_damage_is_named(tmp_path):
 
     refused({"text": [1]}, "row 1: expected a string in 'text', the value is of type int")
     refused({"text": [[MARKER]]}, "the value is of type list")
-    refused({"review": [MARKER]}, "expected a column 'text', the file has none among its 1: 'review'")
-    refused({"text": ["x"], "a": [{"b": 1}]}, "'a.b'", "none", keep=("a.b",))
+    refused({"review": [MARKER]}, "expected a column 'text', the file has 1 other: 'review'")
+    refused({"text": ["x"], "a": [{"b": 1}]}, "'a.b'", "others", keep=("a.b",))
     refused(
         pa.Table.from_arrays([pa.array(["x"]), pa.array(["y"])], names=["text", "text"]),
         "two columns have the same name",

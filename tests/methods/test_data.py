@@ -51,7 +51,7 @@ def test_files_tables_documents_and_texts_give_the_same_counts(rows, notes, tmp_
 
 def test_unsuitable_columns_are_refused(rows):
     for columns, message in [
-        ({"text": "nothing"}, "there is no column 'nothing': none among its 6: .*'note'"),
+        ({"text": "nothing"}, "there is no column 'nothing', but 6 others: .*'note'"),
         ({"user": "who"}, "column 'who'"),
         ({"labels": ("day", "era")}, "column 'era'"),
         ({"text": "note", "user": "note"}, "different columns"),

@@ -79,7 +79,7 @@ def test_the_same_kind_comes_back_with_texts_and_kept_columns_alone(mechanism, b
 @KINDS
 def test_wrong_columns_are_refused(mechanism, build):
     for kind, options, message in (
-        (ParameterError, {"text": "review"}, "expected a column 'review', the table has none among its 4"),
+        (ParameterError, {"text": "review"}, "expected a column 'review', the table has 4 others"),
         (ParameterError, {"keep": ["age"]}, "expected a column 'age'"),
         (ParameterError, {"keep": ["text"]}, "contains the text and would be released"),
         (DataError, {"text": "stars"}, "row 1: expected a string, the value is of type"),

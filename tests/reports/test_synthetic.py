@@ -175,7 +175,7 @@ def test_noise_that_is_missing_in_a_part_or_shared_is_noticed():
 
 def test_unsuitable_options_are_refused(folder, tmp_path):
     for options, message in [
-        ({"label": "who"}, r"known \(topic\): omit other columns"),
+        ({"label": "who"}, r"only labels \(topic\): omit other columns"),
         ({"label": "topic", "attribute": "stars"}, "omit other columns"),
         ({"held_out": folder / "held.jsonl"}, "held_out needs original"),
         ({"original": folder / "in.jsonl", "held_out": folder / "in.jsonl"}, "must be different"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -40,6 +41,7 @@ _COMMANDS = {  # command: module
     "bank": "prepare", "encode": "encode", "embed": "embed", "explain": "releases", "audit": "releases",
     "report": "releases", "calibrate": "prepare", "attack": "attack", "ledger": "ledger", "playground": "start",
 }  # fmt: skip
+_PARSER = re.compile(r"Value error, |, unable to parse string as an? \w+")  # words of a library in its messages
 _SHARED_OPTIONS = ("as_json", "quiet", "verbose")
 
 
@@ -216,7 +218,7 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     except UsageProblem as error:
         context = getattr(error, "ctx", None)
         hint = "" if context is None else f"; see: {context.command_path} --help"
-        message = error.format_message().rstrip(".")
+        message = _PARSER.sub("", error.format_message().rstrip("."))
         if message.startswith("Missing option '--epsilon'"):
             message, hint = EPSILON_REQUIRED, ""
         if message:  # a group of commands prints its help alone

@@ -48,7 +48,9 @@ class EmbedOptions:
     delta: float = options.DELTA
     level: str | None = privacy_option(None, "Public column of privacy levels (missing: the strictest).", "COLUMN")
     levels: tuple[str, ...] = privacy_option((), "Epsilon of each level, instead of --epsilon.", "NAME=EPSILON,...")
-    new_words: float | None = privacy_option(None, "Extra budget to learn new words (extra opendp).", "EPSILON")
+    new_words: float | None = privacy_option(
+        None, "Extra budget to learn new words (extra opendp).", "EPSILON", min=1e-3, max=100
+    )
     public_users: int | None = options.PUBLIC_USERS
     method: Literal["co-occurrences", "skip-gram"] = method_option(
         "co-occurrences", "One noisy release of co-occurrences, or DP-SGD for many users (extra skipgram)."
@@ -161,7 +163,7 @@ def _check(settings: EmbedOptions, run: options.Run, *, has_pipe: bool) -> None:
     flags = options.changed_flags(settings, "steps", "sampling_rate", "checkpoint") + ["--resume"] * run.resume
     options.check_all({
         "--people and --public are for --plan: add --plan, or omit them": settings.people or settings.public,
-        "--unit pair is for --method skip-gram": settings.unit == "pair" and not is_skipgram,
+        "--unit pair is for --method skip-gram: add it, or omit --unit": settings.unit == "pair" and not is_skipgram,
         "--levels contain the epsilons: omit --epsilon": settings.levels and settings.epsilon is not None,
         options.EPSILON_REQUIRED: not settings.levels and settings.epsilon is None,
         "--level COLUMN and --levels NAME=EPSILON,... must be given together": (

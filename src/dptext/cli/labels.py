@@ -17,7 +17,7 @@ from dptext.cli.console import can_ask, confirm, print_json
 from dptext.cli.options import input_option, method_option, output_option, privacy_option
 from dptext.cli.outputs import check_columns
 from dptext.display import progress_bar
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import hashed_file
 from dptext.io.batches import is_pipe
 from dptext.io.documents import DocumentReader, DocumentWriter, find_files, read_documents
@@ -80,6 +80,8 @@ class LabelOptions:
                 raise ParameterError("--labels-file contains all labels: omit --labels, and give at most one --label")
             try:
                 labels = json.loads(self.labels_file.read_text(encoding="utf-8"))
+            except OSError as error:
+                raise StorageError.of("read", self.labels_file, error) from None
             except ValueError:
                 raise DataError(
                     f'{self.labels_file} is not JSON: write {{"A": "a description of A", "B": "a description of B"}} '

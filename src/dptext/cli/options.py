@@ -120,7 +120,7 @@ USER = privacy_option(None, "Column that names the author, whom the guarantee pr
 DELTA = privacy_option(1e-6, "Delta of the (epsilon, delta)-DP guarantee.")
 BANK_UNIT = privacy_option("sentence", "Bank: --epsilon covers one sentence, or a document with all its sentences.")
 PUBLIC_USERS = privacy_option(
-    None, "Public upper bound on the number of users, to check delta. Do not count the private data.", "N"
+    None, "Public upper bound on the number of users, to check delta. Do not count the private data.", "N", min=1
 )
 LEDGER = privacy_option(None, "Ledger that charges this release, or refuses it (see dptext ledger).", "FILE")
 SEED = privacy_option(None, "Repeatable noise, for tests and papers only. A seed voids the guarantee.")
@@ -233,7 +233,7 @@ _FEATURES = f"Text features: {', '.join(NAMES)}, or the path of word vectors or 
 FEATURES = method_option(None, _FEATURES, "NAME|PATH", show_default=DEFAULT_IN_WORDS)
 ENCODER = method_option(None, _FEATURES, "NAME|PATH", "--encoder", show_default=DEFAULT_IN_WORDS)
 ENGINE = run_option("local", "Execution engine: this machine, or Spark (paths must be visible to the cluster).")
-PROCESSES = run_option(1, "Number of processes. The output does not depend on it.", "N")
+PROCESSES = run_option(1, "Number of processes. The output does not depend on it.", "N", min=1)
 PLAN = run_option(False, "Predict the quality for --people users without reading private data, then exit.")
 PEOPLE_REQUIRED = "--plan needs a public number of users: --people 1000 (do not count IN)"
 PEOPLE = run_option(None, "Public number of users for --plan. Do not count the private data.", "N")

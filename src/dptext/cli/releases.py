@@ -55,7 +55,7 @@ class AuditInputs(options.PublicInputs):
     """Public inputs and size of an audit."""
 
     words: tuple[str, ...] = method_option((), "Word replacement: audit these words (repeatable).", "WORD", "--word")
-    samples: int = run_option(200_000, "Outputs per input where an audit has to sample.", "N")
+    samples: int = run_option(200_000, "Outputs per input where an audit has to sample.", "N", min=100)
 
 
 def audit(*, file: Path = options.RELEASE, public_inputs: AuditInputs, output: options.Output) -> None:
@@ -134,9 +134,10 @@ def report(
     named = settings.inputs()
     files = local_files(named["public"])
     inputs = [data, statement, settings.original, settings.held_out, settings.redact_list, *files]
-    for path in (out, card):
-        if path is not None:
-            check_target(path, replace=force, apart_from={"an input": [file for file in inputs if file is not None]})
+    others = {"an input": [file for file in inputs if file is not None]}
+    check_target(out, replace=force, apart_from=others)
+    if card is not None:
+        check_target(card, replace=force, apart_from=others | {"OUT.html": [out]})
     output.say(f"Examining {data.name} ...")
     page = make_report(**named)
     _write(out, page.html(), owner_only=settings.original is not None or page.has_owner_numbers)

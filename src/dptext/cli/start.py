@@ -58,15 +58,18 @@ def demo(
     from dptext.synthesis.synthesizer import Synthesizer
 
     sample = _Sample(folder)
+    intents = sorted({str(row.label) for row in sample.private})
+    synthesizer = Synthesizer(
+        epsilon=epsilon, labels=intents, column="intent", features="static", cache=False, seed=seed
+    )
     sample.save()
     pool = Pool((str(row.text) for row in sample.public), name="the other half of SNIPS", licence="CC0-1.0")
     [introduction] = wording.paragraphs(_SENTENCES, topic="introduction", private=len(sample.private), pool=len(pool))
     output.say(f"{filled(introduction, indent='')}\n")
-    intents = sorted({str(row.label) for row in sample.private})
     release = synthesize_file(
         PrivateFiles(paths=sample.private_file, user="user"),
         sample.synthetic,
-        Synthesizer(epsilon=epsilon, labels=intents, column="intent", features="static", cache=False, seed=seed),
+        synthesizer,
         Draw(n=_TEXTS, public=pool, cache=False, seed=seed),
         force=True,
     )
@@ -95,6 +98,8 @@ class _Sample:
         }
         contents = {path: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows[path]) for path in rows}
         is_foreign = any(path.exists() and path.read_bytes() != text.encode() for path, text in contents.items())
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ParameterError(f"{str(self.folder)!r} is a file: choose another --folder")
         if is_foreign or (self.synthetic.exists() and not self.private_file.exists()):
             raise ParameterError(f"{str(self.folder)!r} has files that are not the demo's: choose another --folder")
         self.folder.mkdir(parents=True, exist_ok=True)

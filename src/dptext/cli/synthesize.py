@@ -15,6 +15,7 @@ from dptext.cli.options import input_option, method_option, output_option, priva
 from dptext.cli.outputs import (
     announce,
     check_columns,
+    refuse_pipes,
     say_coverage,
     say_large_delta,
     say_length,
@@ -24,10 +25,12 @@ from dptext.cli.outputs import (
 )
 from dptext.errors import ParameterError
 from dptext.features.pool import Pool, local_files, public_sources, read_public
+from dptext.io.documents import DocumentWriter
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.wording import cautioned_of, render
 from dptext.release.release import Release
+from dptext.release.run import Charges
 from dptext.synthesis.distribution import Shares
 from dptext.synthesis.moments import Labels
 from dptext.synthesis.planning import COVERED, expected_quality
@@ -192,6 +195,12 @@ def _release(
     settings: dict[str, Any] = {"ledger": corpus.ledger, "resume": run.resume, "force": run.force}
     public = local_files(public_sources(corpus.public))
     check_places(rows, out, folder, public=public, **settings)
+    DocumentWriter(out, text=private.text, keep=columns)  # raises if OUT cannot hold the columns
+    if corpus.ledger is not None:
+        Charges(corpus.ledger, None)  # raises unless it is a ledger
+        if run.seed is not None:
+            raise ParameterError("--ledger charges guarantees, and a seed voids them: omit --seed")
+        refuse_pipes([Path(source) for source in private.sources], "--ledger")
     check_columns(public, text=corpus.public_text)
     if isinstance(rows, PrivateFiles):
         keep = [name for name in columns if name != private.user]

@@ -392,7 +392,7 @@ def _named(spec: Spec) -> list[str | TextEncoder]:
     if isinstance(spec, str) or not isinstance(spec, Sequence) or not spec or None in spec:
         raise ParameterError(
             f"features must be one of {', '.join(known)}, the path of word vectors or of a sentence model, an encoder, "
-            f"or several, got {display_value(spec)}"
+            f"or several, got {repr(spec) if isinstance(spec, str) else display_value(spec)}"
         )
     return [name for entry in spec for name in _named(entry)]
 

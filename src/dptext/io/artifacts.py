@@ -101,7 +101,10 @@ class SavedFolder:
         if CONFIG in missing:  # not such a folder: its other missing files are irrelevant
             missing = [CONFIG]
         if missing:
-            raise DataError(f"{source}: {' and '.join(missing)} is missing. Expected a folder written by {self.writer}")
+            are = "is" if len(missing) == 1 else "are"
+            raise DataError(
+                f"{source}: {' and '.join(missing)} {are} missing. Expected a folder written by {self.writer}"
+            )
         config = _read_config(place)
         if config.get("format") != self.format:
             raise DataError(f"{source}: {CONFIG} is not of the format {self.format!r}. Copy the folder again")

@@ -235,7 +235,7 @@ def describe_columns(
     missing: object, names: Sequence[object], *, required: Sequence[object] = (), sure: bool = False
 ) -> str:
     """Describe the existing columns for an error about a missing one; never show values."""
-    count = f"none among its {len(names)}"
+    count = f"{len(names)} other{'' if len(names) == 1 else 's'}"
     if names and not sure and may_be_values(names, required=required):
         return f"{count} (not shown, because they may be values: add a first line with column names)"
     present = [str(name) for name in names if _could_be_name(name)]

@@ -81,7 +81,9 @@ def canonical_label(value: object) -> str | None:
 def check_kept_columns(text: str, keep: Sequence[str]) -> None:
     """Raise `ParameterError` if the columns to keep include the text or contain duplicates."""
     if text in keep:
-        raise ParameterError(f"the column {text!r} contains the text and would be released unchanged: do not keep it")
+        raise ParameterError(
+            f"the column {text!r} contains the text and would be released unchanged: name another column"
+        )
     twice = next((name for name in keep if list(keep).count(name) > 1), None)
     if twice is not None:
         raise ParameterError(f"the column {twice!r} is kept twice: list it once")

@@ -178,11 +178,11 @@ def advise(
         texts = PublicTexts.bundled(labelled=purpose == "classify")
     else:
         texts = PublicTexts.of(public, text=public_text, label=public_label)
-    labels = (label,) if isinstance(label, str) else label
-    data = look(source, text=text, user=user, labels=labels, compare=texts.compare)
-    private = files_of(source) if texts.paths and data.files else []
+    private = files_of(source) if texts.paths else []
     if any(is_same(one, other) for one in private for other in texts.paths):
         raise ParameterError("public contains a file of the private rows: name a file of other people's texts")
+    labels = (label,) if isinstance(label, str) else label
+    data = look(source, text=text, user=user, labels=labels, compare=texts.compare)
     return compare(AdviceInput(data, requirements, texts))
 
 

@@ -259,8 +259,8 @@ class CorpusExamination(Examination):
         files, described = self.files, None if self._folder is None else read_description(self._folder)
         labels = () if described is None else described.labels.columns
         if files.attribute is not None or (described and files.label is not None and files.label not in labels):
-            known = f"its labels are known ({', '.join(labels)})" if labels else "it has no labels"
-            raise ParameterError(f"a synthetic corpus has no original rows, and {known}: omit other columns")
+            known = f"labels ({', '.join(labels)})" if labels else "texts"
+            raise ParameterError(f"a synthetic corpus has only {known}: omit other columns")
         if files.held_out is not None and files.original is None:
             raise ParameterError("held_out needs original: name both, to compare members with other people")
         self.add_audit(check_corpus(files, described))

@@ -258,7 +258,7 @@ def _roles(
     for name in named:
         if name not in known:
             described = describe_columns(name, known, required=named, sure=are_names)
-            raise ParameterError(f"there is no column {name!r}: {described}")
+            raise ParameterError(f"there is no column {name!r}, but {described}")
     if not are_names and may_be_values(known, required=named):
         raise DataError(
             "the first line may be a row instead of column names: add a header; if it is a header, name the column of "

@@ -106,13 +106,15 @@ class PersonalBudgets:
         default: str | None = None,
         floor: float = DEFAULT_FLOOR,
     ) -> None:
-        fields = levels if isinstance(levels, Mapping) else {"everyone": levels}
+        fields = levels if isinstance(levels, Mapping) else {"everyone": check_float("epsilon", levels, above=0)}
         delta = check_float("delta", delta, above=0, below=1)
         floor = check_float("floor", floor, minimum=0)
         if not fields:
             raise ParameterError('levels must have at least one entry, such as {"standard": 8.0}')
         checked: dict[str, float] = {
-            name: _check_level(f"level {place} of {len(fields)}", name, epsilon, floor)
+            name: _check_level(
+                f"level {place} of {len(fields)}" if isinstance(levels, Mapping) else "everyone", name, epsilon, floor
+            )
             for place, (name, epsilon) in enumerate(fields.items(), start=1)
         }
         if default is None:

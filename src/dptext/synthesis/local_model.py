@@ -59,9 +59,9 @@ class LocalModel(LanguageModel):
         device: str = "cpu",
         seed: int | None = None,
     ) -> None:
+        self.folder = _check_folder(folder)  # before packages that take seconds to import
         for package in ("torch", "transformers"):
             extra(package, "local-models", "LocalModel")
-        self.folder = _check_folder(folder)
         self.model = self.folder.resolve().name
         self.about = validation.check_text("about", about) if about != "" else ""
         self.temperature = validation.check_float("temperature", temperature, minimum=0)
