@@ -68,7 +68,7 @@ S --public public.csv | 1 | public.csv: expected a column 'text', the file has 1
 S --features nowhere | 2 | features must be one of both, words, sentences, static, glove, glove-6b-50d,
 S --features none.txt | 2 | features must be one of both, words, sentences, static, glove, glove-6b-50d,
 S --licence LICENCE | 2 | --licence LICENCE is a placeholder: replace it by the licence of the public texts
-S --generator http://localhost:1 | 2 | --model NAME is required with --generator: a model of the server
+S --generator http://localhost:1 | 2 | one model is required: pass model= (--model NAME), or an address like
 S --generator localhost --model tiny | 2 | url must be an address such as http://localhost:8080/v1 or
 S --model folder | 2 | 'folder' must be the folder of a model with config.json and *.safetensors; nothing is downloaded,
 S --label rating | 2 | each --label COLUMN needs its public labels, --labels A,B,... (they are never read from the
