@@ -76,10 +76,10 @@ def test_a_pool_is_read_from_the_hub_and_then_from_its_cache(tmp_path):
     for address, (kind, message) in zip(UNREADABLE, errors, strict=True):
         assert kind in ("StorageError", "ParameterError")
         assert UNREADABLE[address] in message, address
-    assert log == ""  # neither bars nor warnings where nobody looks
+    assert log == ""  # no bars and no warnings outside a terminal
     pinned = [expected[2] for expected in READABLE.values() if expected[3] is not None]
-    again, log = read(pinned, home, "http://127.0.0.1:9", offline=True)  # the address in a statement finds it again
-    assert again == [expected for expected in READABLE.values() if expected[3] is not None]
+    cached, log = read(pinned, home, "http://127.0.0.1:9", offline=True)  # the address in a statement finds it again
+    assert cached == [expected for expected in READABLE.values() if expected[3] is not None]
     assert log == ""
     for folder in (home, tmp_path / "empty"):
         [(kind, message)], _ = read(["hf://datasets/acme/other"], folder, "http://127.0.0.1:9", offline=True)
@@ -128,7 +128,7 @@ def test_commands_read_public_texts_from_the_hub(tmp_path):
         f"bank {news}:text -o licensed --encoder static",
         f"encode {private} -o out.parquet --public {news} --yes",
         f"encode --compare 2,8 --public {news} --public-label topic",
-        f"advise in.jsonl --public {news}",
+        f"advise in.jsonl --public {news} --public-label topic --purpose classify",
         f"embed --plan --people 100 --user topic --public {news}",
         f"synthesize {private} -o new.jsonl --user who --public hf://datasets/acme/nothing -n 5",
         f"synthesize {private} -o new.jsonl --user who --public hf://acme -n 5",
