@@ -75,10 +75,22 @@ def test_the_owner_is_warned_of_texts_in_another_language(run, public, release):
 
 
 @pytest.mark.usefixtures("rows")
+def test_features_that_do_not_know_the_language_of_the_pool_are_named(run):
+    for language, expected in {"English": False, "French": True}.items():
+        Path("pool.txt").write_text("\n".join(LANGUAGES[language]) + "\n")
+        for encoder, flag in ((["--encoder", "static"], "The text features know"), (["--encoder", "words"], "know")):
+            code, _, err = run("bank", "pool.txt", "-o", "bank", "--force", *encoder)
+            assert (code, flag in plain(err)) == (0, expected and encoder[1] == "static")
+        usual = ("synthesize", "in.jsonl", "-o", "out.jsonl", "--force", "--user", "author", "--epsilon", "1")
+        code, _, err = run(*usual, "--public", "pool.txt", "-n", "2", "--features", "static")
+        assert (code, "The text features know" in plain(err)) == (0, expected)
+
+
+@pytest.mark.usefixtures("rows")
 def test_a_pipe_is_not_read_for_a_comparison(public, monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    assert dptext.TextFiles("-").first(5) == []
-    assert dptext.TextFiles("in.jsonl").first(2) == TEXTS[:2]
+    assert dptext.TextFiles("-").first() == []
+    assert dptext.TextFiles("in.jsonl").first()[:9] == TEXTS
 
 
 @pytest.mark.usefixtures("rows")

@@ -252,7 +252,7 @@ def test_the_statement_rebuilds_a_pool_of_sentences(synthesize, run):
     Path("pool.txt").write_text("\n".join(documents) + "\n")
     code, _, err = synthesize(*MADE, "--pool-unit", "sentence")
     assert code == 0, err
-    assert "Texts of the corpus have a median of 5 words, the private ones 4." in plain(err)
+    assert "Texts of the corpus have a median of 5 words, the first private ones 4." in plain(err)
     assert {row["text"].strip(".") for row in read_rows("made.jsonl")} <= set(POOL)
     statement = dptext.PrivacyStatement.from_json(Path("made.jsonl.privacy.json").read_text())
     assert (statement.parameters["pool_unit"], statement.parameters["pool_texts"]) == ("sentence", len(POOL))

@@ -7,8 +7,9 @@ import pytest
 
 import dptext
 from dptext.errors import DataError, ParameterError
-from dptext.evaluation.coverage import COMPARED, LEVEL, median_words
+from dptext.evaluation.coverage import LEVEL, median_words
 from dptext.methods.data import utterances
+from dptext.release.run import FIRST_ROWS
 from evaluation.languages import FOREIGN, TEXTS
 
 POOL = dptext.Pool([text for text, _ in utterances("train")][:2_000])
@@ -61,7 +62,7 @@ def test_a_bank_and_encoders_and_mechanisms_are_compared_by_their_words(vectors)
 
 
 def test_only_the_first_texts_are_read(vectors):
-    rows = iter(chain(repeat("tea", COMPARED), TEXTS["Russian"]))
+    rows = iter(chain(repeat("tea", FIRST_ROWS), TEXTS["Russian"]))
     assert dptext.coverage(rows, vectors).share == 1
     assert next(rows) == TEXTS["Russian"][0]
 

@@ -10,7 +10,9 @@ import dptext
 from dptext.errors import DataError, MissingExtraError, ParameterError
 from dptext.methods.advise import Fit
 from dptext.methods.base import BUNDLED, PROTECTING, PublicTexts
+from dptext.methods.data import utterances
 from dptext.privacy.wording import Strength
+from evaluation.languages import TEXTS as LANGUAGES
 from methods.conftest import SECRET, made_up_rows
 
 METHODS = {"synthetic corpus", "shared word vectors", "texts of a bank", "private vectors", "words"}
@@ -254,3 +256,22 @@ def test_unknown_answers_and_methods_are_refused(advise, rows):
             dptext.advise(["one text"], **{name: "whatever"})
     with pytest.raises(KeyError, match="the methods are"):
         advise(rows).method("none")
+
+
+# -- language and length -------------------------------------------------------------------------------------------
+
+
+def test_words_and_length_are_compared_with_the_public_texts():
+    sentences = [text for text, _ in utterances("train")][:300]
+    documents = [". ".join(sentences[start : start + 10]) + "." for start in range(0, 300, 10)]
+    english, german = ([{"note": text} for text in texts] for texts in (sentences, LANGUAGES["German"] * 40))
+    advice = dptext.advise(english, text="note", public=documents)
+    assert advice.nearest_unit == "sentence"
+    page = " ".join(str(advice).split())
+    assert "--pool-unit sentence, if the length of these is publicly known" in page and "This is little" not in page
+    assert "--pool-unit" not in " ".join(method for entry in advice.methods for method in entry.commands)
+    assert dptext.advise(english, text="note", public=sentences[::2]).nearest_unit == "document"  # the default
+    advice = dptext.advise(german, text="note", public=documents)
+    assert advice.data.known["your public texts"].is_low
+    assert "This is little: the texts are probably in another language" in " ".join(str(advice).split())
+    assert set(dptext.advise(german, text="note").data.known) <= {"the default word vectors"}

@@ -151,6 +151,7 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
     pa.parquet.write_table(pa.Table.from_pylist(rows), "in.parquet")
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "pool.txt").write_text("\n".join(f"{text} {n}" for text in POOL for n in range(3)))
+    assert frames.PrivateFrame(spark.read.parquet(str(tmp_path / "in.parquet"))).first()[0] == rows[0]["text"]
     usual = ["--user", "who", "--label", "topic", "--labels", "drinks,rules", "--epsilon", "4", "--public", "pool.txt"]
     usual += ["--features", "words", "-n", "20", "--quiet"]
     result = []

@@ -104,7 +104,7 @@ def embed(
 
     reader = read()  # raises for a missing file or column
     public = load_vectors(settings.vectors, limit=settings.limit)
-    say_coverage(TextFiles(files, text=texts.text, **texts.layout), public, "vectors", output)
+    say_coverage(TextFiles(files, text=texts.text, **texts.layout).first, public, "vectors", output)
     plan, build = _plan(settings, public)
     new_words = None if settings.new_words is None else ApproxDP(settings.new_words, settings.delta)
     levels = {level: _total(plan, level, new_words, seeded=run.seed is not None) for level in plan.levels.shares}

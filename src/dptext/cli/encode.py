@@ -108,7 +108,7 @@ def encode(
     device = _load(encoding) if is_fitted else _fit(encoding, files.sources, output)
     if folder is not None and not (_is_saved(folder) and device.load(folder).parameters() == device.parameters()):
         device.save(folder)
-    say_coverage(files, device, "encoder", output)
+    say_coverage(files.first, device, "encoder", output)
     guarantee = render("before_vectors", device=device)
     if charge.user is not None:
         guarantee += "\n" + render("before_people", user=charge.user)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median_low
-from typing import Any, Protocol
+from typing import Any
 
 import typer
 
@@ -25,6 +25,8 @@ from dptext.release.release import MostTexts, Release, rejects_path, statement_f
 from dptext.release.run import TextFiles, check_output
 from dptext.text.identifiers import Column, columns_of
 from dptext.text.tokens import count_words
+
+_OWNER = "For you alone (it is in no statement):"
 
 # -- before the work -----------------------------------------------------------------------------------------------
 
@@ -67,21 +69,17 @@ def check_kept(columns: Iterable[Column]) -> None:
         )
 
 
-class _PrivateRows(Protocol):
-    def first(self, count: int) -> list[str]: ...
-
-
-def say_coverage(rows: _PrivateRows, public: Any, kind: str, output: options.Output) -> list[str]:
-    """Warn the owner if the public side of a release lacks words of the first private texts; return these texts."""
+def say_coverage(read: Callable[[], Iterable[str]], public: Any, kind: str, output: options.Output) -> list[str]:
+    """Warn if the public side of a release lacks words of the texts (private ones, or the pool's for "features")."""
     if output.quiet:
         return []
-    from dptext.evaluation.coverage import COMPARED, coverage  # loads every encoder, which the help does not need
+    from dptext.evaluation.coverage import coverage  # loads every encoder, which the help does not need
 
-    texts = rows.first(COMPARED)
+    texts = list(read())
     covered = coverage(texts, public)
     if covered is not None and covered.is_low:
-        warning = filled("cli/templates/coverage.txt", kind=kind, covered=covered)
-        _say_alone([_hanging(" ".join(warning.split()))], output)
+        warning = _hanging(" ".join(filled("cli/templates/coverage.txt", kind=kind, covered=covered).split()))
+        output.say(warning if kind == "features" else f"{_OWNER}\n{warning}")
     return texts
 
 
@@ -148,20 +146,14 @@ def say_to_owner(
     if warning is not None:
         lines.append(_hanging(f"{warning[:1].upper()}{warning[1:]}."))
     if lines:
-        _say_alone(lines, output)
+        output.say("\n".join([_OWNER, *lines]))
 
 
 def say_length(corpus: Sequence[str | None], private: Sequence[str], output: options.Output) -> None:
     """Print the median number of words of a corpus and of the first private texts."""
     if private:
-        words, private_words = (median_low(count_words(text or "") for text in texts) for texts in (corpus, private))
-        _say_alone(
-            [f"Texts of the corpus have a median of {words:,} words, the private ones {private_words:,}."], output
-        )
-
-
-def _say_alone(lines: Sequence[str], output: options.Output) -> None:
-    output.say("\n".join(["For you alone (it is in no statement):", *lines]))
+        words, first = (median_low(count_words(text or "") for text in texts) for texts in (corpus, private))
+        output.say(f"{_OWNER}\nTexts of the corpus have a median of {words:,} words, the first private ones {first:,}.")
 
 
 def _hanging(text: str) -> str:

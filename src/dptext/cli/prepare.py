@@ -15,6 +15,7 @@ from dptext.calibration.deniability import ETA, Deniability, Replacements, denia
 from dptext.cli import options
 from dptext.cli.console import print_paragraphs, print_table
 from dptext.cli.options import argument, method_option, output_option, privacy_option, run_option
+from dptext.cli.outputs import say_coverage
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
 from dptext.privacy.wording import percent_at_most
@@ -72,6 +73,7 @@ def bank(
     output.say(f"Wrote a bank of {len(saved):,} texts ({features.name}, {features.dimension:,} dimensions) to {out}.")
     if texts.repeated or texts.empty:
         output.say(f"Left out {texts.repeated:,} repeated and {texts.empty:,} empty texts.")
+    say_coverage(lambda: saved.texts, saved.features, "features", output)
     if saved.licence is None:
         output.say("Warning: --licence is missing, and the texts of the bank are published unchanged.")
     counts = {"texts": len(saved), "repeated": texts.repeated, "empty": texts.empty}

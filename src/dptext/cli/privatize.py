@@ -59,10 +59,6 @@ class MechanismOptions:
             if self.bank.resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
                 raise ParameterError(f"{out!r} is in the folder of the bank: choose another name for OUT")
 
-    @property
-    def kind(self) -> str:
-        return BANK if self.mechanism.lower() == BANK else "words"
-
     def build(self, sources: Iterable[Path]) -> TextMechanism:
         mechanism = self._build(sources)
         if not (self.redact or self.redact_presidio or self.redact_list):
@@ -122,8 +118,7 @@ def privatize(
         options.check_for_spark(rows, flags)
         if not out.rstrip("/").endswith(".parquet"):
             raise ParameterError(f"Spark writes a folder of parquet: OUT must end in .parquet, got {out!r}")
-        mechanism = method.build([*map(Path, rows.sources)])
-        _privatize_on_spark(rows, out, mechanism, method.kind, run, charge, output)
+        _privatize_on_spark(rows, out, method, run, charge, output)
         return
     place, listed = Path(out), method.redact_list
     if listed is not None and listed.resolve() == place.resolve():
@@ -131,7 +126,7 @@ def privatize(
     DocumentWriter(place, text=rows.text, keep=rows.kept)  # raises for an unknown format
     files = outputs.open_files(rows, place, run, charge)
     mechanism = method.build([Path(path) for path in files.sources])
-    outputs.say_coverage(files, mechanism, method.kind, output)
+    outputs.say_coverage(files.first, mechanism, "bank" if method.bank else "words", output)
     _announce(mechanism, rows, charge, run, output)
     release = privatize_file(files, place, mechanism, processes=processes, **run.settings, **asdict(charge))
     warning = mechanism.warning(release.tally)
@@ -167,19 +162,20 @@ def _announce(
 def _privatize_on_spark(
     rows: options.Rows,
     out: str,
-    mechanism: TextMechanism,
-    kind: str,
+    method: MechanismOptions,
     run: options.Run,
     charge: options.Charge,
     output: options.Output,
 ) -> None:
     from dptext.spark.frames import PrivateFrame, look_at_columns, privatize, read_files
 
+    mechanism = method.build([*map(Path, rows.sources)])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
         frame = read_files(rows.sources, text=rows.text, keep=rows.kept, kind=rows.in_format)
         outputs.check_kept(look_at_columns(frame, rows.unconfirmed))
-        outputs.say_coverage(PrivateFrame(frame, text=rows.text), mechanism, kind, output)
+        private = PrivateFrame(frame, text=rows.text)
+        outputs.say_coverage(private.first, mechanism, "bank" if method.bank else "words", output)
         _announce(mechanism, rows, charge, run, output)
         release = privatize(frame, mechanism, text=rows.text, keep=rows.kept, seed=run.seed, scan=True)
         ledger = None if charge.ledger is None else str(charge.ledger)

@@ -8,21 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dptext.cli import options
+from dptext.cli import options, outputs
 from dptext.cli.console import print_json, print_paragraphs, print_table
 from dptext.cli.labels import LabelOptions, PrivateTexts, check_labels
 from dptext.cli.options import input_option, method_option, output_option, privacy_option
-from dptext.cli.outputs import (
-    announce,
-    check_columns,
-    refuse_pipes,
-    say_coverage,
-    say_large_delta,
-    say_length,
-    say_written,
-    shell_argument,
-    written_as_dict,
-)
+from dptext.cli.outputs import announce, check_columns, say_large_delta, say_written, shell_argument, written_as_dict
 from dptext.errors import ParameterError
 from dptext.features.pool import Pool, local_files, public_sources, read_public
 from dptext.io.documents import DocumentWriter
@@ -143,7 +133,7 @@ def synthesize(
     say_written(release.documents, "texts", out, output, skipped=release.skipped)
     for doubt in release.doubts:
         output.say(f"Note: {doubt}.")
-    say_length(release.texts, originals, output)
+    outputs.say_length(release.texts, originals, output)
     if folder.is_dir():
         output.say(f"The released distribution is in {folder}. To draw more texts at no further privacy budget:")
         output.say(f"  dptext synthesize --distribution {folder} --public POOL -n N -o OUT")
@@ -200,7 +190,7 @@ def _release(
         Charges(corpus.ledger, None)  # raises unless it is a ledger
         if run.seed is not None:
             raise ParameterError("--ledger charges guarantees, and a seed voids them: omit --seed")
-        refuse_pipes([Path(source) for source in private.sources], "--ledger")
+        outputs.refuse_pipes([Path(source) for source in private.sources], "--ledger")
     check_columns(public, text=corpus.public_text)
     if isinstance(rows, PrivateFiles):
         keep = [name for name in columns if name != private.user]
@@ -208,14 +198,14 @@ def _release(
         check_columns(sources, text=private.text, user=private.user, keep=keep, **private.layout)
     pool = corpus.pool()
     draw = corpus.draw(pool, out)
-    resumes, texts = run.resume and folder.exists(), list[str]()
+    resumes = run.resume and folder.exists()
     if resumes:
         output.say(f"Resumes from the distribution in {folder}: IN is not read again, and no budget is spent.")
     elif columns and not labels.labels_as_given:
         check_labels(rows, synthesizer.labels, run, output)
     plan = synthesizer.plan(pool)
-    if not resumes:
-        texts = say_coverage(rows, pool, "pool", output)
+    outputs.say_coverage(lambda: plan.pool.texts, plan.features, "features", output)
+    texts = [] if resumes else outputs.say_coverage(rows.first, plan.pool, "pool", output)
     caution = cautioned_of([plan.statement(seeded=False)], source=shell_argument(private.sources[0]))
     announce(render("before_synthesis", plan=plan, user=private.user), caution, run, output)
     say_large_delta(as_approx(plan.future_statement.guarantee).delta, corpus.public_users, output)

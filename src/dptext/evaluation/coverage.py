@@ -10,7 +10,9 @@ from statistics import median_low
 from typing import Any, get_args
 
 from dptext.errors import ParameterError
+from dptext.features.features import PublicFeatures
 from dptext.features.pool import Pool
+from dptext.release.run import FIRST_ROWS
 from dptext.representations.encoders import TextEncoder, check_texts
 from dptext.representations.sentence_encoder import KNOWN_MODELS, SentenceEncoder
 from dptext.sentences.bank import TextBank
@@ -19,15 +21,11 @@ from dptext.validation import display_value
 from dptext.vectors.formats import STATIC, load_vectors_once
 from dptext.vectors.word_vectors import WordVectors
 
-COMPARED = 500
-"""Number of private texts that are compared: the first ones."""
 LEVEL = 2 / 3
 """Share of the expected known words below which the owner is warned.
 
-Measured: at least .91 for English texts and English word vectors, at most .57 for texts in six other languages. For
-pools of 200 to 127,000 texts, relative to the expected share: at least .96 for texts of the pool's kind, at most .53 in
-other languages. English texts of another kind are below the level only if the pool consists of short sentences on few
-topics (news compared with sentences about restaurants: .55 to .59).
+Measured: at least .91 for English texts and word vectors; relative to the expected share, at least .96 for texts of the
+kind of a pool. At most .57 for six other languages. English texts of another kind are below it for pools of few words.
 """
 _CHARACTERS = 1_000  # of each text
 _PUBLIC_TEXTS = 2_000  # evenly spaced
@@ -36,15 +34,10 @@ _CUT = 1_000  # evenly spaced texts, to count words per unit
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """Share of the words of private texts that a public vocabulary, encoder, pool or bank knows. *Not private.*
-
-    Attributes:
-        share: known words among the words of the private texts.
-        expected: the same share for other texts of the pool or bank; 1 for a vocabulary or an encoder.
-    """
+    """Share of the words of private texts that are known to a public vocabulary, encoder, pool or bank."""
 
     share: float
-    expected: float = 1.0
+    expected: float  # the share for other texts of the pool or bank; 1 for a vocabulary or an encoder
 
     @property
     def is_low(self) -> bool:
@@ -55,8 +48,7 @@ class Coverage:
 def coverage(texts: Iterable[Any], public: Any) -> Coverage | None:
     """Return the share of the words of private texts that the public side of a release knows.
 
-    The commands warn the owner of the texts before a release if the share is low. **The result is private**: it is
-    computed from the texts without noise.
+    The commands warn the owner before a release if it is low. **The result is private**: it is computed without noise.
 
     Args:
         texts: private texts; only the first 500 are used.
@@ -66,14 +58,13 @@ def coverage(texts: Iterable[Any], public: Any) -> Coverage | None:
         The coverage; None for texts without words, or an encoder whose words are unknown.
 
     Raises:
-        DataError: an entry is not text.
-        ParameterError: ``public`` has another type.
+        DataError, ParameterError: an entry is not text, or ``public`` has another type.
 
     >>> pool = Pool(["a cup of tea", "the tea is hot", "a hot cup", "the cup of tea"])
-    >>> coverage(["eine Tasse Tee", "a Tasse of tea"], pool)
-    Coverage(share=0.42857142857142855, expected=0.8571428571428571)
+    >>> coverage(["eine Tasse Tee", "a Tee"], pool)
+    Coverage(share=0.2, expected=0.625)
     """
-    words = _word_counts(text for text in check_texts(islice(texts, COMPARED)) if text)
+    words = _word_counts(text for text in check_texts(islice(texts, FIRST_ROWS)) if text)
     known, others = _known_words(public)
     if known is None or not words:
         return None
@@ -89,6 +80,9 @@ def _known_words(public: Any) -> tuple[Vocabulary | Counter[str] | None, Counter
         return public.vocabulary, None
     if isinstance(public, SentenceEncoder) and public.model in KNOWN_MODELS:
         return load_vectors_once(STATIC).vocabulary, None  # of the same model
+    if isinstance(public, PublicFeatures):
+        known = (_known_words(block.encoder) for block in public.blocks)
+        return next((words for words in known if words[0] is not None), (None, None))
     for name in ("mechanism", "bank", "vectors", "encoder"):
         if hasattr(public, name):
             return _known_words(getattr(public, name))
@@ -113,7 +107,5 @@ def _share(words: Counter[str], known: Vocabulary | Counter[str]) -> float:
 def median_words(texts: Sequence[str]) -> dict[TextUnit, int]:
     """Return the median number of words of texts, and of the sentences and paragraphs in them."""
     sample = texts[:: -(-len(texts) // _CUT)]
-    parts = {
-        unit: [count_words(part) for text in sample for part in units_of(text, unit)] for unit in get_args(TextUnit)
-    }
-    return {unit: median_low(counts or [0]) for unit, counts in parts.items()}
+    units = {unit: [part for text in sample for part in units_of(text, unit)] for unit in get_args(TextUnit)}
+    return {unit: median_low(map(count_words, parts or [""])) for unit, parts in units.items()}

@@ -90,8 +90,9 @@ class Advice:
 
     @property
     def nearest_unit(self) -> TextUnit:
-        """The unit of the public texts whose length is nearest to the private texts."""
-        return min(self.public_words, key=lambda unit: abs(math.log(self.public_words[unit] / self.data.words[0])))
+        """The unit of the public texts whose length is nearest to the private texts; documents if it hardly matters."""
+        ratios = {unit: abs(math.log(words / self.data.words[0])) for unit, words in self.public_words.items()}
+        return min(reversed(ratios), key=lambda unit: round(ratios[unit], 1))
 
     @property
     def recommended(self) -> ComparedMethod | None:

@@ -13,7 +13,7 @@ from importlib.resources import files
 from itertools import islice
 from pathlib import Path, PurePath
 from statistics import median_low
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import describe_columns, is_pipe, may_be_values
@@ -24,9 +24,6 @@ from dptext.privacy.guarantee import canonical_id
 from dptext.text.identifiers import ALL_DIFFERENT, AuthorColumn, Column, author_columns, columns_of, look_at, words_of
 from dptext.text.tokens import count_words
 from dptext.validation import check_choice, check_names, format_names
-
-if TYPE_CHECKING:
-    from dptext.evaluation.coverage import Coverage
 
 MOST_ROWS = 200_000
 """Maximum number of rows that are counted; later ones are ignored."""
@@ -104,7 +101,7 @@ class Data:
     words: tuple[int, int] = (0, 0)
     classes: int | None = None
     rarest: int | None = None
-    known: Mapping[str, Coverage] = field(default_factory=dict)
+    known: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def protected(self) -> int:
@@ -145,8 +142,7 @@ def quote(value: str) -> str:
 # -- the rows ------------------------------------------------------------------------------------------------------
 
 
-Compare: TypeAlias = "Callable[[list[str]], Mapping[str, Coverage]]"
-"""Compares the first private texts with public ones."""
+Compare: TypeAlias = Callable[[list[str]], Mapping[str, Any]]  # of the first texts with public ones
 
 
 def look(

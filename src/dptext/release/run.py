@@ -38,6 +38,8 @@ from dptext.release.release import (
 )
 from dptext.validation import check_int
 
+FIRST_ROWS = 500
+"""Number of private texts that are compared with public ones before a release."""
 _logger = logging.getLogger(__name__)
 
 
@@ -190,12 +192,12 @@ class TextFiles:
             separator=self.separator,
         )
 
-    def first(self, count: int) -> list[str]:
-        """Return the texts of the first rows; none from a pipe, which can be read only once."""
+    def first(self) -> list[str]:
+        """Return the texts of the first `FIRST_ROWS`; none from a pipe, which can be read only once."""
         if any(is_pipe(Path(source)) for source in self.sources):
             return []
         with contextlib.closing(replace(self, on_error="skip").documents(())) as reader:
-            return [document.text for document in islice(reader, count) if document.text]
+            return [document.text for document in islice(reader, FIRST_ROWS) if document.text]
 
     def complete(self, statement: PrivacyStatement) -> PrivacyStatement:
         """Return the statement of a release of these rows, with the exposure of their kept columns."""

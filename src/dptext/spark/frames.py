@@ -24,7 +24,7 @@ from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally, add_columns
-from dptext.release.run import Charges
+from dptext.release.run import FIRST_ROWS, Charges
 from dptext.representations.device import VECTOR, DeviceEncoder
 from dptext.spark import tasks
 from dptext.spark.release import FrameReader, SparkRelease, quoted
@@ -351,10 +351,10 @@ class PrivateFrame:
         _check_columns(self.frame, self.text, [*columns] if user is None else [user, *columns])
         return user
 
-    def first(self, count: int) -> list[str]:
+    def first(self) -> list[str]:
         """Return the texts of the first rows, which are sent to the driver."""
         with plain_errors():
-            rows = self.frame.select(quoted(self.text)).limit(count).collect()
+            rows = self.frame.select(quoted(self.text)).limit(FIRST_ROWS).collect()
         return [row[0] for row in rows if row[0]]
 
     def label_counts(self, labels: Labels) -> Iterator[tuple[tuple[Any, ...], int]]:

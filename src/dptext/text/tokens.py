@@ -225,8 +225,7 @@ def _add_sentence(groups: list[list[str]], part: str) -> None:
 
 
 TextUnit: TypeAlias = Literal["sentence", "paragraph", "document"]
-PARAGRAPH_WORDS = 100
-"""Maximum number of words in a paragraph, unless it is a single sentence."""
+PARAGRAPH_WORDS = 100  # maximum; a longer sentence stays whole
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"  # scripts without spaces
 _COUNTED = regex.compile(rf"{_UNSPACED}|[\S--{_UNSPACED}]+", regex.V1)
 
@@ -237,25 +236,20 @@ def count_words(text: str) -> int:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Return the parts of a text between blank lines, stripped; longer ones are cut between sentences.
-
-    A part of more than `PARAGRAPH_WORDS` words is cut into runs of whole sentences with at most this many words.
-    """
+    """Return the parts between blank lines; one of more than `PARAGRAPH_WORDS` words is cut between sentences."""
     result: list[str] = []
     for part in _PARAGRAPH.split(text):
         if count_words(part) <= PARAGRAPH_WORDS:
             result.append(part.strip())
             continue
-        run: list[str] = []
-        words = 0
+        words = PARAGRAPH_WORDS
         for sentence in sentences(part):
-            length = count_words(sentence)
-            if run and words + length > PARAGRAPH_WORDS:
-                result.append(" ".join(run))
-                run, words = [], 0
-            run.append(sentence)
-            words += length
-        result.append(" ".join(run))
+            words += count_words(sentence)
+            if words > PARAGRAPH_WORDS:
+                result.append(sentence)
+                words = count_words(sentence)
+            else:
+                result[-1] += f" {sentence}"
     return [paragraph for paragraph in result if paragraph]
 
 
