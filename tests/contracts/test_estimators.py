@@ -219,7 +219,7 @@ def test_a_table_without_its_columns_is_refused_before_the_work(name):
     table = TABLES["pyarrow"](NOTES)
     with pytest.raises(ParameterError, match="the table has no user column: pass user="):
         MODELS[name](table, text="note")
-    with pytest.raises(ParameterError, match="expected a column 'text', the table has none"):
+    with pytest.raises(ParameterError, match="expected a column 'text', the table has"):
         MODELS[name](table, user="who")
     with pytest.raises(ParameterError, match=r"user names a column of a table, got documents"):
         MODELS[name](DOCUMENTS, user="who")

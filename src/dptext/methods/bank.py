@@ -16,7 +16,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.intervals import share
 from dptext.methods import base
 from dptext.methods import preview as numbers
-from dptext.methods.data import LICENCE, PUBLIC, quote
+from dptext.methods.data import PUBLIC, quote
 from dptext.methods.examination import (
     AttackResult,
     RowExamination,
@@ -243,7 +243,9 @@ class Bank(base.Method):
             accuracy=case.public.accuracy(rewriter, case.data.rows) if figures else None,
             caveats=tuple(_caveats(case)),
             commands=(
-                base.wrap_command("dptext bank", " ".join(files), f"-o bank --licence {LICENCE}"),
+                base.wrap_command(
+                    "dptext bank", " ".join(files), "-o bank", base.option("licence", case.public.licence)
+                ),
                 case.command(self, *options),
             ),
         )

@@ -22,7 +22,7 @@ from dptext.features.latent_words import PublicWords
 from dptext.features.pool import Pool, read_public
 from dptext.io.documents import canonical_label
 from dptext.io.tables import is_table, table_documents
-from dptext.methods.data import PUBLIC, Data, Requirements, quote, utterances
+from dptext.methods.data import LICENCE, PUBLIC, Data, Requirements, quote, utterances
 from dptext.methods.files import Audit, ReleaseFiles
 from dptext.methods.preview import Previewer
 from dptext.privacy.guarantee import Trust
@@ -125,6 +125,7 @@ class PublicTexts:
     column: str = "text"
     count: int = 0
     labels: tuple[str | None, ...] = ()  # of the texts; none: unknown
+    licence: str = LICENCE
 
     @classmethod
     def bundled(cls, *, labelled: bool = False) -> PublicTexts:
@@ -147,7 +148,7 @@ class PublicTexts:
             labels = tuple(known.get(_spaced(text)) for text in texts)
             if len({*labels} - {None}) < 2:
                 raise ParameterError(f"the column {label!r} of the public texts must have at least two labels")
-        return cls(texts, "your public texts", named, pool.files, text, len(pool), labels)
+        return cls(texts, "your public texts", named, pool.files, text, len(pool), labels, pool.licence or LICENCE)
 
     @cached_property
     def pool(self) -> Pool:
