@@ -8,12 +8,13 @@ A `Cell` is a number of a printed table or a point of a printed figure, with our
 
 from __future__ import annotations
 
+import argparse
 import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from papers.dpnr import blogs_report
 from papers.dpnr import printed as dpnr
@@ -25,6 +26,7 @@ from papers.dpugc.results import Rows as ModelRows
 from papers.dpugc.training_report import EPSILON as DPUGC_EPSILON
 from papers.dpugc.training_report import PRINTED as DPUGC_DELTAS
 from papers.ome import printed_report as ome
+from papers.reports import join_sections
 from papers.sweeps import Row
 from papers.tem import report as tem
 
@@ -201,18 +203,19 @@ def dpugc_tables(name: str, steps: ModelRows, frequent: ModelRows, spent: ModelR
     note = "Against a gold model of the same texts: word2vec without clipping and noise."
     sections: Sections = [
         Table("Table 1, sizes of the data", ["users", "documents", "words"], [Line(name, "", counts)], note=sizes),
-        _dpugc_neighbours(steps, frequent, f"{_TRUE:g}", note, printed=False),
+        _dpugc_neighbours(steps, frequent, f"{_TRUE:g}", note),
     ]
     if not result:
         return [*sections, Note("Table 3, RMSE", "Left out: it needs a label that is a number, and 80 authors.")]
     lines = []
-    for mark in result.values("steps")[2:]:  # after both baselines, which have none
+    for mark in filter(None, result.values("steps")):
         true = f"{_TRUE:g}, {spent.mean('spent', model='private', epsilon=_TRUE, steps=mark):.3g} for a user"
         lines.append(Line(f"{mark:,} steps", true, _errors(result, mark)))
-    return [*sections, Table("Table 3, RMSE of the label", _REGRESSIONS, lines, _always_the_mean(result))]
+    baseline = "always the mean", _always_the_mean(result)
+    return [*sections, Table("Table 3, RMSE of the label", _REGRESSIONS, lines, [baseline])]
 
 
-def _dpugc_neighbours(rows: ModelRows, frequent: ModelRows, claim: str, note: str, *, printed: bool = True) -> Table:
+def _dpugc_neighbours(rows: ModelRows, frequent: ModelRows, claim: str, note: str) -> Table:
     """Return table 2: the score of three queries after the last step."""
     lines = []
     for part, (model, epsilon, claimed) in {
@@ -223,7 +226,7 @@ def _dpugc_neighbours(rows: ModelRows, frequent: ModelRows, claim: str, note: st
         runs = rows.select(model=model, epsilon=epsilon, steps=last)
         for query, numbers in _NEIGHBOURS[part].items():
             cells = [
-                Cell(number if printed else "", _over_runs([row.numbers[f"{measure} {query}"] for row in runs]), 3)
+                Cell(number, _over_runs([row.numbers[f"{measure} {query}"] for row in runs]), 3)
                 for number, measure in zip(numbers, _MEASURES, strict=True)
             ]
             lines.append(Line(f"{part}, {query}", claimed, cells))
@@ -239,42 +242,39 @@ def _dpugc_regression() -> Table:
     """Return table 3, with the delta that it prints for each number of steps."""
     result, delta = ModelRows(DPUGC / "training_age.jsonl"), ModelRows(DPUGC / "delta.jsonl")
     lines = []
-    for steps, errors in _ERRORS.items():
+    for steps in _ERRORS:
         (costs,) = delta.select(of="a pair of 50,000", steps=steps)
         exact = costs.numbers["moments delta"]
-        cells = _errors(result, steps, errors)
-        cells.append(Cell(f"{DPUGC_DELTAS[steps]:.4f}", Estimate(exact, exact, exact, 0, ""), 4))
+        cost = Cell(f"{DPUGC_DELTAS[steps]:.4f}", Estimate(exact, exact, exact, 0, ""), 4)
         claimed = f"({DPUGC_EPSILON:g}, {DPUGC_DELTAS[steps]:.4f}) for a pair, {_TRUE:g} for a user"
-        lines.append(Line(f"{steps:,} steps", claimed, cells))
-    ((name, always),) = _always_the_mean(result)
+        lines.append(Line(f"{steps:,} steps", claimed, [*_errors(result, steps), cost]))
     return Table(
         "Table 3, RMSE",
         [*_REGRESSIONS, "delta at epsilon .125"],
         lines,
-        [(name, [*always, ""])],
+        [("always the mean", [*_always_the_mean(result), ""])],
         "Printed: extraversion of 250 people, where always the mean has .919. Ours: age of 500 bloggers, in years, so "
         "only the order can be compared; intervals over people and two runs. The delta is computed as the authors' "
         "code does; it is about one pair and takes the vocabulary for the number of pairs.",
     )
 
 
-def _errors(result: ModelRows, steps: int, printed: Sequence[str] = ()) -> list[Cell]:
+def _errors(result: ModelRows, steps: int) -> list[Cell]:
     """Return a row of table 3, without the delta."""
     cells = []
-    for place, learner in enumerate(("SVR", "linear")):
+    printed = iter(_ERRORS.get(steps, [""] * 4))
+    for learner, number in _BASELINES.items():
         baseline = result.estimate("RMSE", learner=learner, model="public words and characters")
-        cells.append(Cell(_BASELINES[learner] if printed else "", baseline or "not run", 2))
-        for column, (model, epsilon) in enumerate((("private", _TRUE), ("clipped", None))):
+        cells.append(Cell(number, baseline or "not run", 2))
+        for model, epsilon in (("private", _TRUE), ("clipped", None)):
             estimate = result.estimate("RMSE", learner=learner, model=model, epsilon=epsilon, steps=steps)
-            number = printed[2 * place + column] if printed else ""
-            cells.append(Cell(number, estimate or "not run: ours end at 400 steps", 2))
+            cells.append(Cell(next(printed), estimate or "not run: ours end at 400 steps", 2))
     return cells
 
 
-def _always_the_mean(result: ModelRows) -> list[tuple[str, list[str]]]:
+def _always_the_mean(result: ModelRows) -> list[str]:
     mean = result.estimate("mean age", learner="SVR", model="public words and characters")
-    always = "" if mean is None else f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
-    return [("always the mean", [always] * len(_REGRESSIONS))]
+    return ["" if mean is None else f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"] * len(_REGRESSIONS)
 
 
 # -- DPText ------------------------------------------------------------------------------------------------------------
@@ -290,26 +290,11 @@ def dptext_sections() -> Sections:
         "([papers/dptext](dptext/README.md#table-1-topic-glove))."
     )
     attributes = {"age": "age", "location": "industry", "gender": "gender"}
-    return [dptext_table(rows, "sentiment", attributes, note, printed=dptext_report.PRINTED)]
+    return [dptext_table(rows, "sentiment", attributes, note)]
 
 
-def dptext_table(
-    rows: dptext_report.Rows,
-    task: str,
-    attributes: Mapping[str, str],
-    note: str,
-    *,
-    printed: Mapping[str, Sequence[float]] = MappingProxyType({}),
-) -> Table:
-    """Return table 1; ``attributes`` are columns of the paper and their counterparts here.
-
-    Without printed numbers it also has a mechanism with a proof.
-    """
-
-    def estimate(row: Row, name: str) -> Estimate:
-        values = [row.numbers[f"{name}{end}"] for end in ("", " low", " high")]
-        return Estimate(*values, int(rows.constants["folds"]), "folds")
-
+def dptext_table(rows: dptext_report.Rows, task: str, attributes: Mapping[str, str], note: str) -> Table:
+    """Return table 1 and a mechanism with a proof; ``attributes`` are the paper's and their counterparts here."""
     lines = []
     for name, method, epsilon in (
         ("ORIGINAL", methods.ORIGINAL, None),
@@ -318,23 +303,20 @@ def dptext_table(
         ("DPTEXT", methods.LEARNT_PRINTED, methods.CAP),
         ("ours, PrivUnit", methods.OURS, methods.MAIN),
     ):
-        if (row := rows.get(method, epsilon)) is None or (printed and name not in printed):
+        if (row := rows.get(method, epsilon)) is None:
             continue
-        results = [estimate(row, "task accuracy")]
-        results += [estimate(row, rows.best_attack(row, attribute)) for attribute in attributes.values()]
-        numbers = [f"{value:.4f}" for value in printed.get(name, ())] or [""] * len(results)
-        cells = [Cell(number, result, 3) for number, result in zip(numbers, results, strict=True)]
+        numbers = ["task accuracy", *(rows.best_attack(row, attribute) for attribute in attributes.values())]
+        printed = [f"{value:.4f}" for value in dptext_report.PRINTED.get(name, ())] or [""] * len(numbers)
+        cells = []
+        for number, text in zip(numbers, printed, strict=False):
+            values = [row.numbers[f"{number}{end}"] for end in ("", " low", " high")]
+            cells.append(Cell(text, Estimate(*values, int(rows.constants["folds"]), "folds"), 3))
         true = "infinite" if rows.guarantee(row).startswith("none") else rows.guarantee(row)
         lines.append(Line(name, NO_CLAIM if epsilon is None else f"{epsilon:g}, {true}", cells))
     attacker = rows.attackers[0]
     blind = ["task accuracy blind", *(f"{entry} {attacker} macro-F1 blind" for entry in attributes.values())]
-    return Table(
-        f"Table 1, {task} (accuracy) and attributes (F1)",
-        [task, *attributes],
-        lines,
-        [("majority; guessing", [f"{rows.any[name]:.3f}" for name in blind])],
-        note,
-    )
+    baseline = "majority; guessing", [f"{rows.any[name]:.3f}" for name in blind]
+    return Table(f"Table 1, {task} (accuracy) and attributes (F1)", [task, *attributes], lines, [baseline], note)
 
 
 # -- TEM ---------------------------------------------------------------------------------------------------------------
@@ -359,53 +341,40 @@ def tem_sections() -> Sections:
 
 def tem_figures(rows: tem.Rows) -> Sections:
     """Return both figures as tables, for the user's own texts."""
-    kinds = ("TEM", "Madlib")
-    attacks = {"shadow_auc": "the paper's attack", "online_auc": "likelihood ratio"}
-    return [
-        _tem_figure(
-            "Figure 1 (a), accuracy over epsilon",
-            rows,
-            {kind: (kind, "accuracy") for kind in kinds},
-            ("majority class", rows.majority),
-            "Claimed: per unit of distance. True: for any two words, TEM / Madlib; n times as much for n words.",
-        ),
-        _tem_figure(
-            "Figure 1 (b), membership attack over epsilon, AUC",
-            rows,
-            {f"{kind}, {name}": (kind, number) for number, name in attacks.items() for kind in kinds},
-            ("chance", 0.5),
-        ),
-    ]
-
-
-def _tem_figure(
-    place: str, rows: tem.Rows, columns: Mapping[str, tuple[str, str]], baseline: tuple[str, float], note: str = ""
-) -> Table:
-    lines = []
-    for epsilon in (0.0, *(setting["epsilon"] for setting in rows.settings("TEM"))):
-        cells, bounds = [], {}
-        for kind, number in columns.values():
-            setting = {"mechanism": kind if epsilon else "none", "epsilon": epsilon, "arm": "epsilon"}
-            cells.append(Cell("", rows.over_trials(setting, number) or "not run", 3))
-            bounds[kind] = rows.mean("epsilon of a word", **setting) or 0.0
-        true = f"{epsilon:g}, {' / '.join(f'{bound:.1f}' for bound in bounds.values())}"
-        name = f"epsilon {epsilon:g}" if epsilon else "no protection"
-        lines.append(Line(name, true if epsilon else NO_CLAIM, cells))
-    return Table(place, list(columns), lines, [(baseline[0], [f"{baseline[1]:.3f}"] * len(columns))], note)
+    note = "Claimed: per unit of distance. True: for any two words, TEM / Madlib; n times as much for n words."
+    attacks = {", the paper's attack": "shadow_auc", ", likelihood ratio": "online_auc"}
+    tables: Sections = []
+    for place, numbers, baseline, level in (
+        ("Figure 1 (a), accuracy over epsilon", {"": "accuracy"}, "majority class", rows.majority),
+        ("Figure 1 (b), membership attack over epsilon, AUC", attacks, "chance", 0.5),
+    ):
+        columns = {f"{kind}{name}": (kind, number) for name, number in numbers.items() for kind in ("TEM", "Madlib")}
+        lines = []
+        for epsilon in (0.0, *(setting["epsilon"] for setting in rows.settings("TEM"))):
+            cells, bounds = [], {}
+            for kind, number in columns.values():
+                setting = {"mechanism": kind if epsilon else "none", "epsilon": epsilon, "arm": "epsilon"}
+                cells.append(Cell("", rows.over_trials(setting, number) or "not run", 3))
+                bounds[kind] = f"{rows.mean('epsilon of a word', **setting):.1f}"
+            name, true = f"epsilon {epsilon:g}", f"{epsilon:g}, {' / '.join(bounds.values())}"
+            lines.append(Line(name, true, cells) if epsilon else Line("no protection", NO_CLAIM, cells))
+        tables.append(Table(place, list(columns), lines, [(baseline, [f"{level:.3f}"] * len(columns))], note))
+    return tables
 
 
 # -- OME ---------------------------------------------------------------------------------------------------------------
 
 
 def ome_sections() -> Sections:
-    notes = (
-        "True epsilon of sentiment / Intent / MRPC. MiniLM replaces BERT on Intent and MRPC "
-        "([papers/ome](ome/README.md#the-papers-own-tables)). Lambda 100 is the row of epsilon 1 again.",
-        "",
-    )
     return [
         Note("Figures 1 and 2, drawings", "Nothing to run."),
-        *ome_tables(ome.Results(OME), ome.SETS, ome.SETS[:3], notes),
+        *ome_tables(
+            ome.Results(OME),
+            ome.SETS,
+            ome.SETS[:3],
+            "True epsilon of sentiment / Intent / MRPC. MiniLM replaces BERT on Intent and MRPC "
+            "([papers/ome](ome/README.md#the-papers-own-tables)). Lambda 100 is the row of epsilon 1 again.",
+        ),
         Note(
             "Figure 3, probabilities of a bit over epsilon and lambda",
             "Curves without numbers in the text; ours, from the printed formulas: "
@@ -414,21 +383,18 @@ def ome_sections() -> Sections:
     ]
 
 
-def ome_tables(
-    results: ome.Results, sets: Sequence[str], compared: Sequence[str], notes: tuple[str, str] = ("", "")
-) -> Sections:
+def ome_tables(results: ome.Results, sets: Sequence[str], compared: Sequence[str], note: str = "") -> Sections:
     """Return tables 1 and 2, the second with the sets on which the paper compares protocols."""
 
     def line(label: str, setting: ome.Setting, columns: Sequence[str] = sets) -> Line:
         cells = []
         for name in columns:
             printed = ome.printed_number(name, setting)
-            cells.append(
-                Cell("" if printed is None else f"{printed:.2f}", results.estimate(name, setting) or "not run")
-            )
+            result = results.estimate(name, setting) or "not run"
+            cells.append(Cell("" if printed is None else f"{printed:.2f}", result))
         # SUE and OUE, and OME in their table, are about the sentiment sets only
         true = ome.true_epsilons(results, setting).split(" / ")[: 1 if columns is compared else None]
-        return Line(label, NO_CLAIM if setting[1] is None else f"{setting[1]:g}, {' / '.join(true)}", cells)
+        return Line(label, NO_CLAIM if setting == ome.CLEAN else f"{setting[1]:g}, {' / '.join(true)}", cells)
 
     def majority(columns: Sequence[str]) -> tuple[str, list[str]]:
         estimates = [results.estimate(name, ome.CLEAN, "majority") for name in columns]
@@ -440,8 +406,8 @@ def ome_tables(
     protocols = (("SUE", None), ("OUE", None), ("OME", 100.0))
     table2 = [line(name, (name, 1.0, factor), compared) for name, factor in protocols]
     return [
-        Table("Table 1, accuracy in per cent", sets, table1, [majority(sets)], notes[0]),
-        Table("Table 2, accuracy in per cent", compared, table2, [majority(compared)], notes[1]),
+        Table("Table 1, accuracy in per cent", sets, table1, [majority(sets)], note),
+        Table("Table 2, accuracy in per cent", compared, table2, [majority(compared)]),
     ]
 
 
@@ -492,7 +458,7 @@ def dpnr_tables(name: str, rows: blogs_report.Rows, study: study_report.Rows) ->
     """Return figures 4 to 8 for the user's own texts; figure 6 and the attacks need attributes."""
     attacks = [blogs_report.attack_table(rows), blogs_report.fairness_table(name, rows)] if rows.attributes else []
     missing = Note("Figure 6 and attacks", "Left out: name private columns with --attribute.")
-    figures = [_study_figure(*figure, {name: ("", study)}) for figure in _STUDY_FIGURES]
+    figures = [_study_figure(*figure, {name: (dpnr.AG_NEWS, study)}) for figure in _STUDY_FIGURES]
     return [*_figures_4_and_5({name: rows}), *(attacks or [missing]), *figures]
 
 
@@ -543,8 +509,7 @@ def _figures_4_and_5(tasks: Mapping[str, blogs_report.Rows], note: str = "") -> 
             for task, rows in tasks.items():
                 row = rows.get(blogs_report.DPNR if claimed else blogs_report.NONE, claimed, mu)
                 result = _TASKS.get(task, "not run") if row is None else _per_cent(task, rows, row, "task accuracy")
-                printed = dpnr.ACCURACY[task][name] if task in dpnr.ACCURACY else None
-                cells.append(Cell("" if printed is None else f"{printed:.2f}", result))
+                cells.append(Cell(f"{dpnr.ACCURACY.get(task, dpnr.ACCURACY[dpnr.BLOG])[name]:.2f}", result))
             lines.append(Line(name, epsilon, cells))
         tables.append(Table(f"{place}, per cent", columns, lines, [("majority class", blind)], note))
     return tables
@@ -603,8 +568,8 @@ def _study_figure(
             for training in trainings:
                 number = dpnr.printed(data, dimension, training, name)
                 if name == "no noise":
-                    number = dpnr.CLEAN.get((data, dimension)) if training == "plain" else None
-                cells.append(_study_cell(rows, number, name, dimension, training, claimed, is_printed=bool(data)))
+                    number = dpnr.CLEAN[data, dimension] if training == "plain" else None
+                cells.append(_study_cell(rows, number, name, dimension, training, claimed))
         lines.append(Line(name, epsilon, cells))
     majorities = [f"{rows.constants['majority']:.3f}" for _, rows in sets.values() for _ in trainings]
     return Table(
@@ -627,22 +592,37 @@ def _study_rows(names: tuple[str, ...]) -> tuple[study_report.Rows, str]:
 
 
 def _study_cell(
-    rows: study_report.Rows,
-    number: float | None,
-    name: str,
-    dimension: int,
-    training: str,
-    claimed: float,
-    *,
-    is_printed: bool,
+    rows: study_report.Rows, number: float | None, name: str, dimension: int, training: str, claimed: float
 ) -> Cell:
-    if number is None and is_printed:
+    if number is None:
         return Cell("", "not in the text" if name.startswith("mu") else "")
-    if name == "no noise" and training == "robust":
-        return Cell("", "")
     server = study_report.server_settings("DPNR", dimension, training, claimed)
     runs = rows.runs("clean" if name == "no noise" else name, **server)
-    return Cell("" if number is None else f"{number:.2f}", _over_runs(runs) if runs else "not run", 3)
+    return Cell(f"{number:.2f}", _over_runs(runs) if runs else "not run", 3)
+
+
+# -- the user's own texts ----------------------------------------------------------------------------------------------
+
+
+def print_own(options: argparse.Namespace, sections: Iterable[object]) -> None:
+    """Write tables of the user's own texts to ``own.md``, without the printed numbers, and print them."""
+    head = f"For you alone: these numbers are computed from the texts of {options.data.name!r}, without noise."
+    parts = [head]
+    for section in sections:
+        if isinstance(section, Table):
+            lines = [replace(line, cells=[replace(cell, printed="") for cell in line.cells]) for line in section.lines]
+            section = replace(section, lines=lines)
+        parts += str(section).split("\n\n")
+    (options.out / "own.md").write_text(join_sections(parts), encoding="utf-8")
+    print("\n\n".join(_align(part) if part.startswith("|") else textwrap.fill(part, 100) for part in parts))
+
+
+def _align(text: str) -> str:
+    """Return a Markdown table with columns of equal width."""
+    rows = [line[2:-2].split(" | ") for place, line in enumerate(text.splitlines()) if place != 1]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rows.insert(1, ["-" * width for width in widths])
+    return "\n".join(f"| {' | '.join(map(str.ljust, row, widths))} |" for row in rows)
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import importlib.util
 import lzma
 import sys
 import tarfile
-import textwrap
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -20,10 +19,11 @@ import numpy.typing as npt
 from papers.fairness import Fairness
 from papers.sweeps import Row, read_sweep
 
-from dptext.errors import DataError, DptextError, StorageError, extra
+from dptext.errors import DataError, DptextError, extra
 from dptext.intervals import Estimate, mean_over_runs
 
 _DATA = Path("../shared/data")
+_BROKEN = (EOFError, UnicodeError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError)
 
 
 def parse_options(
@@ -67,54 +67,22 @@ def parse_options(
     options.readme = folder / "README.md" if not (options.out or options.quick or options.own) else None
     name = "-".join(filter(None, ("quick" if options.quick else "results", part)))
     if options.own and options.out is None:
-        name = f"own/{options.own}-{_digest_of_file(options)}-{name}"
+        with options.data.open("rb") as stream:  # each file, with each choice of columns, has a folder
+            digest = hashlib.file_digest(stream, "sha256")
+        digest.update(repr((options.text, options.label, options.user, options.attribute)).encode())
+        name = f"own/{options.own}-{digest.hexdigest()[:8]}-{name}"
     options.out = options.out or folder / name
     options.out.mkdir(parents=True, exist_ok=True)
     return options
-
-
-def _digest_of_file(options: argparse.Namespace) -> str:
-    """Return a short digest of a file and of the columns that are read, so that each has its own results."""
-    try:
-        content = options.data.read_bytes()
-    except OSError as error:
-        raise StorageError.of("read", options.data, error) from None
-    columns = repr((options.text, options.label, options.user, options.attribute))
-    return hashlib.sha256(content + columns.encode()).hexdigest()[:8]
 
 
 def run_command(main: Callable[[], None]) -> None:
     """Run the main function of a module; print a wrong file, column or option as one line, and exit with code 2."""
     try:
         main()
-    except (
-        DptextError,
-        OSError,
-        EOFError,
-        UnicodeError,
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        lzma.LZMAError,
-    ) as error:
+    except (DptextError, OSError, *_BROKEN) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-
-
-def print_own(options: argparse.Namespace, sections: Iterable[object]) -> None:
-    """Write the tables of the user's own texts to ``own.md``, and print them."""
-    head = f"For you alone: these numbers are computed from the texts of {options.data.name!r}, without noise."
-    text = join_sections([head, *map(str, sections)])
-    (options.out / "own.md").write_text(text, encoding="utf-8")
-    parts = text.strip().split("\n\n")
-    print("\n\n".join(_align(part) if part.startswith("|") else textwrap.fill(part, 100) for part in parts))
-
-
-def _align(text: str) -> str:
-    """Return a Markdown table with columns of equal width."""
-    rows = [line[2:-2].split(" | ") for place, line in enumerate(text.splitlines()) if place != 1]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    rows.insert(1, ["-" * width for width in widths])
-    return "\n".join(f"| {' | '.join(map(str.ljust, row, widths))} |" for row in rows)
 
 
 def torch_device() -> str:

@@ -28,8 +28,8 @@ from papers.dpnr import blogs, blogs_report
 from papers.dpnr.printed import AG_NEWS, AS_LARGE, IMDB, PRINTED_AS, YELP
 from papers.dpnr.report import Rows, write_report
 from papers.dpnr.servers import BOTH, DROPOUT_AT, REMOVED, REPLACED, SCHEDULES, Corpus, measure
-from papers.printed import dpnr_tables
-from papers.reports import parse_options, print_own, run_command
+from papers.printed import dpnr_tables, print_own
+from papers.reports import parse_options, run_command
 from papers.sweeps import sweep
 
 from dptext import load_vectors
@@ -104,7 +104,8 @@ def run_own(plan: Plan, options: argparse.Namespace) -> None:
         posts = own_texts(options, rows=1_000 if options.quick else plan.train_rows)
         vectors = load_vectors(blogs.VECTORS, limit=blogs.WORDS)
         device = blogs.Device(vectors, FEWEST_AUTHORS, folds=2 if options.quick else 5)
-        blogs.run_task(device, posts, own_settings(), options.out / f"{paper}.jsonl")
+        settings = blogs.settings_of(blogs.Plan(true_epsilons=(16.0,), proved=("PrivUnit",)), options.own)
+        blogs.run_task(device, posts, settings, options.out / f"{paper}.jsonl")
         labels = np.unique(posts.labels, return_inverse=True)[1]
         fold = make_folds(labels, people=posts.people, seed=1)[0]
         texts = LabelledTexts(posts.texts, labels)
@@ -113,15 +114,6 @@ def run_own(plan: Plan, options: argparse.Namespace) -> None:
         _run_part("study", options.own, corpus, plan, options.out)
     rows = blogs_report.Rows(options.out / f"{paper}.jsonl")
     print_own(options, dpnr_tables(options.own, rows, Rows(options.out / f"{study}.jsonl")))
-
-
-def own_settings() -> list[dict[str, Any]]:
-    """Return the rows of figures 4 and 5, the noise of the authors' code, and a mechanism with a proof."""
-    cells: list[tuple[str, float | None, float]] = [(blogs.NONE, None, 0.0)]
-    cells += [(blogs.DPNR, epsilon, 0.0) for epsilon in blogs.Plan.epsilons]
-    cells += [(blogs.DPNR, blogs.DROPOUT_AT, mu) for mu in blogs.Plan.mus]
-    cells += [(blogs.SCALAR, 1.0, 0.0), ("PrivUnit", 16.0, 0.0)]
-    return [dict(zip(("mechanism", "epsilon", "mu"), cell, strict=True)) for cell in cells]
 
 
 def run(plan: Plan, options: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from papers.dpnr.printed import AG_NEWS, AS_LARGE, CLEAN, PRINTED_AS, ROWS, SETS, TRAININGS, printed
+from papers.dpnr.printed import AG_NEWS, AS_LARGE, CLEAN, PRINTED_AS, SETS, TRAININGS, printed
 from papers.dpnr.servers import DROPOUT_AT, SCHEDULES, TOKEN, true_epsilon
 from papers.reports import (
     duration,
@@ -107,8 +107,8 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     result = {name: parts for name, parts in result.items() if parts}
     require_rows(result, out)
     whole, brief = [], []
-    for name in SETS:
-        sections = _sections(name, result[name]) if name in result else _not_run(name)
+    for name, parts in result.items():
+        sections = _sections(name, parts)
         # the samples of a set that also exists in the study's size: only what was measured on them alone
         is_sample = name == AG_NEWS and AS_LARGE in result
         whole += [text for _, text in sections]
@@ -150,20 +150,13 @@ def _sections(name: str, parts: Mapping[str, Rows]) -> list[tuple[str, str]]:
     return sections
 
 
-def _not_run(name: str) -> list[tuple[str, str]]:
-    if name == AS_LARGE or name not in PRINTED_AS:
-        return []
-    why = f"### {name}\n\nNot run: no file is available (`--{name.lower()} FILE` or `--hub` runs it)."
-    return [("head", why), *(("study", study_table(None, name, dimension)) for dimension in (32, 64))]
-
-
-def study_table(rows: Rows | None, name: str, dimension: int, *, title: str = "the study's rows") -> str:
+def study_table(rows: Rows, name: str, dimension: int, *, title: str = "the study's rows") -> str:
     """Return a half of figure 7 or 8: number [interval] (printed), with a star if it is not reproduced."""
     data = PRINTED_AS.get(name, "")
     reproduced: list[bool] = []
 
     def cell(number: str, training: str, epsilon: float, target: float | None) -> str:
-        runs = [] if rows is None else rows.runs(number, **server_settings(DPNR, dimension, training, epsilon))
+        runs = rows.runs(number, **server_settings(DPNR, dimension, training, epsilon))
         if len(runs) < 2:
             return _EMPTY if target is None else f"not run (printed {target:.2f})"
         text = _spell(mean_over_runs(runs))
@@ -174,15 +167,14 @@ def study_table(rows: Rows | None, name: str, dimension: int, *, title: str = "t
         reproduced.append(is_reproduced(runs, target))
         return f"{text} ({target:.2f})" if reproduced[-1] else f"{text} ({target:.2f}\\*)"
 
-    majority = _EMPTY if rows is None else rows.majority
     clean = cell("clean", "plain", math.nan, CLEAN.get((data, dimension)))
-    lines = [["no noise", "", "inf", clean, _EMPTY, cell("clean", "adaptive", math.nan, None), majority]]
-    for number in rows.names[1:] if rows is not None else ROWS:
+    lines = [["no noise", "", "inf", clean, _EMPTY, cell("clean", "adaptive", math.nan, None), rows.majority]]
+    for number in rows.names[1:]:
         kind, _, value = number.partition(" ")
         epsilon = float(value) if kind == "epsilon" else DROPOUT_AT
         line = ["" if kind == "epsilon" else f"mu {value}", f"{epsilon:g}", _true(epsilon, dimension)]
         line += [cell(number, entry, epsilon, printed(data, dimension, entry, number)) for entry in TRAININGS]
-        lines.append([*line, majority])
+        lines.append([*line, rows.majority])
     text = "" if data else " The study has no numbers for this set."
     if reproduced:
         text = (

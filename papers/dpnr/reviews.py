@@ -17,7 +17,7 @@ from papers.blogs import Posts
 from papers.data_sets import AG_NEWS_CLASSES, ag_news
 from papers.dpnr.blogs import QUICK, VECTORS, WORDS, Device, Plan, run_task, settings_of
 from papers.dpnr.blogs_report import Rows, main_table
-from papers.dpnr.printed import ACCURACY, AG, BLOG, FAIRNESS, TP_US
+from papers.dpnr.printed import AG, BLOG, TP_US
 from papers.dptext.trustpilot import AGES, read_reviews
 from papers.reports import parse_options, run_command, write_tables
 
@@ -65,7 +65,8 @@ def write_report(out: Path, *, readme: Path | None) -> None:
         rows = Rows(out / f"reviews {name}.jsonl")
         sections.append(f"### Task: {name}")
         if not rows:
-            sections.append(_not_run(name))
+            why = "the reviews may not be redistributed; `--trustpilot FILE` runs them"
+            sections.append(f"Not run: {why if name == TP_US else 'run the command'}.")
             continue
         sections.append(
             f"{rows.constants['posts']:,} texts, {rows.constants['classes']} classes, **majority "
@@ -73,17 +74,6 @@ def write_report(out: Path, *, readme: Path | None) -> None:
         )
         sections.append(main_table(name, rows))
     write_tables(out / "reviews.md", sections, readme=readme, start=START, end=END)
-
-
-def _not_run(name: str) -> str:
-    lines = ["| | accuracy |", "| --- | --- |"]
-    lines += [f"| {row} | not run (printed {value / 100:.4f}) |" for row, value in ACCURACY[name].items()]
-    for row, groups in FAIRNESS.get(name, {}).items():
-        for attribute, (first, gap) in groups.items():
-            label = {"gender": "women, men minus women", "age": "young, old minus young"}[attribute]
-            lines.append(f"| {row}: {label} | not run (printed {first / 100:.4f}, {gap / 100:+.4f}) |")
-    why = "the reviews may not be redistributed; `--trustpilot FILE` runs them" if name == TP_US else "run the command"
-    return f"Not run: {why}.\n\n" + "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ from papers.dptext.autoencoder import train_autoencoder
 from papers.dptext.methods import ADV_ALL, ENCODERS, GLOVE, GRU, NAMES, Labelled, Sender, fit_sender
 from papers.dptext.report import Rows, write_report
 from papers.fairness import fairness
-from papers.printed import dptext_table
-from papers.reports import estimate_numbers, group_numbers, parse_options, print_own, run_command, torch_device
+from papers.printed import dptext_table, print_own
+from papers.reports import estimate_numbers, group_numbers, parse_options, run_command, torch_device
 from papers.sweeps import sweep
 
 from dptext import load_vectors

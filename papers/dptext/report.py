@@ -15,8 +15,6 @@ from papers import reports
 
 START, END = "<!-- tables: written by papers.dptext.experiment -->", "<!-- end of the tables -->"
 ATTRIBUTES = ("gender", "age")
-TOLERANCE = 0.03  # of the task's accuracy
-PRINTED_SET = "TrustPilot, English, 10,000 reviews per country; about 75% have five stars"
 PRINTED = {
     "ORIGINAL": (0.7493, 0.3449, 0.1539, 0.5301),
     "DIFPRIV": (0.7397, 0.3177, 0.1411, 0.5118),
@@ -77,18 +75,6 @@ class Rows(reports.Rows):
             return f"none ({epsilon:g} claimed)"
         return f"{true:g}, delta {methods.DELTA:g}" if method.noise == "Gaussian" else f"{true:g}"
 
-    def verdict(self, row: Row) -> str:
-        """Return whether the task is within `TOLERANCE` of ADV-ALL and both attacks succeed less often, at 95% each.
-
-        "yes", "by accuracy only" (macro-F1 falls by more), or "no".
-        """
-        numbers = row.numbers
-        attacks = (numbers[f"{attribute} less ADV-ALL high"] for attribute in ATTRIBUTES)
-        if numbers["task less ADV-ALL low"] < -TOLERANCE or any(attack >= 0 for attack in attacks):
-            return "no"
-        fall = self.reference.numbers["task macro-F1"] - numbers["task macro-F1"]
-        return "yes" if fall <= TOLERANCE else "by accuracy only"
-
 
 def _place(row: Row) -> tuple[int, float, float]:
     settings = row.settings
@@ -99,48 +85,14 @@ def write_report(out: Path, *, readme: Path | None) -> None:
     """Write ``tables.md`` next to the rows, and the main tables into a README."""
     files = [rows for task in TASKS for encoder in ENCODERS if (rows := Rows(out / f"{task}, {encoder}.jsonl"))]
     require_rows(files, out)
-    brief, whole = [_printed_table(files)], [_printed_table(files)]
+    brief, whole = list[str](), list[str]()
     for rows in files:
-        sections = [_head(rows), _goal(rows), _main_table(rows)]
+        sections = [_head(rows), _main_table(rows)]
         brief += [*sections, _weights_table(rows)]
         whole += [*sections, _attackers_table(rows), _weights_table(rows)]
     took = duration(files)
     (out / "tables.md").write_text(join_sections([*whole, took]), encoding="utf-8")
     write_between(readme, START, END, join_sections([*brief, took]))
-
-
-def _printed_table(files: list[Rows]) -> str:
-    """Return table 1 and its rows on the blogs: accuracy of the task, macro-F1 of the best attacker."""
-    head = ["", "epsilon", "TrustPilot, printed: sentiment", "age F1", "gender F1"]
-    blind = ["guessing", "", "", "", ""]
-    for rows in files:
-        numbers, attacker = rows.any, rows.attackers[0]
-        head += [f"{rows.task}, {rows.encoder}: accuracy", "age F1", "gender F1"]
-        blind.append(f"{numbers['task accuracy blind']:.3f}")
-        blind += [f"{numbers[f'{entry} {attacker} macro-F1 blind']:.3f}" for entry in ("age", "gender")]
-    lines = [blind]
-    for name, method, epsilon in (
-        ("ORIGINAL", methods.ORIGINAL, None),
-        ("DIFPRIV", methods.DIFPRIV, methods.CAP),
-        ("ADV-ALL", methods.ADV_ALL, None),
-        ("DPTEXT", methods.PRINTED, methods.CAP),
-        (f"ours, true epsilon {methods.MAIN:g}", methods.OURS, methods.MAIN),
-    ):
-        printed = PRINTED.get(name)
-        line = [name, "", *(["", "", ""] if printed is None else [f"{printed[place]:.3f}" for place in (0, 1, 3)])]
-        for rows in files:
-            row = rows.get(method, epsilon)
-            if row is None:
-                line += ["", "", ""]
-                continue
-            line[1] = rows.guarantee(row)
-            names = ("task accuracy", rows.best_attack(row, "age"), rows.best_attack(row, "gender"))
-            line += [f"{row.numbers[number]:.3f}" for number in names]
-        lines.append(line)
-    return (
-        f"**Table 1**, printed ({PRINTED_SET}; the attackers are those that it trained against) and on blogs (fresh "
-        f"attackers, the best of {', '.join(files[0].attackers)}).\n\n{table(head, lines)}"
-    )
 
 
 def _head(rows: Rows) -> str:
@@ -149,24 +101,6 @@ def _head(rows: Rows) -> str:
         f"### Task: {rows.task}; stored vectors: {rows.encoder}\n\n{constants['posts']:,} posts of "
         f"{constants['bloggers']:,} bloggers, {constants['classes']} classes, {constants['folds']} folds; "
         f"**majority {rows.any['task accuracy blind']:.3f}**; {', '.join(rows.group_shares)} of the posts."
-    )
-
-
-def _goal(rows: Rows) -> str:
-    verdicts = [(row, rows.verdict(row)) for row in rows.table if not rows.guarantee(row).startswith("none")]
-    lines = []
-    for verdict, addition in (("yes", ""), ("by accuracy only", "; by accuracy only, because macro-F1 falls by more")):
-        reaching = [row.settings for row, entry in verdicts if entry == verdict]
-        names = ", ".join(f"{settings['method']} at {settings['epsilon']:g}" for settings in reaching)
-        lines += [f"{names}{addition}"] if names else []
-    count = f"of {len(verdicts)} rows with a guarantee"
-    reached = f"reached by {'. Reached by '.join(lines)} ({count})." if lines else f"not reached by any {count}."
-    numbers = rows.reference.numbers
-    if numbers["task accuracy low"] <= numbers["task accuracy blind"]:
-        reached += " ADV-ALL itself is not above the majority here, so the goal for the task is low."
-    return (
-        "**Goal** (task within 3 points of ADV-ALL, attackers nearer to the majority on both attributes, 95% each): "
-        f"{reached}"
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from papers.dpugc.age import LEARNERS, WORDS, WORDS_AND_CHARACTERS
-from papers.dpugc.models import LARGER, Model
+from papers.dpugc.models import Model
 from papers.dpugc.probes import AS_NEW, AS_PUBLIC, PAIRS
 from papers.dpugc.results import Rows, over_units, share_over_units
 from papers.dpugc.similarity import BENCHMARKS, NEW_BENCHMARKS
@@ -18,8 +18,6 @@ from papers.reports import duration, interval, new_figure, plain, require_rows, 
 from dptext.intervals import Estimate
 
 START, END = "<!-- tables: written by the experiment -->", "<!-- end of the tables -->"
-BASELINE = {"WordSim-353": 0.579, "MEN": 0.705}  # public vectors with an earlier processing (README.md)
-GOAL = {"WordSim-353": 0.020, "MEN": 0.013}  # gain over the baseline that was planned for epsilon 8
 
 
 def write_report(out: Path, *, readme: Path | None) -> None:
@@ -56,19 +54,6 @@ def similarity_table(rows: Rows) -> str:
     note = f"\n\nFewer pairs: {'; '.join(fewer)}." if fewer else ""
     head = "**Similarity.** Spearman's correlation with human ratings, mean of the runs."
     return f"{head}\n\n{table(['model', *BENCHMARKS], lines)}{note}"
-
-
-def goal(rows: Rows) -> str:
-    needed = {name: BASELINE[name] + gain for name, gain in GOAL.items()}
-    reached = []
-    for model in rows.models():
-        scores = [rows.mean(name, **model.settings) or 0.0 for name in needed]
-        if model.kind not in LARGER and all(a >= b for a, b in zip(scores, needed.values(), strict=True)):
-            reached.append(f"{model} ({_slashed(scores)})")
-    return (
-        f"**Goal**: {_slashed(needed.values())} on {' / '.join(needed)} (baseline {_slashed(BASELINE.values())} plus "
-        f"{_slashed(GOAL.values())}). Reached by: {', '.join(reached) or 'none'}."
-    )
 
 
 def difference_tables(rows: Rows) -> str:
@@ -202,7 +187,7 @@ def age_table(rows: Rows) -> str:
 
 
 TABLES = {
-    "similarity": (similarity_table, goal),
+    "similarity": (similarity_table,),
     "difference": (difference_tables,),
     "new_words": (new_words_table,),
     "neighbours": (map_table,),
@@ -210,10 +195,6 @@ TABLES = {
     "age": (age_table,),
 }
 """Tables by the name of the file of their rows."""
-
-
-def _slashed(values: Iterable[float]) -> str:
-    return " / ".join(map(plain, values))
 
 
 def _people(count: int) -> str:

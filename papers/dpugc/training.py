@@ -32,8 +32,8 @@ from papers.dpugc.training_report import (
     measure_costs,
     write_report,
 )
-from papers.printed import dpugc_tables
-from papers.reports import parse_options, print_own, run_command
+from papers.printed import dpugc_tables, print_own
+from papers.reports import parse_options, run_command
 from papers.sweeps import Parts, grid
 
 from dptext import Document, SkipGram, WordVectors, load_vectors

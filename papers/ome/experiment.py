@@ -21,8 +21,8 @@ from papers.ome.accuracy import encode_sets
 from papers.ome.perceptron import Perceptron
 from papers.ome.printed_report import PROVED, PUBLISHED, SETS, Results, Sent, channel_of, proved_table, write_report
 from papers.ome.settings import Projection, encode, principal, split_rows
-from papers.printed import ome_tables
-from papers.reports import parse_options, print_own, run_command
+from papers.printed import ome_tables, print_own
+from papers.reports import parse_options, run_command
 from papers.sweeps import sweep
 
 from dptext import load_vectors

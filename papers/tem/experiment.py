@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from papers.data_sets import imdb_reviews
 from papers.membership import likelihood_ratio_membership, loss_membership, random_halves, shadow_membership
-from papers.printed import tem_figures
-from papers.reports import parse_options, print_own, run_command
+from papers.printed import print_own, tem_figures
+from papers.reports import parse_options, run_command
 from papers.sweeps import sweep
 from papers.tem.corpus import (
     EPOCHS,

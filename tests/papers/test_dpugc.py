@@ -152,7 +152,7 @@ def test_the_quick_form_resumes_reports_and_writes_no_post(papers, folder, glove
     whole = {file.name: file.read_bytes() for file in sorted(tmp_path.glob("*.jsonl"))}
     assert sorted(whole) == [f"{name}.jsonl" for name in ("age", "difference", "new_words", "probes", "similarity")]
     tables = (tmp_path / "tables.md").read_text(encoding="utf-8")
-    for heading in ("Similarity", "Goal", "Smallest epsilon", "without public vectors", "Planted probes", "Age"):
+    for heading in ("Similarity", "Smallest epsilon", "without public vectors", "Planted probes", "Age"):
         assert heading in tables
     assert "24 bloggers (15 of them held out for their age), 72 posts" in tables
     rows = [json.loads(line) for line in whole["similarity.jsonl"].splitlines()[1:]]
