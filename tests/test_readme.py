@@ -93,10 +93,10 @@ def test_the_tables_of_input_and_output_are_real(tmp_path, tmp_path_factory, mon
     for intent, text in zip(output.labels, output.texts, strict=True):
         first.setdefault(intent, text)
     assert len(texts_in(Path("shared.jsonl"))) == 3000
-    shown = dict(re.findall(r"^\| (\w+) \| ([^|]+) \|$", README.partition("**Out:**")[2], re.MULTILINE)[1:])
-    assert shown == {intent: first[intent] for _, intent, _ in rows}
+    written = dict(re.findall(r"^\| (\w+) \| ([^|]+) \|$", README.partition("**Out:**")[2], re.MULTILINE)[1:])
+    assert written == {intent: first[intent] for _, intent, _ in rows}
     page = (DOCS / "start" / "readable.md").read_text(encoding="utf-8")
-    assert all(f"| {intent} | {text} |" in page for intent, text in shown.items())
+    assert all(f"| {intent} | {text} |" in page for intent, text in written.items())
 
 
 @pytest.mark.parametrize("page", [README, INSTALL], ids=["README", "install"])
