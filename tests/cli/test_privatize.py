@@ -227,7 +227,7 @@ def test_a_ledger_charges_texts_or_a_column_and_refuses_to_overspend(privatize):
     assert release("more.jsonl", "h.jsonl", *by_author)[0] == release("more.jsonl", "h.jsonl", "authors.db")[0] == 3
     Path("null.jsonl").write_text('{"text": "the", "author": null}\n')
     code, err = release("null.jsonl", "i.jsonl", *by_author)
-    assert (code, "row 1 has no usable 'author'" in err) == (1, True)
+    assert (code, "1 of 1 rows has no usable value in the column 'author'" in err) == (1, True)
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def test_texts_are_read_as_they_were_written_in_any_number_of_batches(suffix, da
 
 @pytest.mark.parametrize("suffix", WITH_COLUMNS)
 def test_kept_columns_and_missing_texts_are_read_back(tmp_path, suffix):
-    columns = {"n": [1, 2, 3], "who": ["Å", 'a "b", c', ""]}
+    columns = {"n": [1, 2, 3], "who": ["Å", 'a "b", c', "7"]}
     path = put(tmp_path / f"a{suffix}", ["one", None, "three\r"], columns, cuts=(1,))
     documents = list(read_documents(path, user="who", label="n", keep=("n",)))
     null = None if "json" in suffix or suffix == ".parquet" else ""

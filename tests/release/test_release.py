@@ -217,7 +217,7 @@ def test_a_bad_row_stops_the_run_or_is_skipped_and_listed_for_the_owner(work, mo
     assert (released.documents, released.skipped) == (1, 100)
     assert [row["row"] for row in read(listed)] == list(range(1, 101))
     assert [stat.S_IMODE(path.stat().st_mode) for path in (listed, Path("out.txt"))] == [0o600, 0o644]
-    assert "that rows which could not be read are missing" in released.statement.exposed
+    assert "that rows which could not be read or had no author are missing" in released.statement.exposed
 
 
 def test_a_weak_guarantee_is_shown_in_the_representation():

@@ -82,7 +82,7 @@ def test_wrong_columns_are_refused(mechanism, build):
         (ParameterError, {"text": "review"}, "expected a column 'review', the table has 4 others"),
         (ParameterError, {"keep": ["age"]}, "expected a column 'age'"),
         (ParameterError, {"keep": ["text"]}, "contains the text and would be released"),
-        (DataError, {"text": "stars"}, "row 1: expected a string, the value is of type"),
+        (DataError, {"text": "stars"}, "texts must be strings, entry 1 is"),
     ):
         assert_error(kind, lambda o=options: dptext.privatize(build(), mechanism, **o), message)
     table = build()

@@ -117,13 +117,14 @@ def test_a_row_without_a_user_is_refused_and_named_by_its_number(monkeypatch, tm
         for group in (collected, collected_texts):
             assert_error(DataError, lambda group=group, d=documents: group(d), "row 4 has no user")
     path = write(tmp_path / "a.jsonl", [{"text": "cat", "who": float("nan")}] * 2)
-    for documents in (read_documents(path, user="who"), list(read_documents(path, user="who"))):
-        assert_error(DataError, lambda documents=documents: collected(documents), "row 1 has no user")
+    assert_error(DataError, lambda: collected(read_documents(path, user="who")), "2 of 2 rows have no usable value")
+    assert_error(DataError, lambda: list(read_documents(path, user="who")), "a.jsonl, row 1 has no usable value")
     monkeypatch.setattr(batches, "BATCH_ROWS", 10)
     rows = [{"text": "cat", "who": "a"}] * 25 + [{"text": "cat", "who": None}]
     path = write(tmp_path / "a.jsonl", rows)
     assert_error(DataError, lambda: collected([Document("cat", user=row["who"]) for row in rows]), "row 26 has no")
-    assert_error(DataError, lambda: collected(read_documents(path, user="who")), "row 26 has no user")
+    error = "1 of 26 rows has no usable value in the column 'who' (first: a.jsonl, row 26)"
+    assert_error(DataError, lambda: collected(read_documents(path, user="who")), error)
 
 
 def test_single_documents_are_units_when_asked_for_only(tmp_path):
@@ -223,7 +224,7 @@ def test_entries_other_than_documents_are_refused():
     text, number = [Document("cat", user="a"), "cat"], [Document(7, user="a")]
     for group in (collected, collected_texts):
         assert_error(DataError, lambda g=group: g(text), "row 2 must be a Document, got str")
-        assert_error(DataError, lambda g=group: g(number, unit="document"), "row 1: expected a string as text, got int")
+        assert_error(DataError, lambda g=group: g(number, unit="document"), "texts must be strings, entry 1 is int")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there the file has a name, and goes with its last handle")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from dptext.cli import options
 from dptext.cli.console import print_json, print_paragraphs, print_table
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
-from dptext.cli.outputs import announce, say_coverage, say_large_delta, shell_argument
+from dptext.cli.outputs import announce, say_coverage, say_large_delta, say_skipped, shell_argument
 from dptext.display import progress_bar
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.participation import Unit, personal_participation
@@ -100,9 +100,11 @@ def embed(
 
     def read() -> DocumentReader:
         keep = [] if settings.level is None else [settings.level]
-        return read_documents(files, text=texts.text, user=settings.user, keep=keep, **texts.layout)
+        columns: dict[str, Any] = {"text": texts.text, "user": settings.user, "keep": keep}
+        return read_documents(files, on_error=texts.on_error, **columns, **texts.layout)
 
     reader = read()  # raises for a missing file or column
+    reader.check_users(has_unit=True)
     public = load_vectors(settings.vectors, limit=settings.limit)
     say_coverage(TextFiles(files, text=texts.text, **texts.layout).first, public, "vectors", output)
     plan, build = _plan(settings, public)
@@ -136,6 +138,7 @@ def embed(
         _fit(model, charges.track(reader), settings.checkpoint, resume=run.resume, release_id=release_id)
         charges.check(release_id)
         model.save(place, replace=run.force)
+    say_skipped(reader.skipped, output)
     # neither users nor texts are counted: the message may be shared
     added = model.statement_.parameters.get("new_words")
     output.say(

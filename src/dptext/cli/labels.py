@@ -35,7 +35,6 @@ _PLACEHOLDERS = LABELS.split(",")
 class PrivateTexts(options.OptionalInputs):
     """The private documents, and the engine that reads them."""
 
-    on_error: Literal["fail", "skip"] = input_option("fail", "Unreadable row: stop, or skip it.")
     user: str | None = options.USER
     unit: Literal["user", "document"] = privacy_option(
         "user", "Privacy unit: all documents of a user, or one document."

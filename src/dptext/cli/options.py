@@ -93,9 +93,10 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class OptionalInputs(Inputs):
-    """The texts that a command reads, if any."""
+    """The texts of users that a command reads, if any."""
 
     sources: tuple[str, ...] = OPTIONAL_SOURCES
+    on_error: OnError = input_option("fail", "Row that is unreadable or has no author: stop, or skip it.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +104,9 @@ class Rows(Inputs):
     """The rows that a command reads, and the columns that it publishes."""
 
     keep: tuple[str, ...] = KEEP
-    on_error: OnError = input_option("fail", "Unreadable row: stop, or skip it and list it in OUT.rejects.jsonl.")
+    on_error: OnError = input_option(
+        "fail", "Row that is unreadable or has no author (--user): stop, or skip it and list it in OUT.rejects.jsonl."
+    )
 
     @property
     def kept(self) -> tuple[str, ...]:

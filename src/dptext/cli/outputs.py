@@ -38,7 +38,7 @@ def open_files(rows: options.Rows, out: Path, run: options.Run, charge: options.
         refuse_pipes(paths, "--ledger")
     check_output(paths, out, force=run.force, resume=run.resume, ledger=charge.ledger)
     files = TextFiles(paths, text=rows.text, keep=rows.kept, on_error=rows.on_error, **rows.layout)
-    files.open(charge.user)  # the release continues with this reader
+    files.open(charge.user)  # counts rows without a user; the release continues with this reader
     if rows.unconfirmed and not (run.resume and Job.is_open(out)):
         check_kept(columns_of(paths, only=rows.unconfirmed, **rows.layout))
     return files
@@ -125,8 +125,12 @@ def print_release(
 
 def say_written(documents: int, noun: str, out: Path, output: options.Output, *, skipped: int) -> None:
     output.say(f"Wrote {documents:,} {noun} to {out} and the privacy statement to {statement_path(out)}.")
+    say_skipped(skipped, output, listed=f"; {rejects_path(out)} lists them")
+
+
+def say_skipped(skipped: int, output: options.Output, *, listed: str = "") -> None:
     if skipped:
-        output.say(f"Skipped {skipped:,} unreadable rows; they are listed in {rejects_path(out)}.")
+        output.say(f"Skipped {skipped:,} rows that cannot be read or have no author (for you alone{listed}).")
 
 
 def say_to_owner(

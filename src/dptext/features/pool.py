@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from dptext import validation
 from dptext.display import Fields, ReprMixin, shows_progress
-from dptext.errors import DataError, ParameterError, StorageError, extra
+from dptext.errors import ParameterError, StorageError, extra
 from dptext.io.atomic import hashed_file
-from dptext.io.documents import Document, OnError, PathLike, check_one_column, find_files, is_missing, read_documents
+from dptext.io.documents import OnError, PathLike, check_one_column, find_files, read_documents, text_of
 from dptext.io.tables import is_table, table_documents, table_kind
 from dptext.privacy.statement import Parameter
 from dptext.text.tokens import TextUnit, units_of
@@ -295,15 +295,9 @@ class Pool(ReprMixin):
 
 def _strings(entries: Iterable[Any]) -> Iterator[str]:
     for place, entry in enumerate(entries, 1):
-        text = entry.text if isinstance(entry, Document) else entry
-        if isinstance(text, str):
-            yield str(text)
-        elif is_missing(text):
-            yield ""
-        elif isinstance(text, os.PathLike):
+        if isinstance(entry, os.PathLike):
             raise ParameterError("a pool requires paths or texts, got both: pass only one kind")
-        else:
-            raise DataError(f"the texts of a pool must be strings, entry {place} is {type(text).__name__}")
+        yield str(text_of(entry, place) or "")
 
 
 Cache = str | os.PathLike[str] | Literal[False] | None

@@ -8,7 +8,7 @@ import gzip
 import math
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,6 +28,8 @@ from dptext.validation import check_choice
 OnError: TypeAlias = Literal["fail", "skip"]
 PathLike: TypeAlias = str | os.PathLike[str]
 _REJECTS_KEPT = 1000  # bounds the memory
+_COUNTED_ROWS = 200_000  # among which rows without a user are counted before the work
+_NO_USER = "the row has no author"
 _OWN = (".privacy.json", ".rejects.jsonl", ".answers.jsonl")
 
 
@@ -62,9 +64,21 @@ def check_one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
     return texts
 
 
-def is_missing(text: object) -> bool:
+def is_missing(value: object) -> bool:
     """Return True for None, NaN and the missing values of pandas (by name, because pandas is optional)."""
-    return text is None or (isinstance(text, float) and text != text) or type(text).__name__ in ("NAType", "NaTType")
+    if isinstance(value, float | np.floating):
+        return bool(value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def text_of(entry: Any, place: int) -> str | None:
+    """Return a text, or the text of a `Document`; None if it is missing. ``place`` is for the error."""
+    text = entry.text if isinstance(entry, Document) else entry
+    if isinstance(text, str):
+        return text
+    if not is_missing(text):
+        raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
+    return None
 
 
 def canonical_label(value: object) -> str | None:
@@ -76,6 +90,18 @@ def canonical_label(value: object) -> str | None:
         return repr(value)
     label = canonical_id(value)
     return label.lower() if label in ("True", "False", "TRUE", "FALSE") else label
+
+
+def without_user(
+    rows: str, column: str, *, first: str = "", can_skip: bool = True, has_unit: bool = False
+) -> DataError:
+    """Return the error for rows without a user id, with the ways out that the caller has."""
+    skip = "with --on-error skip (on_error='skip')" if can_skip else "of the input"
+    unit = ", or protect texts instead of users with --unit document (unit='document')" if has_unit else ""
+    return DataError(
+        f"{rows} no usable value in the column {column!r}{first}. Leave such rows out {skip}, or fill in the "
+        f"column{unit}"
+    )
 
 
 def check_kept_columns(text: str, keep: Sequence[str]) -> None:
@@ -110,7 +136,8 @@ def read_documents(
         source: a .txt, .jsonl, .csv, .tsv (plain, .gz, .zst or .xz), .parquet or .xlsx file; ``"-"`` for standard
             input; or several of them.
         text: name of the text column (except in .txt files).
-        user: name of the user column, if any.
+        user: name of the user column, if any. A row without a user id (missing, blank, or neither a text nor a whole
+            number) cannot be read.
         label: name of the label column, if any.
         keep: further columns to read into ``attributes``; all others are dropped.
         on_error: ``"fail"`` at the first row that cannot be read, or ``"skip"`` such rows (`DocumentReader.rejects`).
@@ -140,7 +167,8 @@ def read_documents(
     check_choice("on_error", on_error, get_args(OnError))
     check_kept_columns(text, keep)
     columns = tuple(dict.fromkeys(name for name in (user, label, *keep) if name is not None))
-    reading = _reading(text, columns, encoding, separator, skip=on_error == "skip")
+    skip = on_error == "skip"
+    reading = _reading(text, columns, encoding, separator, user=user, skip=skip)
     opens: list[tuple[Path, Callable[[], Source]]] = []
     for name in [source] if isinstance(source, str | os.PathLike) else source:
         path, announced = Path(name), file_format(Path(f"x{suffix}" if suffix else name))
@@ -150,11 +178,17 @@ def read_documents(
             kind = "standard input" if path == STANDARD else f"{path.name!r}, a pipe or a device"
             raise ParameterError(f"{announced.kind} cannot be read from {kind}: name a file, or pipe .jsonl")
         opens.append((path, partial(Source, path, announced, reading)))
-    return DocumentReader(opens, user=user, label=label, keep=tuple(keep))
+    return DocumentReader(opens, user=user, label=label, keep=tuple(keep), skip=skip)
 
 
 def _reading(
-    text: str, columns: tuple[str, ...], encoding: str | None, separator: str | None, *, skip: bool = False
+    text: str,
+    columns: tuple[str, ...],
+    encoding: str | None,
+    separator: str | None,
+    *,
+    user: str | None = None,
+    skip: bool = False,
 ) -> Reading:
     try:
         "".encode(encoding or "utf-8")  # raises for binary codecs
@@ -163,7 +197,7 @@ def _reading(
         raise ParameterError(f"encoding must be a Python text encoding like windows-1252, got {encoding!r}") from None
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         raise ParameterError(f"separator must be one character (',', ';' or a tab), got {separator!r}")
-    return Reading(text, columns, skip, name, separator)
+    return Reading(text, user, columns, skip, name, separator)
 
 
 def first_rows(
@@ -212,12 +246,15 @@ class Source:
         return row_batches(self._rows, self._reading.columns)
 
     def _usable_rows(self, announced: FileFormat) -> Iterator[Reject | tuple[str | None, list[Any]]]:
-        text, columns = self._reading.text, self._reading.columns
+        text, user, columns = self._reading.text, self._reading.user, self._reading.columns
         rows = read_rows(self._file, announced.format, self._reading, (text, *columns))
         for number, row in enumerate(rows, 1):
             is_complete = not isinstance(row, BadRow) and all(name in row for name in (text, *columns))
-            if not isinstance(row, BadRow) and is_complete and isinstance(row[text], str | None):
-                yield row[text], [row[name] for name in columns]
+            if not isinstance(row, BadRow) and is_complete and (isinstance(row[text], str) or is_missing(row[text])):
+                if user is None or canonical_id(row[user]) is not None:
+                    yield row[text] if isinstance(row[text], str) else None, [row[name] for name in columns]
+                else:  # with ``fail``, the reader raises: it can count such rows
+                    yield Reject(self.name, number, _NO_USER)
             elif self._reading.skip:
                 yield Reject(self.name, number, _problem(row, self._reading))
             else:
@@ -235,6 +272,10 @@ def _problem(row: Row, reading: Reading) -> str:
     return f"expected a string in {reading.text!r}, the value is of type {type(row[reading.text]).__name__}"
 
 
+def _nothing_read(first: Reject) -> DataError:
+    return DataError(f"no row could be read; the first error is {first.file}, row {first.row}: {first.reason}")
+
+
 class DocumentReader(Iterator[Document]):
     """Iterator over the documents of one or more files, in order and only once, singly or in `batches`."""
 
@@ -245,8 +286,10 @@ class DocumentReader(Iterator[Document]):
         user: str | None,
         label: str | None,
         keep: tuple[str, ...],
+        skip: bool,
     ) -> None:
         self.user_column, self.label_column, self.kept_columns = user, label, keep
+        self._files, self._skips, self._has_unit, self._is_checked = files, skip, False, False
         self.rejects: list[Reject] = []
         self.skipped = 0
         self.count = 0
@@ -277,6 +320,43 @@ class DocumentReader(Iterator[Document]):
         self._watchers.append(watcher)
         self._at_end += [] if at_end is None else [at_end]
 
+    def check_users(self, *, has_unit: bool = False) -> None:
+        """Raise `DataError` before any work if rows have no user id (or none of them has one, with ``skip``).
+
+        The first 200,000 rows are counted. The rows of a pipe are checked when they are read.
+
+        Args:
+            has_unit: whether the caller can protect documents instead of users.
+        """
+        self._has_unit = has_unit
+        if self.user_column is None or self._is_checked:
+            return
+        self._is_checked, count, rejects = True, 0, 0
+        first: Reject | None = None
+        with closing(self._first_batches()) as batches:
+            for batch in batches:
+                count += len(batch.texts)
+                rejects += len(batch.rejects)
+                first = next(iter(batch.rejects), None) if first is None else first
+                if count + rejects >= _COUNTED_ROWS or (count and self._skips):
+                    break
+        if first is None or (count and self._skips):
+            return
+        if self._skips:
+            raise _nothing_read(first)
+        total = f"{'the first ' if count + rejects >= _COUNTED_ROWS else ''}{count + rejects:,} rows"
+        verb = "has" if rejects == 1 else "have"
+        raise self._without_user(f"{rejects:,} of {total} {verb}", f" (first: {first.file}, row {first.row})")
+
+    def _first_batches(self) -> Generator[Batch, None, None]:
+        for path, opened in self._files:
+            if not is_pipe(path):
+                with closing(opened()) as source:
+                    yield from source.batches()
+
+    def _without_user(self, rows: str, first: str = "") -> DataError:
+        return without_user(rows, str(self.user_column), first=first, has_unit=self._has_unit)
+
     def close(self) -> None:
         if self._current is not None:
             self._current.close()
@@ -290,6 +370,8 @@ class DocumentReader(Iterator[Document]):
             for turn in self._turns:
                 self._current = turn() if callable(turn) else turn
                 for batch in self._current.batches():
+                    if batch.rejects and not self._skips:
+                        raise self._without_user(f"{batch.rejects[0].file}, row {batch.rejects[0].row} has")
                     self.skipped += len(batch.rejects)
                     self.rejects += batch.rejects[: _REJECTS_KEPT - len(self.rejects)]
                     self.count += len(batch.texts)
@@ -301,8 +383,7 @@ class DocumentReader(Iterator[Document]):
         finally:
             self.close()
         if self.count == 0 and self.rejects:
-            first = self.rejects[0]
-            raise DataError(f"no row could be read; the first error is {first.file}, row {first.row}: {first.reason}")
+            raise _nothing_read(self.rejects[0])
         if self.count == 0:
             raise DataError(f"{self._names} contains no documents: at least one row is needed")
         for callback in self._at_end:
@@ -327,7 +408,7 @@ class DocumentReader(Iterator[Document]):
                 author = None if users is None else users[row]
                 yield Document(
                     text,
-                    user=None if is_missing(author) else str(author),
+                    user=None if author is None else str(author),
                     label=None if labels is None else labels[row],
                     attributes={name: values[row] for name, values in kept.items()} or None,
                 )

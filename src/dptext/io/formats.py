@@ -26,6 +26,7 @@ class Reading:
     """Options for reading files."""
 
     text: str = "text"
+    user: str | None = None
     columns: tuple[str, ...] = ()
     skip: bool = False
     encoding: str | None = None
@@ -256,7 +257,10 @@ class _Written(list[str]):
 
 def _csv_lines(_names: Names, rows: Iterator[Values], _number: int) -> Iterator[str]:
     lines = _Written()
-    csv.writer(lines, lineterminator="\r\n").writerows(rows)  # a line end with \r makes the writer quote \r in fields
+    present = ([None if value != value else value for value in values] for values in rows)  # NaN as in .jsonl
+    csv.writer(lines, lineterminator="\r\n").writerows(
+        present
+    )  # a line end with \r makes the writer quote \r in fields
     return (line[:-2] + "\n" for line in lines)
 
 

@@ -21,7 +21,7 @@ from dptext.evaluation.measures import measure
 from dptext.evaluation.utility import trained_answers
 from dptext.intervals import Estimate, paired_difference
 from dptext.io.batches import display_name
-from dptext.io.documents import OnError, read_documents
+from dptext.io.documents import read_documents
 from dptext.methods.examination import Examination, Measurement
 from dptext.methods.files import (
     FILES_AGREE,
@@ -308,7 +308,8 @@ class CorpusExamination(Examination):
             chosen = set(chosen_rows(count, maximum, self._bits).tolist())
             self.notes.append(f"{maximum:,} of {count:,} rows of {display_name(path)} were examined, chosen at random.")
         texts, codes, people = [], [], []
-        with closing(read_documents(path, text=self.files.text, user=user, keep=labels.columns)) as reader:
+        reading: dict[str, Any] = {"user": user, "keep": labels.columns, "on_error": "skip"}  # as the release did
+        with closing(read_documents(path, text=self.files.text, **reading)) as reader:
             for row, document in enumerate(reader):
                 values = document.attributes or {}
                 code = labels.code([values.get(column) for column in labels.columns])
@@ -431,19 +432,19 @@ class CorpusExamination(Examination):
             self.notes.append("The noise was not compared with the original texts: name the column of users (--user).")
             return
         total = MomentSum(distribution.features, len(distribution.labels))
-        with self._people(original, on_error="skip") as people:  # as the release skipped them
+        with self._people(original) as people:
             total.add(people)
         exact = np.asarray(total.cells * CELL, dtype=np.float64)
         self.checks.append(check_noise(distribution.matrix, exact, distribution.sigma))
 
     @contextmanager
-    def _people(self, path: Path, *, on_error: OnError = "fail") -> Iterator[Iterable[UserTexts]]:
+    def _people(self, path: Path) -> Iterator[Iterable[UserTexts]]:
         """Group the texts of a file by user (or document), as the release did."""
         labels, limit = self._distribution.labels, self.statement.parameters.get("most_documents")
         is_user = self.statement.unit is Unit.USER
         options: dict[str, Any] = {"text": self.files.text, "user": self.files.user if is_user else None}
         with (
-            closing(read_documents(path, keep=labels.columns, on_error=on_error, **options)) as reader,
+            closing(read_documents(path, keep=labels.columns, on_error="skip", **options)) as reader,
             texts_of(
                 reader,
                 columns=labels.columns,

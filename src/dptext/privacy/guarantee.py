@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any, ClassVar, TypeAlias
 from unicodedata import normalize
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,9 @@ def canonical_id(value: object) -> str | None:
         text = normalize("NFC", value.strip())
         whole = _WHOLE.fullmatch(text)
         return ("0" if whole and whole[1] == "-0" else whole[1] if whole else text) or None
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, float | Decimal) and math.isfinite(value) and value == int(value):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         return None

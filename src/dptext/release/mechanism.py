@@ -10,9 +10,9 @@ from itertools import product
 from typing import Any, ClassVar, Protocol
 
 from dptext.display import Fields, ReprMixin
-from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.errors import ParameterError, RefusedError
 from dptext.io.batches import Batch, text_batches
-from dptext.io.documents import Document
+from dptext.io.documents import Document, text_of
 from dptext.privacy.guarantee import Guarantee, MetricDP, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition
 from dptext.privacy.randomness import NoiseKey, RandomBits
@@ -218,7 +218,7 @@ class Rewriter:
         """Yield one private text per text."""
         if isinstance(texts, str):
             raise ParameterError("texts must be a list of strings, got a single string. Put it into a list")
-        for block in text_batches(check_texts(texts)):
+        for block in text_batches(text_of(entry, place) for place, entry in enumerate(texts, 1)):
             private, tally = self.rewrite_block(self._place, block)
             self._place += 1
             self.tally += tally
@@ -232,15 +232,6 @@ class Rewriter:
         remaining = iter(replaced)
         private = [None if text is None else next(remaining) for text in block.texts]
         return private, tally + Tally(missing=len(private) - len(present))
-
-
-def check_texts(texts: Iterable[str | Document | None]) -> Iterator[str | None]:
-    """Yield the texts as strings; raise a `DataError` with the position of an entry that is not one."""
-    for place, entry in enumerate(texts, 1):
-        text = entry.text if isinstance(entry, Document) else entry
-        if text is not None and not isinstance(text, str):
-            raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
-        yield text
 
 
 def rewrite_blocks(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dptext.display import ProgressOption, progress_bar
-from dptext.errors import DataError, ParameterError
+from dptext.errors import ParameterError
 from dptext.io.batches import Batch
 from dptext.io.documents import DocumentWriter, PathLike, check_kept_columns
 from dptext.io.tables import is_table, table_kind
@@ -80,7 +80,7 @@ def privatize(
             kind.check_column(column)
         kept = {name: kind.rebuilt(name) for name in keep}
         with progress_bar(progress, "texts", len(texts)) as done:
-            private = list(_counted(rewriter.rewrite(_strings(kind.read(text))), done))
+            private = list(_counted(rewriter.rewrite(kind.read(text)), done))
         fields = {"table": kind.table({text: kind.texts(private), **kept})}
         if user is not None:
             people = TextsOfPeople(user)
@@ -110,13 +110,6 @@ def _counted(values: Iterator[str | None], done: Callable[[int], object]) -> Ite
     for count, value in enumerate(values, 1):
         if not count % _PROGRESS_STEP:
             done(count)
-        yield value
-
-
-def _strings(values: Iterable[Any]) -> Iterator[str | None]:
-    for row, value in enumerate(values, 1):
-        if value is not None and not isinstance(value, str):
-            raise DataError(f"row {row}: expected a string, the value is of type {type(value).__name__}")
         yield value
 
 

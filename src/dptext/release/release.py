@@ -318,7 +318,7 @@ def data_agrees(statement: PrivacyStatement, data: Path) -> bool | None:
 
 
 def add_columns(statement: PrivacyStatement, keep: Sequence[str], *, skip: bool = False) -> PrivacyStatement:
-    left_out = ("that rows which could not be read are missing",) if skip else ()
+    left_out = ("that rows which could not be read or had no author are missing",) if skip else ()
     return statement.replace(exposed=(*statement.exposed, *map(kept_as_it_was, keep), *left_out))
 
 

@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from dptext.display import ProgressOption, progress_bar
-from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
+from dptext.errors import DptextError, ParameterError, RefusedError, StorageError
 from dptext.io.artifacts import file_digest
 from dptext.io.atomic import HashedFile, check_target
 from dptext.io.batches import STANDARD, Batch, Reject, is_pipe
-from dptext.io.documents import DocumentReader, OnError, PathLike, read_documents
+from dptext.io.documents import DocumentReader, OnError, PathLike, read_documents, without_user
 from dptext.ledger.ledger import PENDING, RELEASED, Ledger
 from dptext.ledger.store import TEXT
 from dptext.privacy.guarantee import Guarantee, MetricDP, canonical_id
@@ -133,7 +133,7 @@ class Charges:
 def _key(value: object, row: int, column: str) -> str:
     key = canonical_id(value)
     if key is None:
-        raise DataError(f"row {row} has no usable {column!r} (a text or whole number) to charge: fill it in")
+        raise without_user(f"row {row} has", column, can_skip=False)
     return key
 
 
@@ -170,15 +170,16 @@ class TextFiles:
     def _opened(self) -> dict[str | None, DocumentReader]:
         return {}
 
-    def open(self, further: str | None = None) -> None:
-        """Check the files and columns now; the next `read` with this further column continues with the same reader."""
-        self._opened[further] = self.read(further)
+    def open(self, user: str | None = None) -> None:
+        """Check files, columns and users now; the next `read` of this user column continues with the same reader."""
+        self._opened[user] = self.read(user)
+        self._opened[user].check_users()
 
-    def read(self, further: str | None = None) -> DocumentReader:
-        """Read the rows from the beginning, with a further column if one is named."""
-        if further in self._opened:
-            return self._opened.pop(further)
-        return self.documents(tuple(dict.fromkeys((*self.keep, *(() if further is None else (further,))))))
+    def read(self, user: str | None = None) -> DocumentReader:
+        """Read the rows from the beginning, with the column of users if one is named."""
+        if user in self._opened:
+            return self._opened.pop(user)
+        return self.documents(tuple(dict.fromkeys((*self.keep, *(() if user is None else (user,))))), user=user)
 
     def documents(self, keep: Sequence[str], *, user: str | None = None) -> DocumentReader:
         return read_documents(
@@ -281,6 +282,7 @@ def release_file(
     read = {"text": source.text, "keep": list(source.keep), "on_error": source.on_error}
     with contextlib.closing(reader):
         check_output(source.sources, out, force=settings.force, resume=settings.resume, ledger=settings.ledger)
+        reader.check_users()
         job = Job(
             out,
             {**options, **read, "ledger": charges.kind, "user": settings.user},

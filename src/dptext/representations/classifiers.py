@@ -14,7 +14,15 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.privacy.statement import PrivacyStatement
-from dptext.release.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
+from dptext.release.scikit_learn import (
+    BaseEstimator,
+    ClassifierMixin,
+    check_is_fitted,
+    check_labels,
+    check_X_y,
+    coded,
+    validated,
+)
 from dptext.representations.bounds import Floats, check_vectors
 from dptext.representations.layers import DeviceModel
 from dptext.representations.randomizer import Channel, Randomizer
@@ -239,6 +247,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         if self.public is not None and not (isinstance(self.public, tuple | list) and len(self.public) == 2):
             raise ParameterError("public must be a pair (vectors, labels)")
+        check_labels(y)
         values, targets = self._validated(X, y)
         self.classes_, codes = coded(targets)
         self.channel_ = channel = _channel_of(
@@ -274,6 +283,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         if self.public is not None:
             raise ParameterError("public vectors were passed twice: to the constructor and to fit_public")
+        check_labels(labels)
         clean, targets = check_X_y(check_vectors(vectors), labels, dtype=np.float64)
         self.classes_, codes = coded(targets)
         self.channel_ = channel = _channel_of(self.channel, clean.shape[1])

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.display import Fields, ReprMixin
-from dptext.errors import DataError, ParameterError, RefusedError
-from dptext.io.documents import Document, check_one_column, is_missing
+from dptext.errors import ParameterError, RefusedError
+from dptext.io.documents import check_one_column, text_of
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.bounds import Floats
@@ -129,15 +129,7 @@ def encode_each(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
 
 def check_texts(texts: Iterable[Any]) -> list[str]:
     """Return the texts as strings; a missing text becomes an empty string."""
-    checked = []
-    for place, entry in enumerate(check_one_column(texts), 1):
-        text = entry.text if isinstance(entry, Document) else entry
-        if not isinstance(text, str):
-            if not is_missing(text):
-                raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
-            text = ""
-        checked.append(text)
-    return checked
+    return [text_of(entry, place) or "" for place, entry in enumerate(check_one_column(texts), 1)]
 
 
 def finite(values: npt.ArrayLike) -> Vectors:

@@ -18,8 +18,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, ParameterError
-from dptext.io.documents import Document, check_one_column, is_missing
+from dptext.errors import ParameterError
+from dptext.io.documents import Document, check_one_column, text_of
 from dptext.noise.discrete import SCALE, coins
 from dptext.noise.gaussian_sums import rounded_laplace
 from dptext.privacy.guarantee import NoGuarantee, PureDP, Relation, Trust, Unit
@@ -146,12 +146,8 @@ def _is_word(token: str) -> bool:
 
 
 def _tokens(entry: str | Document | None, place: int) -> list[str] | None:
-    text = entry.text if isinstance(entry, Document) else entry
-    if isinstance(text, str):
-        return pieces(text)
-    if is_missing(text):
-        return None
-    raise DataError(f"texts must be strings, entry {place} is {type(text).__name__}")
+    text = text_of(entry, place)
+    return None if text is None else pieces(text)
 
 
 def _joined(tokens: list[str], places: list[int], hidden: list[bool], mask: str) -> str:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.features.features import UNIT, PublicFeatures, Spec, encoded_pool, fit_features
 from dptext.features.pool import Pool
+from dptext.io.documents import text_of
 from dptext.noise.gaussian_sums import CELL, MOST_USERS, noisy_matrix
 from dptext.privacy.budgets import PersonalBudgets
 from dptext.privacy.randomness import RandomBits
@@ -138,8 +139,8 @@ def _public_codes(public: Any, labels: Labels, values: Sequence[Any] | None) -> 
         raise ParameterError("public_labels must have one label for each text of public, a list of texts")
     single = len(labels.columns) == 1
     return {
-        " ".join(encodable(text or "").split()): labels.code([value] if single else value)
-        for text, value in zip(public, values, strict=True)
+        " ".join(encodable(text_of(text, place) or "").split()): labels.code([value] if single else value)
+        for place, (text, value) in enumerate(zip(public, values, strict=True), 1)
     }
 
 

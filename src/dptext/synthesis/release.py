@@ -49,6 +49,9 @@ class PrivateRows(Protocol):
 
     def first(self) -> list[str]: ...
 
+    def check_users(self) -> None:
+        """Raise `DataError` before any work if rows have no user."""
+
     def describe(
         self, folder: Path, synthesizer: Synthesizer, plan: SynthesisPlan, *, ledger: PathLike | None, force: bool
     ) -> tuple[TextDistribution, DocumentReader | None]:
@@ -60,6 +63,11 @@ class PrivateFiles(TextFiles):
     """Files with private documents."""
 
     user: str | None = None
+
+    def check_users(self) -> None:
+        if not any(is_pipe(Path(source)) for source in self.sources):  # opening one would take its rows
+            with closing(self.labelled(())) as reader:
+                reader.check_users(has_unit=True)
 
     def labelled(self, columns: Sequence[str]) -> DocumentReader:
         """Return all rows with these label columns."""
@@ -182,6 +190,8 @@ def synthesize_file(
     check()
     with file_lock(out), file_lock(folder):
         check()  # repeat under the lock
+        if not isinstance(public, SynthesisPlan) and not (resume and os.path.lexists(folder)):
+            source.check_users()  # before the pool is encoded
         plan = public if isinstance(public, SynthesisPlan) else synthesizer.plan(fitted_on)
         described = earlier(folder, plan, seeded=synthesizer.seed is not None) if resume else None
         reader = None

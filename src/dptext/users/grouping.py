@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.batches import describe_columns
-from dptext.io.documents import Document, DocumentReader, canonical_label, is_missing
-from dptext.io.tables import is_table, table_documents
+from dptext.io.documents import Document, DocumentReader, canonical_label, is_missing, text_of, without_user
+from dptext.io.tables import is_table, table_documents, table_kind
 from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
@@ -365,15 +365,22 @@ def documents_of(
         labels = names if label is None else [label] if isinstance(label, str) else list(label)
         if len(labels) != len(names):
             raise ParameterError(f"label must name one column per label column of the model ({names}), got {labels}")
-        return table_documents(documents, text=text, user=user, attributes=dict(zip(names, labels, strict=True)))
+        table = table_documents(documents, text=text, user=user, attributes=dict(zip(names, labels, strict=True)))
+        users = [] if user is None or unit != "user" else list(table_kind(documents).read(user))
+        if missing := sum(canonical_id(name) is None for name in users):
+            raise without_user(f"{missing:,} of {len(users):,} rows have", str(user), can_skip=False, has_unit=True)
+        return table
     if user is not None or label is not None:
         name = "label" if user is None else "user"
         raise ParameterError(f"{name} names a column of a table, got documents: pass a table, or omit {name}")
     if isinstance(documents, str) or not isinstance(documents, Iterable):
         raise ParameterError(f"documents must be a table, Document objects or a reader, got {type(documents).__name__}")
-    if isinstance(documents, DocumentReader) and unit == "user" and documents.user_column is None:
-        raise ParameterError("the reader has no user column: pass user=, or use unit='document'")
-    return documents
+    if isinstance(documents, DocumentReader) and unit == "user":
+        if documents.user_column is None:
+            raise ParameterError("the reader has no user column: pass user=, or use unit='document'")
+        documents.check_users(has_unit=True)
+    rows: Iterable[Document] = documents
+    return rows
 
 
 def _rows_in(
@@ -389,8 +396,7 @@ def _rows_in(
     for row, document in enumerate(documents, 1):
         if not isinstance(document, Document):
             raise DataError(f"row {row} must be a Document, got {type(document).__name__}: pass a table instead")
-        if document.text is not None and not isinstance(document.text, str):
-            raise DataError(f"row {row}: expected a string as text, got {type(document.text).__name__}")
+        text = text_of(document, row) or ""
         user = str(row) if unit == "document" else user_name(document.user, row)
         attributes = document.attributes or {}
         if is_level and any(name not in attributes for name in columns):
@@ -400,7 +406,7 @@ def _rows_in(
             values: tuple[Any, ...] = (attributes.get(columns[0], document.label),)
         else:
             values = tuple(map(attributes.get, columns))
-        yield user, document.text or "", values
+        yield user, text, values
 
 
 def user_name(user: object, row: int | None = None) -> str:
