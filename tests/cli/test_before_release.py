@@ -11,6 +11,7 @@ import pytest
 import dptext
 from cli.conftest import names, plain, statement_of, write_rows
 from dptext.cli import outputs
+from dptext.io import batches, documents
 from dptext.io.documents import DocumentReader
 from dptext.ledger.ledger import Ledger
 from dptext.privacy.statement import PrivacyStatement
@@ -50,6 +51,71 @@ def rows(work):
             row = {"text": TEXTS[number % 9], "author": f"a{number % 7}", "stars": number % 5}
             stream.write(json.dumps(row) + "\n")
     Path("pool.txt").write_text("\n".join(f"{text} again" for text in TEXTS) + "\n")
+
+
+# -- rows without an author ----------------------------------------------------------------------------------------
+
+NAMELESS = {4: None, 9: "  ", 33: float("nan")}
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize("release", ["privatize tem", "bank", "encode", "embed", "synthesize"])
+def test_rows_without_an_author_stop_a_release_before_any_work_or_are_left_out(run, public, monkeypatch, release):
+    name, *options = RELEASES[release]
+    out = {"encode": "out.parquet", "embed": "out"}.get(name, "out.jsonl")
+    options += ["-o", out, "--epsilon", "4", "--yes", *([] if "--user" in options else ["--user", "author"])]
+    lines = [json.loads(line) for line in Path("in.jsonl").read_text().splitlines()]
+    changed = [row | {"author": NAMELESS.get(number, row["author"])} for number, row in enumerate(lines, 1)]
+    write_lines(Path("named.jsonl"), [row for number, row in enumerate(lines, 1) if number not in NAMELESS])
+    write_lines(Path("in.jsonl"), changed)
+    before = names()
+    with monkeypatch.context() as patched:  # vectors, bank and pool are needed later only
+        patched.setattr("dptext.synthesis.synthesizer.Synthesizer.plan", None)
+        code, _, err = run(name, "in.jsonl", *(option.format(public="nowhere") for option in options))
+    error = (
+        "3 of 60 rows have no usable value in the column 'author' (first: in.jsonl, row 4). Leave such rows out with"
+    )
+    assert (code, error in err, "--unit document" in err) == (1, True, name in ("embed", "synthesize"))
+    assert names() == before
+    options = [option.format(public=public) for option in options]
+    code, _, err = run(name, "in.jsonl", *options, "--seed", 1, "--on-error", "skip")
+    assert (code, "Skipped rows that cannot be read or have no author: 3 (for you alone" in err) == (0, True)
+    skipped = content(out)
+    code, _, err = run(name, "named.jsonl", *options, "--seed", 1, "--force", "--on-error", "skip")
+    assert (code, "Skipped" in err, content(out)) == (0, False, skipped)
+
+
+def content(out):
+    """Return the bytes of an output, which do not depend on the id of the release."""
+    if Path(f"{out}.distribution").exists():
+        return dptext.TextDistribution.load(f"{out}.distribution").matrix.tobytes()
+    return Path(out, "vectors.bin").read_bytes() if Path(out).is_dir() else Path(out).read_bytes()
+
+
+def write_lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.usefixtures("rows")
+def test_an_author_missing_from_all_rows_or_from_a_late_one_is_one_error(run, public, monkeypatch):
+    options = ["-o", "out", "--user", "author", "--vectors", f"{public}/v.txt", "--epsilon", 4, "--yes"]
+    write_lines(Path("none.jsonl"), [{"text": "a", "author": None}] * 5)
+    code, _, err = run("embed", "none.jsonl", *options, "--on-error", "skip")
+    assert (code, err) == (
+        1,
+        "dptext: no row could be read; the first error is none.jsonl, row 1: the row has no author\n",
+    )
+    write_lines(Path("late.jsonl"), [{"text": "a", "author": "b"}] * 50 + [{"text": "a", "author": None}])
+    monkeypatch.setattr(batches, "BATCH_ROWS", 8)
+    monkeypatch.setattr(documents, "_COUNTED_ROWS", 20)
+    code, _, err = run("embed", "late.jsonl", *options)
+    assert (code, "late.jsonl, row 51 has no usable value in the column 'author'. Leave such rows" in err) == (1, True)
+    write_lines(Path("early.jsonl"), [{"text": "a", "author": None}, *[{"text": "a", "author": "b"}] * 50])
+    code, _, err = run("embed", "early.jsonl", *options)
+    assert (code, "1 of the first 25 rows has no usable value" in err, os.path.lexists("out")) == (1, True, False)
+
+
+# -- words of the public side --------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("rows")

@@ -129,7 +129,7 @@ def test_unreadable_rows_are_counted_and_listed_without_their_text(privatize):
     assert (code, "row 7: expected a JSON object" in err) == (1, True)
     code, out, err = privatize("in.jsonl", "-o", "out.jsonl", "--on-error", "skip", "--json")
     assert (code, json.loads(out)["skipped"]) == (0, 1)
-    assert "Skipped 1 unreadable rows; they are listed in out.jsonl.rejects.jsonl" in err
+    assert "no author: 1 (for you alone; out.jsonl.rejects.jsonl lists them)" in err
     assert [row["row"] for row in read_rows("out.jsonl.rejects.jsonl")] == [7]
     assert SECRET not in Path("out.jsonl.rejects.jsonl").read_text()
 

@@ -26,7 +26,7 @@ SHARED = {
 }
 DIFFERENT = {
     ("embed", "sources"), ("encode", "sources"), ("synthesize", "sources"), ("advise", "text"), ("audit", "text"),
-    ("report", "text"), ("synthesize", "on_error"), ("classify", "keep"), ("encode", "delta"),
+    ("report", "text"), ("classify", "keep"), ("encode", "delta"),
     ("ledger create", "delta"), ("privatize", "redact_list"),
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ from dptext.representations.bounds import Bound
 from dptext.representations.device import VECTOR, DeviceEncoder, encode_file, vectors_in
 from dptext.representations.encoders import CallableEncoder
 from dptext.representations.privunit import PrivUnit
+from secrecy import assert_error
 
 SECRET = "qsecretq"
 WIDTH = 8
@@ -164,8 +165,10 @@ def test_ledger_is_charged_for_every_text(work):
 def test_guarantee_of_a_user_is_the_sum_over_the_texts(work):
     texts = [("ann", "a cat"), ("ann", None), ("bob", "a dog"), (None, "tax"), ("ann ", "a cat")]
     write("in.jsonl", [{"text": text, "who": who} for who, text in texts])
-    release = encode_file("in.jsonl", "out.parquet", device(), user="who")
-    assert release.most_texts == (3, 1)  # with missing texts
+    error = "1 of 5 rows has no usable value in the column 'who' (first: in.jsonl, row 4)"
+    assert_error(DataError, lambda: encode_file("in.jsonl", "out.parquet", device(), user="who"), error)
+    release = encode_file(dptext.TextFiles("in.jsonl", on_error="skip"), "out.parquet", device(), user="who")
+    assert (release.most_texts, release.skipped) == ((3, 0), 1)  # with missing texts
     assert release.for_user == statement_for_user(release.statement, 3)
     assert pq.read_schema("out.parquet").names == [VECTOR]
     assert "who" not in (work / "out.parquet.privacy.json").read_text()

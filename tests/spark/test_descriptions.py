@@ -176,6 +176,10 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
     capsys.readouterr()
     assert main([*on_spark, "--on-error", "skip", "--force"]) == 2
     assert "--on-error" in capsys.readouterr().err
-    on_spark[3] = str(tmp_path / "in.parquet")
+    (tmp_path / "some.jsonl").write_text('{"text": "a", "who": "b", "topic": "rules"}\n{"text": "a", "who": null}\n')
+    on_spark[1] = str(tmp_path / "some.jsonl")
+    assert main([*on_spark, "--force"]) == 1
+    assert "1 of 2 rows have no usable value in the column 'who'. Leave such rows out of" in capsys.readouterr().err
+    on_spark[1] = on_spark[3] = str(tmp_path / "in.parquet")
     assert main([*on_spark, "--force"]) == 2
     assert "the same file as IN" in capsys.readouterr().err

@@ -128,6 +128,7 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
     rows = [{"text": f"the doctor, {n}\nfine", "stars": n} for n in range(40)]
     pa.parquet.write_table(pa.Table.from_pylist(rows), "in.parquet")
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("some.jsonl").write_text('{"text": "a", "stars": 1, "who": "b"}\n' + 2 * '{"text": "a", "who": " "}\n')
     Path("in.csv").write_text("text,stars\n" + "".join(f'"{row["text"]}",{row["stars"]}\n' for row in rows))
     usual = ["--epsilon", "4", "--limit", "300", "--keep", "stars", "--engine", "spark", "--quiet"]
 
@@ -154,6 +155,7 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
         ("in.parquet", "b.parquet", ["--processes", "2"], 2, "--processes"),
         ("in.parquet", "b.parquet", ["--on-error", "skip"], 2, "--on-error"),
         ("in.parquet", "b.jsonl", [], 2, ""),
+        ("some.jsonl", "b.parquet", ["--user", "who"], 1, "2 of 3 rows have no usable value in the column 'who'"),
         ("nowhere.parquet", "b.parquet", [], 4, "the cluster sees"),
     ):
         result = run(source, out, *more)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
@@ -18,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extra
 from dptext.intervals import Estimate, mean_of_people, share
+from dptext.io.documents import is_missing
 from dptext.threads import available_cores
 
 
@@ -86,18 +86,18 @@ def are_texts(values: Rows) -> bool:
     """Return True for texts or bags of words, False for numbers."""
     if isinstance(values, np.ndarray):
         return values.dtype.kind in "OUS"
-    first = next((value for value in values if value is not None), None) if isinstance(values, Iterable) else None
+    first = next((value for value in values if not is_missing(value)), None) if isinstance(values, Iterable) else None
     return isinstance(first, str) or (isinstance(first, Sequence) and all(isinstance(word, str) for word in first))
 
 
 def as_texts(name: str, texts: Iterable[Any]) -> list[list[str]]:
-    """Return bags of words: a text is split into runs of letters and digits in lower case; None is an empty bag."""
+    """Return bags of words: a text is split into runs of letters and digits in lower case; a missing one is empty."""
     if isinstance(texts, str):
         raise ParameterError(f"{name} must be a list of texts, got a single string. Put it into a list")
     bags: list[list[str]] = []
     for place, text in enumerate(texts):
-        if text is None or isinstance(text, str):
-            bags.append(re.findall(r"\w+", (text or "").lower()))
+        if isinstance(text, str) or is_missing(text):
+            bags.append(re.findall(r"\w+", text.lower() if isinstance(text, str) else ""))
         elif isinstance(text, Sequence) and all(isinstance(word, str) for word in text):
             bags.append(list(text))
         else:
@@ -135,7 +135,7 @@ def as_codes(name: str, values: Iterable[Any], rows: int) -> tuple[Ids, int]:
     codes: dict[Hashable, int] = {}
     result = []
     for row, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
-        if value is None or not isinstance(value, Hashable) or (isinstance(value, float) and math.isnan(value)):
+        if is_missing(value) or not isinstance(value, Hashable):
             raise ParameterError(f"{name} must have a value for every row, row {row} has none. Drop such rows")
         result.append(codes.setdefault(value, len(codes)))
     if len(result) != rows:

@@ -71,6 +71,7 @@ def changed_flags(group: Any, *names: str) -> list[str]:
 _FILES = f"Private files ({NAMES_OF_FORMATS}), folders or patterns; - for standard input."
 SOURCES = argument(..., _FILES, "IN...")
 OPTIONAL_SOURCES = argument((), _FILES, "IN")
+ON_ERROR = input_option("fail", "Row that cannot be read or has no author (--user): stop, or skip it.")
 TEXT = input_option("text", "Column that holds the text.", "COLUMN")
 KEEP = output_option(
     (), "Column to publish unchanged (repeatable). COLUMN! confirms one that looks like an identifier.", "COLUMN"
@@ -96,7 +97,7 @@ class OptionalInputs(Inputs):
     """The texts of users that a command reads, if any."""
 
     sources: tuple[str, ...] = OPTIONAL_SOURCES
-    on_error: OnError = input_option("fail", "Row that is unreadable or has no author: stop, or skip it.")
+    on_error: OnError = ON_ERROR
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,9 +105,7 @@ class Rows(Inputs):
     """The rows that a command reads, and the columns that it publishes."""
 
     keep: tuple[str, ...] = KEEP
-    on_error: OnError = input_option(
-        "fail", "Row that is unreadable or has no author (--user): stop, or skip it and list it in OUT.rejects.jsonl."
-    )
+    on_error: OnError = ON_ERROR
 
     @property
     def kept(self) -> tuple[str, ...]:

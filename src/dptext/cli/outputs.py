@@ -130,7 +130,7 @@ def say_written(documents: int, noun: str, out: Path, output: options.Output, *,
 
 def say_skipped(skipped: int, output: options.Output, *, listed: str = "") -> None:
     if skipped:
-        output.say(f"Skipped {skipped:,} rows that cannot be read or have no author (for you alone{listed}).")
+        output.say(f"Skipped rows that cannot be read or have no author: {skipped:,} (for you alone{listed}).")
 
 
 def say_to_owner(

@@ -167,14 +167,14 @@ def _privatize_on_spark(
     charge: options.Charge,
     output: options.Output,
 ) -> None:
-    from dptext.spark.frames import PrivateFrame, check_users, look_at_columns, privatize, read_files
+    from dptext.spark.frames import PrivateFrame, look_at_columns, privatize, read_files
 
     mechanism = method.build([*map(Path, rows.sources)])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
         frame = read_files(rows.sources, text=rows.text, keep=rows.kept, kind=rows.in_format)
-        if charge.user is not None:
-            check_users(frame, rows.text, charge.user)
+        private = PrivateFrame(frame, text=rows.text, user=charge.user)
+        private.check_users(has_unit=False)
         outputs.check_kept(look_at_columns(frame, rows.unconfirmed))
         private = PrivateFrame(frame, text=rows.text)
         outputs.say_coverage(private.first, mechanism, "bank" if method.bank else "words", output)

@@ -93,15 +93,13 @@ def canonical_label(value: object) -> str | None:
 
 
 def without_user(
-    rows: str, column: str, *, first: str = "", can_skip: bool = True, has_unit: bool = False
+    rows: str, column: str, place: str = "", *, can_skip: bool = True, has_unit: bool = False
 ) -> DataError:
     """Return the error for rows without a user id, with the ways out that the caller has."""
     skip = "with --on-error skip (on_error='skip')" if can_skip else "of the input"
     unit = ", or protect texts instead of users with --unit document (unit='document')" if has_unit else ""
-    return DataError(
-        f"{rows} no usable value in the column {column!r}{first}. Leave such rows out {skip}, or fill in the "
-        f"column{unit}"
-    )
+    problem = f"{rows} no usable value in the column {column!r}{place}"
+    return DataError(f"{problem}. Leave such rows out {skip}, or fill in the column{unit}")
 
 
 def check_kept_columns(text: str, keep: Sequence[str]) -> None:
@@ -168,7 +166,7 @@ def read_documents(
     check_kept_columns(text, keep)
     columns = tuple(dict.fromkeys(name for name in (user, label, *keep) if name is not None))
     skip = on_error == "skip"
-    reading = _reading(text, columns, encoding, separator, user=user, skip=skip)
+    reading = replace(_reading(text, columns, encoding, separator, skip=skip), user=user)
     opens: list[tuple[Path, Callable[[], Source]]] = []
     for name in [source] if isinstance(source, str | os.PathLike) else source:
         path, announced = Path(name), file_format(Path(f"x{suffix}" if suffix else name))
@@ -182,13 +180,7 @@ def read_documents(
 
 
 def _reading(
-    text: str,
-    columns: tuple[str, ...],
-    encoding: str | None,
-    separator: str | None,
-    *,
-    user: str | None = None,
-    skip: bool = False,
+    text: str, columns: tuple[str, ...], encoding: str | None, separator: str | None, *, skip: bool = False
 ) -> Reading:
     try:
         "".encode(encoding or "utf-8")  # raises for binary codecs
@@ -197,7 +189,7 @@ def _reading(
         raise ParameterError(f"encoding must be a Python text encoding like windows-1252, got {encoding!r}") from None
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         raise ParameterError(f"separator must be one character (',', ';' or a tab), got {separator!r}")
-    return Reading(text, user, columns, skip, name, separator)
+    return Reading(text, columns, skip, name, separator)
 
 
 def first_rows(
@@ -321,32 +313,27 @@ class DocumentReader(Iterator[Document]):
         self._at_end += [] if at_end is None else [at_end]
 
     def check_users(self, *, has_unit: bool = False) -> None:
-        """Raise `DataError` before any work if rows have no user id (or none of them has one, with ``skip``).
+        """Raise `DataError` before any work if rows of files have no user; the first 200,000 rows are counted.
 
-        The first 200,000 rows are counted. The rows of a pipe are checked when they are read.
-
-        Args:
-            has_unit: whether the caller can protect documents instead of users.
+        ``has_unit``: the caller could protect documents instead.
         """
         self._has_unit = has_unit
         if self.user_column is None or self._is_checked:
             return
-        self._is_checked, count, rejects = True, 0, 0
-        first: Reject | None = None
+        self._is_checked, count, missing, first = True, 0, 0, None
         with closing(self._first_batches()) as batches:
             for batch in batches:
-                count += len(batch.texts)
-                rejects += len(batch.rejects)
-                first = next(iter(batch.rejects), None) if first is None else first
-                if count + rejects >= _COUNTED_ROWS or (count and self._skips):
+                count += len(batch.texts) + len(batch.rejects)
+                missing += len(batch.rejects)
+                first = first or next(iter(batch.rejects), None)
+                if count >= _COUNTED_ROWS or (batch.texts and self._skips):
                     break
-        if first is None or (count and self._skips):
-            return
-        if self._skips:
+        if first is not None and self._skips and missing == count:
             raise _nothing_read(first)
-        total = f"{'the first ' if count + rejects >= _COUNTED_ROWS else ''}{count + rejects:,} rows"
-        verb = "has" if rejects == 1 else "have"
-        raise self._without_user(f"{rejects:,} of {total} {verb}", f" (first: {first.file}, row {first.row})")
+        if first is not None and not self._skips:
+            rows = f"{missing:,} of {'the first ' * (count >= _COUNTED_ROWS)}{count:,} rows"
+            place = f" (first: {first.file}, row {first.row})"
+            raise self._without_user(f"{rows} {'has' if missing == 1 else 'have'}", place)
 
     def _first_batches(self) -> Generator[Batch, None, None]:
         for path, opened in self._files:
@@ -354,8 +341,8 @@ class DocumentReader(Iterator[Document]):
                 with closing(opened()) as source:
                     yield from source.batches()
 
-    def _without_user(self, rows: str, first: str = "") -> DataError:
-        return without_user(rows, str(self.user_column), first=first, has_unit=self._has_unit)
+    def _without_user(self, rows: str, place: str = "") -> DataError:
+        return without_user(rows, str(self.user_column), place, has_unit=self._has_unit)
 
     def close(self) -> None:
         if self._current is not None:

@@ -26,11 +26,11 @@ class Reading:
     """Options for reading files."""
 
     text: str = "text"
-    user: str | None = None
     columns: tuple[str, ...] = ()
     skip: bool = False
     encoding: str | None = None
     separator: str | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

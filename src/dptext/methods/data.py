@@ -162,11 +162,11 @@ def look(
     are_names = all(announced_by(path).kind not in _WITH_A_HEADER for path in paths)
     roles = _roles(columns, *named, are_names=are_names)
     has_columns = all(file_format(path).format.has_columns for path in paths)
-    users = () if roles.user is None else (roles.user,)  # not as the user: the reader would skip rows without one
-    reading: dict[str, Any] = {"text": roles.text, "keep": (*users, *roles.labels)} if has_columns else {}
+    kept = tuple(filter(None, (roles.user, *roles.labels)))  # as the user, the reader would skip rows without one
+    reading: dict[str, Any] = {"text": roles.text, "keep": kept} if has_columns else {}
     with closing(read_documents(paths, on_error="skip", **reading)) as reader:
-        values = ((row.text, *(row.attributes or {}).values()) for row in reader)
-        rows = ((row[0], row[1] if users else None, row[1 + len(users) :] or None) for row in values)
+        values = ((row.text, row.attributes or {}) for row in reader)
+        rows = ((entry, row.get(roles.user or ""), tuple(map(row.get, roles.labels)) or None) for entry, row in values)
         data = _count(rows, Data(files=tuple(map(str, sources)), columns=columns, roles=roles), compare)
         return replace(data, unread=reader.skipped)
 

@@ -59,13 +59,6 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no
         return tags
 
 
-def check_labels(labels: Any) -> None:
-    """Raise `DataError` if a row has no label; scikit-learn names no row, and only some missing values."""
-    for row, label in enumerate(labels if isinstance(labels, Iterable) else (), 1):
-        if is_missing(label):
-            raise DataError(f"row {row} has no label: drop the row")
-
-
 def coded(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
     """Return the sorted classes of labels, and the labels as indices of their classes."""
     targets: npt.NDArray[Any] = np.asarray(labels)

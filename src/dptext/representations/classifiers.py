@@ -12,17 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
+from dptext.io.documents import is_missing
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.privacy.statement import PrivacyStatement
-from dptext.release.scikit_learn import (
-    BaseEstimator,
-    ClassifierMixin,
-    check_is_fitted,
-    check_labels,
-    check_X_y,
-    coded,
-    validated,
-)
+from dptext.release.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
 from dptext.representations.bounds import Floats, check_vectors
 from dptext.representations.layers import DeviceModel
 from dptext.representations.randomizer import Channel, Randomizer
@@ -247,7 +240,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         if self.public is not None and not (isinstance(self.public, tuple | list) and len(self.public) == 2):
             raise ParameterError("public must be a pair (vectors, labels)")
-        check_labels(y)
+        _check_labels(y)
         values, targets = self._validated(X, y)
         self.classes_, codes = coded(targets)
         self.channel_ = channel = _channel_of(
@@ -283,7 +276,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         if self.public is not None:
             raise ParameterError("public vectors were passed twice: to the constructor and to fit_public")
-        check_labels(labels)
+        _check_labels(labels)
         clean, targets = check_X_y(check_vectors(vectors), labels, dtype=np.float64)
         self.classes_, codes = coded(targets)
         self.channel_ = channel = _channel_of(self.channel, clean.shape[1])
@@ -361,3 +354,10 @@ def _channel_of(source: object, dimension: int) -> Channel | None:
     raise ParameterError(
         f"channel must be a Channel, a Randomizer, a PrivacyStatement or None, got {type(source).__name__}"
     )
+
+
+def _check_labels(labels: Any) -> None:
+    """Raise `DataError` if a row has no label; scikit-learn would name no row."""
+    for row, label in enumerate([] if labels is None else np.asarray(labels, dtype=object).ravel(), 1):
+        if is_missing(label):
+            raise DataError(f"row {row} has no label: drop the row")

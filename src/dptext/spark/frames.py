@@ -320,7 +320,7 @@ def describe(
     if out is None and ledger is not None:
         raise ParameterError("a ledger is settled when the description is in a folder: name one (out=...)")
     if named is not None:
-        check_users(df, text, named, has_unit=True)
+        rows.check_users()
     plan = public if isinstance(public, SynthesisPlan) else synthesizer.plan(public)
     warn_of_delta(as_approx(plan.future_statement.guarantee).delta, public_users=synthesizer.public_users)
     if out is None:
@@ -359,9 +359,20 @@ class PrivateFrame:
             rows = self.frame.select(quoted(self.text)).limit(FIRST_ROWS).collect()
         return [row[0] for row in rows if row[0]]
 
-    def check_users(self) -> None:
-        if self.user is not None:
-            check_users(self.frame, self.text, self.user, has_unit=True)
+    def check_users(self, *, has_unit: bool = True) -> None:
+        """Raise `DataError` before any work if rows have no user id: they are counted in one job."""
+        from pyspark.sql import functions
+
+        if self.user is None:
+            return
+        _check_columns(self.frame, self.text, [self.user])
+        task = tasks.named(tasks.CountTask(RandomBits().take(16)), "digest_users")
+        with plain_errors():
+            users = self.frame.select(quoted(self.user)).mapInArrow(task, f"{quoted(tasks.USER)} string")
+            total, known = users.agg(functions.count("*"), functions.count(quoted(tasks.USER))).collect()[0]
+        if known < total:
+            rows = f"{total - known:,} of {total:,} rows have"
+            raise without_user(rows, self.user, can_skip=False, has_unit=has_unit)
 
     def label_counts(self, labels: Labels) -> Iterator[tuple[tuple[Any, ...], int]]:
         """Yield the values of the label columns and the number of rows that have them. Both are private."""
@@ -457,19 +468,6 @@ def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str
                     f"{describe_columns(name, frame.columns, required=(text, *keep))}; name the right column"
                 )
         return frame.fillna("", subset=[quoted(name) for name in frame.columns])  # an empty cell is a text, not null
-
-
-def check_users(df: Any, text: str, user: str, *, has_unit: bool = False) -> None:
-    """Raise `DataError` before any work if rows have no user id: they are counted in one job."""
-    from pyspark.sql import functions
-
-    _check_columns(df, text, [user])
-    task = tasks.named(tasks.CountTask(RandomBits().take(16)), "digest_users")
-    with plain_errors():
-        users = df.select(quoted(user)).mapInArrow(task, f"{quoted(tasks.USER)} string")
-        total, known = users.agg(functions.count("*"), functions.count(quoted(tasks.USER))).collect()[0]
-    if known < total:
-        raise without_user(f"{total - known:,} of {total:,} rows have", user, can_skip=False, has_unit=has_unit)
 
 
 def look_at_columns(df: Any, names: Sequence[str], *, limit: int = LOOKED_AT) -> list[Column]:
