@@ -21,7 +21,7 @@ from dptext import validation
 from dptext.display import Fields, ReprMixin, shows_progress
 from dptext.errors import ParameterError, StorageError, extra
 from dptext.io.atomic import hashed_file
-from dptext.io.documents import OnError, PathLike, check_one_column, find_files, read_documents, text_of
+from dptext.io.documents import Document, OnError, PathLike, check_one_column, find_files, read_documents, text_of
 from dptext.io.tables import is_table, table_documents, table_kind
 from dptext.privacy.statement import Parameter
 from dptext.text.tokens import TextUnit, units_of
