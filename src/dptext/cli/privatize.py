@@ -176,7 +176,6 @@ def _privatize_on_spark(
         private = PrivateFrame(frame, text=rows.text, user=charge.user)
         private.check_users(has_unit=False)
         outputs.check_kept(look_at_columns(frame, rows.unconfirmed))
-        private = PrivateFrame(frame, text=rows.text)
         outputs.say_coverage(private.first, mechanism, "bank" if method.bank else "words", output)
         _announce(mechanism, rows, charge, run, output)
         release = privatize(frame, mechanism, text=rows.text, keep=rows.kept, seed=run.seed, scan=True)
