@@ -17,7 +17,7 @@ from papers.reports import parse_options
 from papers.sweeps import sweep
 
 from dptext import TEM, WordVectors, load_vectors
-from dptext.errors import extra
+from dptext.errors import DataError, extra
 from dptext.evaluation.measures import fold_of_rows
 from dptext.hiding.training import one_torch_thread
 from dptext.privacy.randomness import RandomBits
@@ -79,6 +79,8 @@ def read_corpus(reviews: Iterable[Review], vectors: WordVectors) -> Corpus:
         rows.append(ids[ids >= 0])  # without numbers, addresses and punctuation
         labels.append(review.label)
         train.append(review.train)
+    if not any(row.size for row in rows):
+        raise DataError("no text has a word: name another column of texts")
     return Corpus(Ragged.of(rows), np.array(labels, dtype=np.int64), np.array(train))
 
 
