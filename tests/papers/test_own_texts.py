@@ -157,12 +157,12 @@ def test_rows_are_drawn_with_a_seed_and_rare_or_incomplete_ones_are_left_out(pap
     posts = read(papers, data)
     assert list(posts.texts) == [row["words"] for row in rows]
     assert posts.labels.tolist() == [row["label"] for row in rows]
-    told = capsys.readouterr().err
-    assert "2 rows without a text or a value of label are left out" in told
-    assert "5 rows of rare values" in told
-    drawn = [read(papers, data, 60) for _ in range(2)]
-    assert drawn[0].texts == drawn[1].texts
-    assert set(drawn[0].texts) < set(posts.texts)
+    messages = capsys.readouterr().err
+    assert "2 rows without a text or a value of label are left out" in messages
+    assert "5 rows of rare values" in messages
+    samples = [read(papers, data, 60) for _ in range(2)]
+    assert samples[0].texts == samples[1].texts
+    assert set(samples[0].texts) < set(posts.texts)
     assert "60 of 101 rows are used, drawn at random" in capsys.readouterr().err
 
 
