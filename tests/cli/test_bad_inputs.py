@@ -34,9 +34,9 @@ USUAL = {
 CASES = """
 advise none.jsonl | 4 | cannot open 'none.jsonl': No such file or directory
 advise notes.doc | 2 | expected a file name that ends in .txt, .jsonl, .csv, .tsv, each may be .gz, .zst or .xz;
-advise empty.jsonl | 1 | no row of empty.jsonl could be read: check the files
-advise header.csv | 1 | no row of header.csv could be read: check the files
-advise latin.csv | 1 | no row of latin.csv could be read: check the files
+advise empty.jsonl | 1 | no row of empty.jsonl could be read: check that there are rows, in UTF-8
+advise header.csv | 1 | no row of header.csv could be read: check that there are rows, in UTF-8
+advise latin.csv | 1 | no row of latin.csv could be read: check that there are rows, in UTF-8
 A --text body | 2 | there is no column 'body', but 8 others: 'review_id', 'author_id', 'author', 'email', 'created_at',
 A --user writer | 2 | there is no column 'writer', but 8 others: 'review_id', 'author_id', 'author', 'email',
 A --label stars | 2 | there is no column 'stars', but 8 others: 'review_id', 'author_id', 'author', 'email',

@@ -285,12 +285,16 @@ class AdviceInput:
     def text_option(self) -> list[str]:
         return option_unless("text", self.data.roles.text, "text")
 
+    @property
+    def _skips_rows(self) -> bool:
+        return bool(self.data.anonymous or self.data.unread)
+
     def command(self, method: Method, *options: str) -> str:
         """Return the command line that releases the private files."""
         user = [] if self.data.roles.user is None else [option("user", self.data.roles.user)]
         if not user and method.trust is Trust.CENTRAL:
             user = ["--unit document"]
-        if self.data.anonymous or self.data.unread:
+        if self._skips_rows:
             options = (*options, "--on-error skip")
         start = (f"dptext {method.command} {self.data.inputs}", f"-o {quote(self.data.out(method.suffix))}")
         return wrap_command(*start, *self.text_option(), *user, *options)
@@ -304,7 +308,8 @@ class AdviceInput:
         if method.examination is None:
             return explain, audit
         page = self.data.out(f".{method.suffix.split('.')[1]}")
-        if len(self.data.files) == 1:
+        is_by_row = method.trust is Trust.LOCAL  # compared with the original row by row, so none may be skipped
+        if len(self.data.files) == 1 and not (is_by_row and self._skips_rows):
             original = [option("original", self.data.files[0]), *self.text_option()]
             user = [] if roles.user is None else [option("user", roles.user)]
             inputs += [*original, *user, *(option("label", label) for label in roles.labels[:1])]

@@ -158,7 +158,9 @@ def look(
         raise ParameterError("advice reads the rows twice, which a pipe does not allow: name a file")
     columns = tuple(columns_of(paths, limit=_INSPECTED))
     if not columns:
-        raise DataError(f"no row of {', '.join(path.name for path in paths[:3])} could be read: check the files")
+        raise DataError(
+            f"no row of {', '.join(path.name for path in paths[:3])} could be read: check that there are rows, in UTF-8"
+        )
     are_names = all(announced_by(path).kind not in _WITH_A_HEADER for path in paths)
     roles = _roles(columns, *named, are_names=are_names)
     has_columns = all(file_format(path).format.has_columns for path in paths)

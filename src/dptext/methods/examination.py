@@ -148,7 +148,7 @@ def _check_size(files: ReleaseFiles, private: int, originals: int) -> None:
     if private != originals and files.original is not None:
         raise DataError(
             f"{display_name(files.data)} must have as many rows as {display_name(files.original)} ({originals:,}), got "
-            f"{private:,}: name the file it was made from"
+            f"{private:,}: name the file it was made from, without the rows that were skipped"
         )
 
 
