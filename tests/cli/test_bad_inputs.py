@@ -111,6 +111,7 @@ synthesize --plan --public pool.txt | 2 | --plan needs a public number of users:
 synthesize --plan --public pool.txt --people 0 | 2 | people must be an integer from 1 to 268,435,456, got 0
 synthesize --plan --people 100 | 2 | --plan needs public texts: --public POOL
 synthesize in.jsonl in.jsonl -o out.jsonl --user author_id --epsilon 1 --public pool.txt -n 10 | 2 | an input file is
+S:gaps.jsonl | 1 | 1 of 198 rows has no usable value in the column 'author_id' (first: gaps.jsonl, row 198). Leave
 S:broken.jsonl | 1 | broken.jsonl, row 2: expected a JSON object, the line is not valid JSON; repair it, or copy the
 S:latin.csv | 1 | latin.csv, row 1: expected UTF-8, got other bytes; name the encoding (such as --encoding
 S:broken.xlsx | 1 | broken.xlsx is not an .xlsx file, or is truncated or damaged. Copy the file again
@@ -189,6 +190,9 @@ M --method skip-gram --resume | 2 | --resume needs --checkpoint FILE of the inte
 M --method skip-gram --checkpoint c --new-words 1 | 2 | --new-words draws new words in every run: omit --checkpoint
 M --method skip-gram --checkpoint c --ledger book | 2 | --ledger charges the users of the final input, and steps before
 M --method skip-gram --unit pair --ledger book | 2 | --ledger charges users or documents: omit it with --unit pair
+M:gaps.jsonl | 1 | 1 of 198 rows has no usable value in the column 'author_id' (first: gaps.jsonl, row 198). Leave
+P:gaps.jsonl --user author_id | 1 | 1 of 198 rows has no usable value in the column 'author_id'
+E:gaps.jsonl --user author_id | 1 | 1 of 198 rows has no usable value in the column 'author_id'
 M:empty.jsonl | 1 | empty.jsonl contains no documents: at least one row is needed
 embed --plan --people 100 --vectors small.txt | 2 | --plan needs public texts that stand for users: --public FILE
 C --distribution bank | 1 | bank: distribution.safetensors and privacy.json are missing. Expected a folder written by

@@ -197,10 +197,10 @@ def _release(
         sources = [Path(path) for path in rows.sources]
         check_columns(sources, text=private.text, user=private.user, keep=keep, **private.layout)
     resumes = run.resume and folder.exists()
-    if not resumes:
-        rows.check_users()
     pool = corpus.pool()
     draw = corpus.draw(pool, out)
+    if not resumes:
+        rows.check_users()
     if resumes:
         output.say(f"Resumes from the distribution in {folder}: IN is not read again, and no budget is spent.")
     elif columns and not labels.labels_as_given:
