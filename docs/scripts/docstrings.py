@@ -29,6 +29,7 @@ class Docstrings(Extension):
     def on_function(self, *, func: Any, **_: Any) -> None:
         """Show a default that a private constant holds by its value."""
         for parameter in func.parameters:
-            constant = func.module.members.get(str(parameter.default))
-            if constant is not None and constant.is_attribute and constant.name.startswith("_"):
+            name = str(parameter.default)
+            constant = func.module.members.get(name) if name.startswith("_") else None
+            if constant is not None and constant.is_attribute:
                 parameter.default = constant.value
