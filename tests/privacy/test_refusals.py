@@ -185,7 +185,7 @@ def test_statements_with_other_fields_and_values_are_refused_by_name():
     for name, value, *inner in CHANGED:
         refused_on_one_line(json.dumps(PLAIN | {name: value}), *(inner or [name]))
     for name in PLAIN:
-        seen = "not a privacy statement" if name == "schema" else name
+        seen = "not a privacy statement" if name in ("schema", "guarantee") else name
         refused_on_one_line(json.dumps({key: value for key, value in PLAIN.items() if key != name}), seen)
     refused_on_one_line(json.dumps(PLAIN | {"epsilon\ntotal": 1.0}))
 
