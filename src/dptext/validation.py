@@ -180,3 +180,10 @@ def _format_range(minimum: float | None, above: float | None, maximum: float | N
 
 def _format_bound(bound: float) -> str:
     return f"{bound:,}" if isinstance(bound, int) else f"{bound:,g}"
+
+
+def is_missing(value: object) -> bool:
+    """Return True for None, NaN and the missing values of pandas (by name, because pandas is optional)."""
+    if isinstance(value, Real):  # numbers of NumPy are Real, too
+        return bool(value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")

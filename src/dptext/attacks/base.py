@@ -17,8 +17,8 @@ from threadpoolctl import threadpool_limits
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extra
 from dptext.intervals import Estimate, mean_of_people, share
-from dptext.io.documents import is_missing
 from dptext.threads import available_cores
+from dptext.validation import is_missing
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

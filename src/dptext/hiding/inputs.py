@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
-from dptext.io.documents import is_missing
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.bounds import Floats, check_vectors
 from dptext.representations.encoders import TextEncoder, check_texts
+from dptext.validation import is_missing
 
 MISSING = -1
 _MOST_CLASSES = 1000

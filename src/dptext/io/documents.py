@@ -23,7 +23,7 @@ from dptext.io.atomic import HashedFile, open_new, scratch_folder
 from dptext.io.batches import STANDARD, Batch, Columns, InputFile, Reject, describe_columns, is_pipe, row_batches
 from dptext.io.formats import BadRow, FileFormat, Reading, Row, file_format, read_rows, written_format
 from dptext.privacy.guarantee import canonical_id
-from dptext.validation import check_choice
+from dptext.validation import check_choice, is_missing
 
 OnError: TypeAlias = Literal["fail", "skip"]
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -62,13 +62,6 @@ def check_one_column(texts: Iterable[str | None]) -> Iterable[str | None]:
     if len(shape) != 1:
         raise ParameterError(f"texts must be one column, got {len(shape)} axes: select a single column")
     return texts
-
-
-def is_missing(value: object) -> bool:
-    """Return True for None, NaN and the missing values of pandas (by name, because pandas is optional)."""
-    if isinstance(value, float | np.floating):
-        return bool(value != value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def text_of(entry: Any, place: int) -> str | None:

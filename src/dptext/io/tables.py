@@ -19,7 +19,8 @@ import numpy as np
 
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import describe_columns
-from dptext.io.documents import Document, is_missing
+from dptext.io.documents import Document
+from dptext.validation import is_missing
 
 Table = TypeVar("Table")
 Texts = list[str | None]

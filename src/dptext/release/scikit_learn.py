@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, MissingExtraError
-from dptext.io.documents import check_one_column, is_missing
+from dptext.io.documents import check_one_column
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import warn_unprotected
 from dptext.release.mechanism import Rewriter, TextMechanism
+from dptext.validation import is_missing
 
 __all__ = [
     "BaseEstimator",

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
-from dptext.io.documents import is_missing
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, check_X_y, coded, validated
@@ -20,6 +19,7 @@ from dptext.representations.bounds import Floats, check_vectors
 from dptext.representations.layers import DeviceModel
 from dptext.representations.randomizer import Channel, Randomizer
 from dptext.representations.registry import RANDOMIZERS, is_randomizer, randomizer_from_parameters
+from dptext.validation import is_missing
 
 Labels = npt.NDArray[np.intp]
 

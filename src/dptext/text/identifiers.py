@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import regex
 
-from dptext.io.documents import first_rows, is_missing
+from dptext.io.documents import first_rows
 from dptext.text.patterns import Span, find
+from dptext.validation import is_missing
 
 LOOKED_AT = 10_000
 """Default number of rows to read."""

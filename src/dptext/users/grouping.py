@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.batches import describe_columns
-from dptext.io.documents import Document, DocumentReader, canonical_label, is_missing, text_of, without_user
+from dptext.io.documents import Document, DocumentReader, canonical_label, text_of, without_user
 from dptext.io.tables import is_table, table_documents, table_kind
 from dptext.privacy.guarantee import canonical_id
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import Kind, Vocabulary, kind_of, pieces
+from dptext.validation import is_missing
 
 UserUnit: TypeAlias = Literal["user", "document"]
 Level: TypeAlias = str | int | float | bool | None
