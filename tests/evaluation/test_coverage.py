@@ -23,8 +23,8 @@ def vectors():
 
 def test_english_word_vectors_know_english_texts_and_no_other_language(vectors):
     for texts in (TEXTS["English"], OTHERS, POOL.texts):
-        found = dptext.coverage(texts, vectors)
-        assert found.share > 0.9 and found.expected == 1 and not found.is_low
+        result = dptext.coverage(texts, vectors)
+        assert result.share > 0.9 and result.expected == 1 and not result.is_low
     shares = {language: dptext.coverage(TEXTS[language], vectors).share for language in FOREIGN}
     assert max(shares.values()) < 0.9 * LEVEL, shares
     assert shares["Japanese"] == shares["Russian"] == 0
@@ -34,8 +34,8 @@ def test_a_pool_covers_texts_of_its_kind_and_no_other_language():
     same = dptext.coverage(OTHERS, POOL)
     assert same.share == pytest.approx(same.expected, abs=0.05) and not same.is_low
     for language in FOREIGN:
-        found = dptext.coverage(TEXTS[language], POOL)
-        assert found.is_low and found.share < 0.5 * found.expected
+        result = dptext.coverage(TEXTS[language], POOL)
+        assert result.is_low and result.share < 0.5 * result.expected
     japanese = dptext.Pool(TEXTS["Japanese"])
     assert (
         dptext.coverage(TEXTS["English"], japanese).is_low and not dptext.coverage(TEXTS["Japanese"], japanese).is_low
