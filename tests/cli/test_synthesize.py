@@ -226,6 +226,27 @@ def test_a_plan_predicts_accuracy_from_labelled_public_texts(run, work):
     assert names() == ["labelled.jsonl"]
 
 
+@pytest.mark.parametrize("missing", [float("nan"), None, "", " "])
+def test_a_missing_public_label_is_no_class_of_a_plan(run, work, missing):
+    rows = [{"text": text, "topic": "drinks" if text.split()[0] in DRINKS else "rules"} for text in POOL]
+    rows = [row | {"topic": missing} if place % 9 == 0 else row for place, row in enumerate(rows)]
+    Path("labelled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    usual = ("synthesize", "--plan", "--epsilon", "1", "--people", "2000", "--features", "words", "--json")
+    usual += ("--public", "labelled.jsonl", "--public-label", "topic")
+    guessed = json.loads(run(*usual)[1])
+    assert guessed == json.loads(run(*usual, "--label", "topic", "--labels", "drinks,rules")[1])
+
+
+def test_a_plan_with_public_labels_needs_two_labels_of_one_column(run, work):
+    rows = [{"text": text, "topic": None} for text in POOL]
+    Path("labelled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    usual = ("synthesize", "--plan", "--people", "9", "--public", "labelled.jsonl", "--public-label", "topic")
+    code, _, err = run(*usual)
+    assert code == 2 and "--public-label topic: the column must have at least two labels" in plain(err)
+    code, _, err = run(*usual, "--label", "a", "--labels", "x,y", "--label", "b", "--labels", "x,y")
+    assert code == 2 and "--public-label names one column" in plain(err)
+
+
 def test_a_plan_says_how_long_the_texts_of_each_unit_are(run, work):
     documents = [" ".join(f"{text}." for text in POOL[start : start + 50]) for start in range(0, 250, 50)]
     Path("long.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))

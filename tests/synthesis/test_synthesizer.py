@@ -466,6 +466,11 @@ def test_invalid_arguments_and_inputs_are_refused():
             ParameterError,
             "label must name one column per label column of the model",
         ),
+        (
+            lambda: synthesizer().fit(table, public=POOL, user="author", label="text"),
+            ParameterError,
+            "text, user and labels must be three different columns",
+        ),
     ]:
         with pytest.raises(error, match=part) as caught:
             act()

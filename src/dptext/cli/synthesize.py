@@ -15,7 +15,7 @@ from dptext.cli.options import input_option, method_option, output_option, priva
 from dptext.cli.outputs import announce, check_columns, say_large_delta, say_written, shell_argument, written_as_dict
 from dptext.errors import ParameterError
 from dptext.features.pool import Pool, local_files, public_sources, read_public
-from dptext.io.documents import DocumentWriter
+from dptext.io.documents import DocumentWriter, canonical_label
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.wording import cautioned_of, render
@@ -238,7 +238,12 @@ def _print_plan(labels: Labels, corpus: CorpusOptions, unit: str, people: int | 
         parts = [(part, row.label) for row in documents for part in units_of(row.text or "", corpus.pool_unit)]
         texts, public_labels = [part for part, _ in parts], [label for _, label in parts]
         if not labels.columns:
-            labels = Labels.of({corpus.public_label: sorted({str(name) for name in public_labels if name is not None})})
+            known = {name for name in map(canonical_label, public_labels) if name is not None}
+            if len(known) < 2:
+                raise ParameterError(f"--public-label {corpus.public_label}: the column must have at least two labels")
+            labels = Labels.of({corpus.public_label: sorted(known)})
+        elif len(labels.columns) > 1:
+            raise ParameterError("--public-label names one column: an accuracy needs exactly one --label")
     expected = expected_quality(
         texts,
         labels=labels,

@@ -366,6 +366,8 @@ def documents_of(
         labels = names if label is None else [label] if isinstance(label, str) else list(label)
         if len(labels) != len(names):
             raise ParameterError(f"label must name one column per label column of the model ({names}), got {labels}")
+        if text in (user, *labels) or user in labels:
+            raise ParameterError("text, user and labels must be three different columns")
         table = table_documents(documents, text=text, user=user, attributes=dict(zip(names, labels, strict=True)))
         users = [] if user is None or unit != "user" else list(table_kind(documents).read(user))
         if missing := sum(canonical_id(name) is None for name in users):
