@@ -52,6 +52,8 @@ def test_files_follow_each_other_and_count_their_own_rows(tmp_path):
     last = put(tmp_path / "c.parquet", ["three"])
     assert read([first, empty, last]) == ["one", "two", "three"]
     assert read([raw(tmp_path / "odd", "x\n")], suffix=".txt") == ["x"]
+    assert read([tmp_path / "odd"], suffix="txt") == ["x"]
+    assert_error(ParameterError, lambda: read([tmp_path / "odd"], suffix="odd"), "such as .txt, .jsonl", "got 'odd'")
     reader, seen = read_documents([first, last]), []
     reader.watch(lambda batch: seen.append(list(batch.texts)), at_end=lambda: seen.append("end"))
     assert [list(batch.texts) for batch in reader.batches()] == [["one", "two"], ["three"]]

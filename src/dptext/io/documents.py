@@ -21,7 +21,16 @@ import numpy as np
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import HashedFile, open_new, scratch_folder
 from dptext.io.batches import STANDARD, Batch, Columns, InputFile, Reject, describe_columns, is_pipe, row_batches
-from dptext.io.formats import BadRow, FileFormat, Reading, Row, file_format, read_rows, written_format
+from dptext.io.formats import (
+    NAMES_OF_FORMATS,
+    BadRow,
+    FileFormat,
+    Reading,
+    Row,
+    file_format,
+    read_rows,
+    written_format,
+)
 from dptext.privacy.guarantee import canonical_id
 from dptext.validation import check_choice, is_missing
 
@@ -162,7 +171,7 @@ def read_documents(
     reading = replace(_reading(text, columns, encoding, separator, skip=skip), user=user)
     opens: list[tuple[Path, Callable[[], Source]]] = []
     for name in [source] if isinstance(source, str | os.PathLike) else source:
-        path, announced = Path(name), file_format(Path(f"x{suffix}" if suffix else name))
+        path, announced = Path(name), _input_format(Path(name), suffix)
         if columns and not announced.format.has_columns:
             raise ParameterError(f"a {announced.kind} file has no columns to keep ({path.name!r}): use .jsonl or .csv")
         if is_pipe(path) and not announced.format.is_lines:
@@ -185,6 +194,16 @@ def _reading(
     return Reading(text, columns, skip, name, separator)
 
 
+def _input_format(path: Path, suffix: str | None) -> FileFormat:
+    """Return the format of an input: the named one (".jsonl" or "jsonl"), or that of the file name."""
+    if not suffix:
+        return file_format(path)
+    try:
+        return file_format(Path(f"x.{suffix.removeprefix('.')}"))
+    except ParameterError:
+        raise ParameterError(f"expected a format of input such as {NAMES_OF_FORMATS}, got {suffix!r}") from None
+
+
 def first_rows(
     paths: Sequence[PathLike],
     *,
@@ -198,7 +217,7 @@ def first_rows(
         return
     reading = _reading("", tuple(only or ()), encoding, separator)
     for path in map(Path, paths):
-        announced = file_format(Path(f"x{suffix}" if suffix else path))
+        announced = _input_format(path, suffix)
         if not is_pipe(path):
             with closing(InputFile(path, announced.compression)) as file:
                 for row in read_rows(file, announced.format, replace(reading, text="text"), ()):
