@@ -149,7 +149,7 @@ P -o missing/out.jsonl | 4 | cannot write 'missing/out.jsonl': its folder does n
 P -o out.doc | 2 | expected a file name that ends in .txt, .jsonl, .csv, .tsv, each may be .gz, .zst or .xz; .parquet,
 P -o out.txt --keep rating | 2 | a .txt file cannot have kept columns: write .jsonl or .csv
 P --encoding utf-9 | 2 | encoding must be a Python text encoding like windows-1252, got 'utf-9'
-P --format .doc | 2 | expected a file name that ends in .txt, .jsonl, .csv, .tsv, each may be .gz, .zst or .xz;
+P --format .doc | 2 | expected a format of input such as .txt, .jsonl, .csv,
 P --on-error ignore | 2 | Invalid value for '--on-error': 'ignore' is not one of 'fail', 'skip'; see: dptext privatize
 P --force-it | 2 | No such option: --force-it (Possible options: --force, --format); see: dptext privatize --help
 P:broken.xlsx | 1 | broken.xlsx is not an .xlsx file, or is truncated or damaged. Copy the file again

@@ -12,6 +12,7 @@ from dptext import Document
 from dptext.attacks.base import as_codes, as_texts
 from dptext.errors import DataError, DptextError
 from dptext.io.documents import read_documents
+from dptext.methods.data import look
 from dptext.synthesis.moments import Labels
 from dptext.text.identifiers import look_at
 from secrecy import assert_error
@@ -53,9 +54,8 @@ def hiding(texts=PAIRS, task="xy" * 40, attribute="pq" * 40, user=None):
 
 
 def advised(**row):
-    data = dptext.advise(
-        [{"text": "cat dog", "user": "a", "label": "x"}, {"text": "b", "user": "b", "label": "y"}, row]
-    ).data
+    rows = [{"text": "cat dog", "user": "a", "label": "x"}, {"text": "b", "user": "b", "label": "y"}, row]
+    data = look(rows, text=None, user=None, labels=None)
     return data.rows, data.empty, data.people, data.classes
 
 
