@@ -73,6 +73,11 @@ class MechanismOptions:
             analyzer=PRESIDIO if self.redact_presidio else None,
         )
 
+    @property
+    def kind(self) -> str:
+        """The public side of the mechanism, for `say_coverage`."""
+        return "bank" if self.bank else "words"
+
     def _build(self, sources: Iterable[Path]) -> TextMechanism:
         name = self.mechanism.lower()
         if name != BANK:
@@ -126,7 +131,7 @@ def privatize(
     DocumentWriter(place, text=rows.text, keep=rows.kept)  # raises for an unknown format
     files = outputs.open_files(rows, place, run, charge)
     mechanism = method.build([Path(path) for path in files.sources])
-    outputs.say_coverage(files.first, mechanism, "bank" if method.bank else "words", output)
+    outputs.say_coverage(files.first, mechanism, method.kind, output)
     _announce(mechanism, rows, charge, run, output)
     release = privatize_file(files, place, mechanism, processes=processes, **run.settings, **asdict(charge))
     warning = mechanism.warning(release.tally)
@@ -176,7 +181,7 @@ def _privatize_on_spark(
         private = PrivateFrame(frame, text=rows.text, user=charge.user)
         private.check_users(has_unit=False)
         outputs.check_kept(look_at_columns(frame, rows.unconfirmed))
-        outputs.say_coverage(private.first, mechanism, "bank" if method.bank else "words", output)
+        outputs.say_coverage(private.first, mechanism, method.kind, output)
         _announce(mechanism, rows, charge, run, output)
         release = privatize(frame, mechanism, text=rows.text, keep=rows.kept, seed=run.seed, scan=True)
         ledger = None if charge.ledger is None else str(charge.ledger)

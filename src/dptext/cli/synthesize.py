@@ -196,15 +196,15 @@ def _release(
         keep = [name for name in columns if name != private.user]
         sources = [Path(path) for path in rows.sources]
         check_columns(sources, text=private.text, user=private.user, keep=keep, **private.layout)
-    resumes = run.resume and folder.exists()
     pool = corpus.pool()
     draw = corpus.draw(pool, out)
-    if not resumes:
-        rows.check_users()
+    resumes = run.resume and folder.exists()
     if resumes:
         output.say(f"Resumes from the distribution in {folder}: IN is not read again, and no budget is spent.")
-    elif columns and not labels.labels_as_given:
-        check_labels(rows, synthesizer.labels, run, output)
+    else:
+        rows.check_users()
+        if columns and not labels.labels_as_given:
+            check_labels(rows, synthesizer.labels, run, output)
     plan = synthesizer.plan(pool)
     outputs.say_coverage(lambda: plan.pool.texts, plan.features, "features", output)
     texts = [] if resumes else outputs.say_coverage(rows.first, plan.pool, "pool", output)
@@ -231,9 +231,11 @@ def _print_plan(labels: Labels, corpus: CorpusOptions, unit: str, people: int | 
     from dptext.evaluation.coverage import median_words  # loads every encoder, which the help does not need
 
     words = median_words(pool.texts)
-    texts: Any = Pool(pool.texts, unit=corpus.pool_unit)
+    texts: Any
     public_labels: list[Any] | None = None
-    if corpus.public_label is not None:
+    if corpus.public_label is None:
+        texts = Pool(pool.texts, unit=corpus.pool_unit)
+    else:
         documents = list(read_public(public_sources(corpus.public), corpus.public_text, label=corpus.public_label))
         parts = [(part, row.label) for row in documents for part in units_of(row.text or "", corpus.pool_unit)]
         texts, public_labels = [part for part, _ in parts], [label for _, label in parts]

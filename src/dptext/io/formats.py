@@ -258,9 +258,8 @@ class _Written(list[str]):
 def _csv_lines(_names: Names, rows: Iterator[Values], _number: int) -> Iterator[str]:
     lines = _Written()
     present = ([None if value != value else value for value in values] for values in rows)  # NaN as in .jsonl
-    csv.writer(lines, lineterminator="\r\n").writerows(
-        present
-    )  # a line end with \r makes the writer quote \r in fields
+    # a line end with \r makes the writer quote \r in fields
+    csv.writer(lines, lineterminator="\r\n").writerows(present)
     return (line[:-2] + "\n" for line in lines)
 
 

@@ -21,6 +21,7 @@ from dptext.io.documents import canonical_label, find_files, read_documents
 from dptext.io.formats import announced_by, file_format
 from dptext.io.tables import is_table, table_kind
 from dptext.privacy.guarantee import canonical_id
+from dptext.release.run import FIRST_ROWS
 from dptext.text.identifiers import ALL_DIFFERENT, AuthorColumn, Column, author_columns, columns_of, look_at, words_of
 from dptext.text.tokens import count_words
 from dptext.validation import check_choice, check_names, format_names
@@ -220,7 +221,7 @@ def _count(rows: Iterable[tuple[Any, Any, Any]], data: Data, compare: Compare) -
         count += 1
         if isinstance(text, str) and text.strip():
             lengths.append(count_words(text))
-            if len(first) < _INSPECTED:
+            if len(first) < FIRST_ROWS:
                 first.append(text)
         if (user_id := canonical_id(user)) is not None:
             people[user_id] += 1

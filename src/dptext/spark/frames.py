@@ -449,9 +449,8 @@ def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str
     compressed (.gz, .zst), which Spark recognises by the name.
     """
     suffix = announced_by(Path(sources[0])).kind
-    kind = (
-        f".{kind.removeprefix('.')}" if kind else {".json": ".jsonl"}.get(suffix, suffix)
-    )  # .json is what Spark writes
+    # .json is what Spark writes
+    kind = f".{kind.removeprefix('.')}" if kind else {".json": ".jsonl"}.get(suffix, suffix)
     if kind not in KINDS:
         raise ParameterError(f"Spark reads {', '.join(KINDS)} here, got {kind!r}: name the format of the input")
     reader, paths = session().read.option("mode", "FAILFAST"), list(sources)
