@@ -21,6 +21,7 @@ from papers.sweeps import Row, read_sweep
 
 from dptext.errors import DataError, DptextError, extra
 from dptext.intervals import Estimate, mean_over_runs
+from dptext.io.artifacts import file_digest
 
 _DATA = Path("../shared/data")
 _BROKEN = (EOFError, UnicodeError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError)
@@ -67,10 +68,10 @@ def parse_options(
     options.readme = folder / "README.md" if not (options.out or options.quick or options.own) else None
     name = "-".join(filter(None, ("quick" if options.quick else "results", part)))
     if options.own and options.out is None:
-        with options.data.open("rb") as stream:  # each file, with each choice of columns, has a folder
-            digest = hashlib.file_digest(stream, "sha256")
-        digest.update(repr((options.text, options.label, options.user, options.attribute)).encode())
-        name = f"own/{options.own}-{digest.hexdigest()[:8]}-{name}"
+        # each file, with each choice of columns, has a folder
+        columns_of_file = (file_digest(options.data), options.text, options.label, options.user, options.attribute)
+        digest = hashlib.sha256(repr(columns_of_file).encode()).hexdigest()
+        name = f"own/{options.own}-{digest[:8]}-{name}"
     options.out = options.out or folder / name
     options.out.mkdir(parents=True, exist_ok=True)
     return options
