@@ -1,4 +1,4 @@
-"""Text source for a language model in a folder, which runs in this process; no data leaves the machine."""
+"""Text source for a language model in a folder or GGUF file, which runs in this process; no data leaves the machine."""
 
 from __future__ import annotations
 
@@ -11,65 +11,72 @@ import numpy as np
 
 from dptext import validation
 from dptext.errors import ParameterError, SourceError, extra
-from dptext.io.artifacts import folder_digest
+from dptext.io.artifacts import file_digest, folder_digest
 from dptext.io.documents import PathLike
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.synthesis.prompts import LanguageModel, texts_of
+from dptext.synthesis.prompts import LanguageModel, text_of_line
 
-_LIKELIEST = 1024  # tokens; sorting the vocabulary is slower than a small model
+_LIKELIEST = 512  # tokens; sorting the vocabulary is slower than a small model
+_PER_ROW = 4  # texts per row of a batch: each prompt is computed once for all its texts
 
 
 class LocalModel(LanguageModel):
-    """Local language model in a transformers folder (extra ``local-models``).
+    """Local language model that continues lists of texts (extra ``small-model``).
 
-    The model needs a chat template, as instruction-tuned models have. Nothing is downloaded, code in the folder is not
-    run, and weights are read from safetensors only, never from pickles.
+    Base and instruction-tuned models work. Nothing is downloaded, code in the folder is not run, and weights are read
+    from safetensors or GGUF only, never from pickles.
 
     **Guarantee.** The texts are post-processing: the model receives public text, parts of the release and its own
     texts. Assumption: it was not trained on the private texts.
 
     Args:
-        folder: folder of the model, with ``config.json``, a tokenizer and ``*.safetensors``.
-        about: public description of the texts, such as ``"questions to a bank's assistant, one sentence each"``.
+        path: folder of a transformers model (``config.json``, a tokenizer, ``*.safetensors``), or a ``.gguf`` file.
+        about: public description of the texts, such as ``"Questions to a bank's assistant, one sentence each"``.
         temperature: sampling temperature; 0 takes the most likely token.
-        top_p: tokens are drawn from the most likely ones (at most 1,024) that together have this probability.
-        max_tokens: maximum length of a text in tokens.
+        top_p: tokens are drawn from the most likely ones (at most 512) that together have this probability.
+        max_tokens: maximum length of a text in tokens; longer ones are dropped.
         batch_size: number of texts generated at a time.
+        chat: ask in the chat format of an instruction-tuned model instead of continuing a plain text.
         device: torch device, such as ``"cuda"``.
         seed: sampling seed, which does not affect any guarantee; None draws one.
 
     Raises:
-        ParameterError: the folder is missing or has no loadable model, or a number is out of range.
-        MissingExtraError: torch or transformers is not installed.
+        ParameterError: there is no loadable model at this path, or a number is out of range.
+        MissingExtraError: torch or transformers is not installed; a GGUF file also needs ``gguf`` and ``accelerate``.
     """
 
     name = "a language model on the curator's machine"
-    texts_per_call = 1
 
     def __init__(
         self,
-        folder: PathLike,
+        path: PathLike,
         *,
         about: str = "",
-        temperature: float = 1.0,
+        temperature: float = 0.8,
         top_p: float = 0.95,
         max_tokens: int = 128,
-        batch_size: int = 16,
+        batch_size: int = 32,
+        chat: bool = False,
         device: str = "cpu",
         seed: int | None = None,
     ) -> None:
-        self.folder = _check_folder(folder)  # before packages that take seconds to import
         for package in ("torch", "transformers"):
-            extra(package, "local-models", "LocalModel")
-        self.model = self.folder.resolve().name
+            extra(package, "small-model", "LocalModel")
+        self.path = _check_path(path)
+        if self.path.is_file():
+            for package in ("gguf", "accelerate"):
+                extra(package, "small-model", "a GGUF model")
+        self.model = self.path.resolve().name
         self.about = validation.check_text("about", about) if about != "" else ""
         self.temperature = validation.check_float("temperature", temperature, minimum=0)
         self.top_p = validation.check_float("top_p", top_p, above=0, maximum=1)
         self.max_tokens = validation.check_int("max_tokens", max_tokens, minimum=1)
         self.batch_size = validation.check_int("batch_size", batch_size, minimum=1)
+        self.chat = bool(chat)
         self.device = validation.check_text("device", device)
         self.seed = None if seed is None else validation.check_int("seed", seed)
+        self.texts_per_call = _PER_ROW * self.batch_size
 
     def parameters(self) -> dict[str, Parameter]:
         return super().parameters() | {
@@ -77,6 +84,7 @@ class LocalModel(LanguageModel):
             "generator_temperature": self.temperature,
             "generator_top_p": self.top_p,
             "generator_max_tokens": self.max_tokens,
+            "generator_chat": self.chat,
         }
 
     def exposed(self) -> tuple[str, ...]:
@@ -84,14 +92,14 @@ class LocalModel(LanguageModel):
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 digest of the folder's files."""
-        return folder_digest(self.folder)
+        """SHA-256 digest of the file or of the folder's files."""
+        return file_digest(self.path) if self.path.is_file() else folder_digest(self.path)
 
     def __repr__(self) -> str:
-        return f"LocalModel({self.folder.name!r})"
+        return f"LocalModel({self.path.name!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_loaded", "_bits")}
+        return {name: value for name, value in vars(self).items() if name not in ("_loaded", "_line_ends", "_bits")}
 
     @cached_property
     def _bits(self) -> RandomBits:
@@ -100,48 +108,50 @@ class LocalModel(LanguageModel):
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
         """Tokenizer and model."""
-        transformers = extra("transformers", "local-models", "LocalModel")
+        transformers = extra("transformers", "small-model", "LocalModel")
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity(transformers.utils.logging.CRITICAL)
-        folder, options = str(self.folder), {"local_files_only": True, "trust_remote_code": False}
+        options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        folder = self.path
+        if self.path.is_file():
+            folder, options["gguf_file"] = self.path.parent, self.path.name
         try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-            model = transformers.AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, **options)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **options)
+            model = transformers.AutoModelForCausalLM.from_pretrained(
+                str(folder), use_safetensors=True, dtype=extra("torch", "small-model", "LocalModel").float32, **options
+            )
         except Exception as error:  # noqa: BLE001  a folder may contain anything
             raise ParameterError(
-                f"transformers cannot load the model {self.folder.name!r} ({type(error).__name__}): provide the "
-                "complete folder of a causal language model that needs no custom code"
+                f"transformers cannot load the model {self.path.name!r} ({type(error).__name__}): provide the complete "
+                "folder or GGUF file of a causal language model that needs no custom code"
             ) from None
-        if not tokenizer.chat_template:
+        if self.chat and not tokenizer.chat_template:
             raise ParameterError(
-                f"the model {self.folder.name!r} has no chat template: choose an instruction-tuned model"
+                f"the model {self.path.name!r} has no chat template: omit chat, or choose an instruction-tuned model"
             )
         return tokenizer, model.to(self.device).eval()
 
-    def _write(self, prompts: Sequence[tuple[tuple[str, str], int]]) -> list[str]:
-        inputs = [self._tokens(*messages) for messages, _ in prompts]
-        order = sorted(range(len(inputs)), key=lambda place: len(inputs[place]))  # reduces padding
-        answers = [""] * len(inputs)
-        for start in range(0, len(order), self.batch_size):
-            batch = order[start : start + self.batch_size]
-            for place, answer in zip(batch, self._answers([inputs[place] for place in batch]), strict=True):
-                answers[place] = answer
-        return [text for answer in answers for text in texts_of(answer, 1)]
+    @cached_property
+    def _line_ends(self) -> Any:
+        """(tokens,) bool: whether a token ends a line."""
+        torch, (tokenizer, model) = extra("torch", "small-model", "LocalModel"), self._loaded
+        ends = ["\n" in piece for piece in tokenizer.batch_decode([[token] for token in range(len(tokenizer))])]
+        ends += [True] * (model.config.vocab_size - len(ends))  # unused rows of the output
+        special = getattr(model.generation_config, "eos_token_id", None)
+        for token in [*(special if isinstance(special, list) else [special]), tokenizer.eos_token_id]:
+            if token is not None:
+                ends[token] = True
+        return torch.tensor(ends)
 
-    def _tokens(self, system: str, user: str) -> list[int]:
-        tokenizer = self._loaded[0]
-        turns = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-        try:
-            filled = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        except Exception:  # noqa: BLE001  templates without a system role raise any error
-            turns = [{"role": "user", "content": f"{system}\n\n{user}"}]
-            filled = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        return list(tokenizer(filled, add_special_tokens=False)["input_ids"])
+    def _write(self, prompts: Sequence[tuple[str, int]]) -> list[str]:
+        return [text for prompt, count in prompts for text in self._continue(self._tokens(prompt), count)]
 
-    def _answers(self, prompts: Sequence[list[int]]) -> list[str]:
-        """Return the answers for a batch of prompts."""
-        torch, transformers = (extra(package, "local-models", "LocalModel") for package in ("torch", "transformers"))
+    def _tokens(self, prompt: str) -> list[int]:
         tokenizer, model = self._loaded
+        if self.chat:
+            turns = [{"role": "user", "content": f"{prompt.removesuffix('-')}\nWrite more such texts, one per line."}]
+            prompt = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False) + "-"
+        tokens = list(tokenizer(prompt, add_special_tokens=not self.chat)["input_ids"])
         positions = getattr(model.config, "max_position_embeddings", None)
         if isinstance(positions, int):
             if positions <= self.max_tokens:
@@ -149,58 +159,84 @@ class LocalModel(LanguageModel):
                     f"max_tokens must be below the {positions:,} positions of the model, to allow for a prompt, "
                     f"got {self.max_tokens:,}"
                 )
-            prompts = [prompt[-(positions - self.max_tokens) :] for prompt in prompts]
-        width = max(map(len, prompts))
-        ends = getattr(model.generation_config, "eos_token_id", None)
-        ends = [*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id]
-        ends = list(dict.fromkeys(token for token in ends if token is not None))
-        padding = tokenizer.pad_token_id
-        if padding is None:
-            padding = ends[0] if ends else 0
-        tokens = np.full((len(prompts), width), padding, dtype=np.int64)
-        present = np.zeros((len(prompts), width), dtype=np.int64)
-        for row, prompt in enumerate(prompts):  # pad on the left, so that all continue at the same position
-            tokens[row, width - len(prompt) :], present[row, width - len(prompt) :] = prompt, 1
-        config = transformers.GenerationConfig(
-            max_new_tokens=self.max_tokens, do_sample=False, eos_token_id=ends or None, pad_token_id=padding
-        )
+            tokens = tokens[-(positions - self.max_tokens) :]
+        return tokens
+
+    def _continue(self, prompt: list[int], count: int) -> list[str]:
+        """Return the lines that continue a prompt, which is computed once.
+
+        All rows of a batch write one token at a time. A row that ends its line starts again behind the prompt: its
+        earlier tokens are masked, and its positions begin anew. No text is cut because others are finished.
+        """
+        torch, (tokenizer, model) = extra("torch", "small-model", "LocalModel"), self._loaded
+        rows, start = min(self.batch_size, count), len(prompt)
+        texts: list[str] = []
+        lines: list[list[int]] = [[] for _ in range(rows)]
+        unstarted = count - rows
         try:
             with torch.inference_mode():
-                generated = model.generate(
-                    torch.from_numpy(tokens).to(self.device),
-                    attention_mask=torch.from_numpy(present).to(self.device),
-                    generation_config=config,
-                    logits_processor=transformers.LogitsProcessorList([self._draw]),
-                )
+                inputs = torch.tensor([prompt], device=self.device)
+                output = model(inputs, use_cache=True, logits_to_keep=1)
+                cache = output.past_key_values
+                cache.batch_repeat_interleave(rows)
+                first = output.logits[:, -1].cpu()
+                logits = first.expand(rows, -1)
+                mask = torch.ones((rows, start), dtype=torch.long)
+                while lines:
+                    tokens = self._draw(logits)
+                    ends = self._line_ends[tokens]
+                    kept = torch.ones(len(lines), dtype=torch.bool)
+                    for row, token in enumerate(tokens.tolist()):
+                        lines[row].append(token)
+                        if ends[row] or len(lines[row]) >= self.max_tokens:
+                            if ends[row]:
+                                texts.append(tokenizer.decode(lines[row], skip_special_tokens=True))
+                            ends[row], lines[row] = True, []
+                            kept[row], unstarted = unstarted > 0, unstarted - 1
+                    mask = torch.cat([mask, torch.ones((len(lines), 1), dtype=torch.long)], dim=1)
+                    mask[ends, start:] = 0
+                    if not kept.all():
+                        lines = [line for line, is_kept in zip(lines, kept.tolist(), strict=True) if is_kept]
+                        if not lines:
+                            break
+                        cache.batch_select_indices(kept.nonzero()[:, 0].to(self.device))
+                        mask, tokens, ends = mask[kept], tokens[kept], ends[kept]
+                    positions = torch.tensor([[start + max(len(line) - 1, 0)] for line in lines])
+                    output = model(
+                        tokens[:, None].to(self.device),
+                        attention_mask=mask.to(self.device),
+                        position_ids=positions.to(self.device),
+                        past_key_values=cache,
+                        use_cache=True,
+                    )
+                    logits = torch.where(ends[:, None], first, output.logits[:, -1].cpu())
         except (RuntimeError, ValueError, IndexError, TypeError) as error:  # usually out of memory
             raise SourceError(
-                f"the model {self.folder.name!r} failed on {len(prompts)} prompts in one batch "
-                f"({type(error).__name__}): try a smaller batch_size or max_tokens"
+                f"the model {self.path.name!r} failed on {rows} texts in one batch ({type(error).__name__}): try a "
+                "smaller batch_size or max_tokens"
             ) from None
-        return list(tokenizer.batch_decode(generated[:, width:].tolist(), skip_special_tokens=True))
+        return list(filter(None, (text_of_line(text.split("\n")[0]) for text in texts)))
 
-    def _draw(self, _: Any, scores: Any) -> Any:
-        """Return scores that allow one token per row, drawn with separate random bits (torch's generator is global)."""
-        torch = extra("torch", "local-models", "LocalModel")
+    def _draw(self, scores: Any) -> Any:
+        """Return one token per row, drawn with separate random bits (torch's generator is global)."""
+        torch = extra("torch", "small-model", "LocalModel")
         if self.temperature == 0:
-            token = scores.argmax(dim=-1, keepdim=True)
-        else:
-            chances = (scores.double() / self.temperature).softmax(dim=-1)
-            likeliest, order = chances.topk(min(_LIKELIEST, scores.shape[-1]), dim=-1)
-            before = likeliest.cumsum(dim=-1) - likeliest
-            likeliest = torch.where(before < self.top_p, likeliest, 0.0)
-            reached = likeliest.cumsum(dim=-1)
-            uniform = torch.from_numpy(1.0 - self._bits.uniform(len(scores), 1)).to(scores.device)  # in [0, 1)
-            place = torch.searchsorted(reached, uniform * reached[:, -1:], right=True)
-            token = order.gather(-1, place.clamp(max=order.shape[-1] - 1))
-        return torch.full_like(scores, -torch.inf).scatter(-1, token, 0.0)
+            return scores.argmax(dim=-1)
+        chances = (scores.double() / self.temperature).softmax(dim=-1)
+        likeliest, order = chances.topk(min(_LIKELIEST, scores.shape[-1]), dim=-1)
+        before = likeliest.cumsum(dim=-1) - likeliest
+        reached = torch.where(before < self.top_p, likeliest, 0.0).cumsum(dim=-1)
+        uniform = torch.from_numpy(1.0 - self._bits.uniform(len(scores), 1))  # in [0, 1)
+        place = torch.searchsorted(reached, uniform * reached[:, -1:], right=True)
+        return order.gather(-1, place.clamp(max=order.shape[-1] - 1))[:, 0]
 
 
-def _check_folder(folder: PathLike) -> Path:
-    path = validation.check_path("folder", folder)
-    if not (path / "config.json").is_file() or not any(path.glob("*.safetensors")):
+def _check_path(path: PathLike) -> Path:
+    place = validation.check_path("path", path)
+    is_folder = (place / "config.json").is_file() and any(place.glob("*.safetensors"))
+    if not is_folder and not (place.is_file() and place.suffix == ".gguf"):
         raise ParameterError(
-            f"{path.name!r} must be the folder of a model with config.json and *.safetensors; nothing is downloaded, "
-            "and pickled weights are not read"
+            f"{place.name!r} must be a .gguf file, or the folder of a model with config.json and *.safetensors; nothing "
+            "is downloaded, and pickled weights are not read"
         )
-    return path
+    return place

@@ -1,16 +1,15 @@
 """Sources of candidate texts: protocol, prompts for language models, parsing of answers, and rounds of generation.
 
-A prompt contains only a `Request`, texts that the model wrote, and the caller's public description.
+A prompt contains only a `Request`, public examples, texts that the model wrote, and the caller's public description.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -23,7 +22,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress
 from dptext.synthesis.density import Weights, choose, quotas
-from dptext.synthesis.moments import Labels
+from dptext.synthesis.moments import OUTSIDE, Labels
 from dptext.users.grouping import Chunk, UserTexts
 from dptext.validation import encodable
 
@@ -36,12 +35,13 @@ _FEWEST = 10  # distinct texts in both; a few stock phrases are not an overlap
 
 @dataclass(frozen=True)
 class Request:
-    """Request for texts of one label."""
+    """Request for texts of one label; examples are public, or texts that the source wrote."""
 
     label: Mapping[str, str]
     hints: tuple[str, ...]
     count: int
     examples: tuple[str, ...] = ()
+    description: str = ""
 
 
 @runtime_checkable
@@ -50,9 +50,6 @@ class Source(Protocol):
 
     def propose(self, request: Request) -> Iterable[str]:
         """Return new texts of a label."""
-
-    def vary(self, texts: Iterable[str], request: Request) -> Iterable[str]:
-        """Return variations of texts that this source wrote."""
 
     def parameters(self) -> dict[str, Parameter]:
         """Return parameters that identify the source, for the privacy statement."""
@@ -124,31 +121,14 @@ def _digest(text: str) -> int:
 
 HINTS = 10
 """Number of hints per prompt; the next prompt continues with the following hints."""
-EXAMPLES = 5
+EXAMPLES = 8
 """Number of examples per prompt; the next prompt continues with the following examples."""
-
-_SYSTEM = """\
-You write texts for a data set. Each one stands for itself and reads as if a person had written it on an ordinary day.
-You answer with the texts alone: no titles, no remarks, no numbers."""
-_PROPOSE = """\
-Write new texts, each about something else and in other words than the others. How many: {count}
-What they are: {about}
-Their label: {label}
-Words that are frequent in such texts; use some of them where they fit: {hints}
-Examples of what they are like; write others: {examples}
-Answer with a JSON list of strings, one for each text, and with nothing else."""
-_VARY = """\
-Write each of these texts anew: of the same kind and length, in other words, with other names and details.
-What they are: {about}
-Their label: {label}
-The texts ({count}): {texts}
-Answer with a JSON list of strings, one for each text, and with nothing else."""
-
-PROMPTS_SHA256 = hashlib.sha256(json.dumps([_SYSTEM, _PROPOSE, _VARY]).encode()).hexdigest()
+_ABOUT = "Different short texts that people wrote"
+_PROMPT_FORMAT = 2
 
 
 class LanguageModel(ABC):
-    """Source that prompts a language model; subclasses define `_write`."""
+    """Source that lets a language model continue a list of texts; subclasses define `_write`."""
 
     name: str
     model: str
@@ -165,48 +145,44 @@ class LanguageModel(ABC):
         size = self.texts_per_call
         counts = [min(size, request.count - start) for start in range(0, request.count, size)]
         return self._write(
-            [(proposal(request, count, about=self.about, turn=turn), count) for turn, count in enumerate(counts)]
-        )
-
-    def vary(self, texts: Iterable[str], request: Request) -> list[str]:
-        """Return ``request.count`` variations, and repeat texts if there are fewer; raise the errors of `propose`."""
-        values, size = list(texts), self.texts_per_call
-        chosen = [values[place % len(values)] for place in range(request.count)] if values else []
-        parts = [chosen[start : start + size] for start in range(0, len(chosen), size)]
-        return self._write(
-            [(variation(part, request, about=self.about, turn=turn), len(part)) for turn, part in enumerate(parts)]
+            [(list_prompt(request, about=self.about, turn=turn), count) for turn, count in enumerate(counts)]
         )
 
     @abstractmethod
-    def _write(self, prompts: Sequence[tuple[tuple[str, str], int]]) -> list[str]:
-        """Return the texts for prompts: pairs of (system message, user message) and the number of requested texts."""
+    def _write(self, prompts: Sequence[tuple[str, int]]) -> list[str]:
+        """Return the texts that continue each list, given with the number of requested texts."""
 
     def parameters(self) -> dict[str, Parameter]:
         return {
             "generator": self.name,
             "generator_model": self.model,
             "generator_about": self.about,
-            "generator_prompts_sha256": PROMPTS_SHA256,
+            "generator_prompt_format": _PROMPT_FORMAT,
         }
 
     def assumptions(self) -> tuple[str, ...]:
         return (
             f"the model '{self.model}' is public: it was not trained on the private texts",
-            "the model received names of the labels, hints of the release, public instructions and its own earlier "
-            "texts, but no private text",
+            "the model received names and public descriptions of the labels, hints of the release, public examples and "
+            "its own earlier texts, but no private text",
             "the texts were written by a language model: their claims may be false",
         )
 
 
-def proposal(request: Request, count: int, *, about: str = "", turn: int = 0) -> tuple[str, str]:
-    """Return the system and user message for ``count`` new texts; each turn uses other hints and examples."""
-    examples = _as_list(_rotated(request.examples, turn, EXAMPLES))
-    return _SYSTEM, _filled(_PROPOSE, request, turn, count=str(count), about=about, examples=examples)
-
-
-def variation(texts: Sequence[str], request: Request, *, about: str = "", turn: int = 0) -> tuple[str, str]:
-    """Return the system and user message for one variation of each text."""
-    return _SYSTEM, _filled(_VARY, request, turn, count=str(len(texts)), about=about, texts=_as_list(texts))
+def list_prompt(request: Request, *, about: str = "", turn: int = 0) -> str:
+    """Return the beginning of a list of texts, which a model continues; each turn uses other hints and examples."""
+    label = "; ".join(f"{column}: {value}" for column, value in request.label.items())
+    topic = f"{label} ({request.description})" if label and request.description else label or request.description
+    hints = ", ".join(_rotated(request.hints, turn, HINTS))
+    lines = [
+        about or _ABOUT,
+        *([topic] if topic else []),
+        *([f"Typical words: {hints}"] if hints else []),
+        "",
+        *(f"- {' '.join(example.split())}" for example in _rotated(request.examples, turn, EXAMPLES)),
+        "-",
+    ]
+    return "\n".join(lines)
 
 
 def _rotated(values: Sequence[str], turn: int, limit: int) -> list[str]:
@@ -214,74 +190,122 @@ def _rotated(values: Sequence[str], turn: int, limit: int) -> list[str]:
     return [*values[start:], *values[:start]][:limit]
 
 
-def _as_list(texts: Sequence[str]) -> str:
-    return json.dumps(list(texts), ensure_ascii=False) if texts else ""
-
-
-def _filled(template: str, request: Request, turn: int, **values: str) -> str:
-    """Fill a template, dropping the lines whose field is empty."""
-    values["label"] = "; ".join(f"{column}: {value}" for column, value in request.label.items())
-    values["hints"] = ", ".join(_rotated(request.hints, turn, HINTS))
-    empty = [f"{{{name}}}" for name, value in values.items() if not value]
-    lines = [line for line in template.split("\n") if not any(field in line for field in empty)]
-    return "\n".join(lines).format(**values)
-
-
-_FENCE = re.compile(r"```[\w-]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_LIST_START = re.compile(r"\[\s*(?=\")")
-_STRING_START = re.compile(r"\s*,?\s*(?=\")")
 _ITEM = re.compile(r"(?:[(\[]?\d{1,4}[.):\]]|[-*•])\s+(?=\S)")
-_CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127])
+_NO_TEXT = re.compile(
+    r"""[\[\]{}"`#<]*$|[\[{<#`]|"[^"]*"\s*:|"""  # no letters, JSON, mark-up
+    r"(?:sure|certainly|of course|okay|absolutely)\b[,.!]|here (?:is|are)\b[^.!?]{0,60}(?:[.:!]$|\blist\b)|"
+    r"(?:i['’]m |i am )?(?:very )?sorry\b[,.]? (?:but )?i\b|as an ai\b|"
+    r"i (?:cannot|can['’]?t|can not|am unable to|am not able to) (?:write|help|assist|provide|create|fulfil|generate)",
+    re.IGNORECASE,
+)
+_CONTROLS = dict.fromkeys([*range(32), 127])
 _QUOTES = {'"': '"', "“": "”", "«": "»", "'": "'"}
-_DECODER = json.JSONDecoder(strict=False)  # accepts line feeds within a string
 
 
 def texts_of(answer: str, limit: int, *, is_cut: bool = False) -> list[str]:
-    """Return up to ``limit`` texts of an answer: the strings of a JSON list, numbered lines, or lines."""
-    body = answer.rpartition("</think>")[2].strip()
-    if fenced := _FENCE.search(body):
-        body = fenced[1].strip()
-    texts = _parse_json_list(body)
-    if not texts and not body.startswith(("[", "{")):
-        texts = _parse_lines(body)
-        if is_cut and len(texts) > 1:
-            texts.pop()
-    # remove control characters and lone surrogates
-    texts = [text.encode("utf-8", "ignore").decode().translate(_CONTROLS).strip() for text in texts]
-    return list(filter(None, texts))[:limit]
+    """Return up to ``limit`` texts of an answer, one per line, without marks of a list.
+
+    A preface, a refusal and a line of JSON or mark-up are no texts, and neither is the last line of a cut answer.
+    """
+    lines = answer.rpartition("</think>")[2].splitlines()
+    if is_cut:
+        lines = lines[:-1]
+    return list(filter(None, map(text_of_line, lines)))[:limit]
 
 
-def _parse_json_list(body: str) -> list[str]:
-    """Return the strings of the first JSON list of strings; a truncated list gives its complete strings."""
-    texts: list[str] = []
-    start = _LIST_START.search(body)
-    place = len(body) if start is None else start.end()
-    with suppress(ValueError):
-        while (comma := _STRING_START.match(body, place)) is not None:
-            text, place = _DECODER.raw_decode(body, comma.end())
-            texts.append(text)
-    return texts
+def text_of_line(line: str) -> str:
+    """Return the text of one line of a list; empty if there is none."""
+    text = line.encode("utf-8", "ignore").decode().translate(_CONTROLS).strip()  # without lone surrogates
+    if (mark := _ITEM.match(text)) is not None:
+        text = text[mark.end() :]
+    if len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
+        text = text[1:-1].strip()
+    return "" if _NO_TEXT.match(text) or text.endswith(":") else text
 
 
-def _parse_lines(body: str) -> list[str]:
-    """Return the items of a numbered or bulleted list, or else the lines, without a heading."""
-    lines = [line.strip() for line in body.split("\n") if line.strip()]
-    items: list[str] = []
-    for line in lines:
-        mark = _ITEM.match(line)
-        if mark is not None:
-            items.append(line[mark.end() :])
-        elif items:
-            items[-1] += "\n" + line
-    if len(items) < 2 and not (lines and _ITEM.match(lines[0])):
-        items = lines[1:] if len(lines) > 1 and lines[0].endswith(":") else lines
-    return [item[1:-1] if len(item) > 1 and _QUOTES.get(item[0]) == item[-1] else item for item in items]
+# -- near copies ---------------------------------------------------------------------------------------------------
 
+NEAR_COPY = 0.7
+"""Two texts are near copies if at least this fraction of their word pairs is common to both (Jaccard index)."""
+
+
+def near_copies(texts: Sequence[str], others: Iterable[str] = ()) -> set[int]:
+    """Return the places of texts that are near copies of an earlier text, or of one of the others.
+
+    Two sets with a Jaccard index of at least J share one of the first (1 - J) m + 1 of the m members of either, in any
+    fixed order, so only texts that share one of these are compared.
+    """
+    index: defaultdict[int, list[int]] = defaultdict(list)
+    pairs = [_word_pairs(text) for text in texts]
+    copies: set[int] = set()
+
+    def similar(members: frozenset[int], first: Sequence[int]) -> set[int]:
+        places = {place for member in first for place in index.get(member, ())}
+        return {place for place in places if _jaccard(members, pairs[place]) >= NEAR_COPY}
+
+    for place, members in enumerate(pairs):
+        first = _first(members)
+        if similar(members, first):
+            copies.add(place)
+            continue
+        for member in first:
+            index[member].append(place)
+    for text in others:
+        members = _word_pairs(text)
+        copies |= similar(members, _first(members))
+    return copies
+
+
+def _word_pairs(text: str) -> frozenset[int]:
+    words = ["", *re.findall(r"\w+", text.casefold()), ""]
+    return frozenset(map(hash, zip(words, words[1:], strict=False)))
+
+
+def _first(members: frozenset[int]) -> list[int]:
+    return sorted(members)[: int((1 - NEAR_COPY) * len(members) + 1e-9) + 1]
+
+
+def _jaccard(one: frozenset[int], other: frozenset[int]) -> float:
+    common = len(one & other)
+    return common / (len(one) + len(other) - common)
+
+
+# -- rounds --------------------------------------------------------------------------------------------------------
 
 Floats = npt.NDArray[np.float64]
+CANDIDATES = 4
+"""Default number of candidates per text of the corpus and round."""
+_REQUESTED = 1.0  # evidence for the label that a text was requested for, in nats
+_REPETITIVE = 0.2  # distinct word pairs per word pair
+_CONFIRMED = 0.5
 
-_SHOWN = 20  # maximum number of earlier texts per class in a request
-_PARENTS = 4  # the best quarter of the texts is varied
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Generation:
+    """Texts that the release selected from candidates, with their classes, and figures about them.
+
+    ``score``: mean log-odds of the selected texts. ``nearness``: their mean nearness. ``confirmed``: fraction of the
+    written candidates whose likeliest class is the requested one. ``copies``: number of near copies that were left out.
+    """
+
+    texts: list[str]
+    classes: npt.NDArray[np.intp]
+    good: list[list[str]]  # per class: selected texts whose requested class the release confirms, the nearer half
+    score: float
+    nearness: float
+    confirmed: float
+    copies: int
+
+    def doubts(self) -> Iterator[str]:
+        """Yield reasons to doubt the texts."""
+        if self.confirmed < _CONFIRMED:
+            yield (
+                f"the release confirms the requested label of only {self.confirmed:.0%} of the texts that the model "
+                "wrote: give a few public examples per label, or use a larger model"
+            )
+        pairs = [pair for text in self.texts for pair in _word_pairs(text)]
+        if len(set(pairs)) < _REPETITIVE * len(pairs):
+            yield f"the texts repeat each other: only {len(set(pairs)) / len(pairs):.0%} of their word pairs differ"
 
 
 def generated(
@@ -291,94 +315,109 @@ def generated(
     hints: Mapping[str, Sequence[str]],
     n: int,
     *,
-    rounds: int = 3,
+    examples: Mapping[str, Sequence[str]] | None = None,
+    pool: Sequence[str] = (),
+    rounds: int = 2,
+    candidates: int = CANDIDATES,
     shares: Floats,
     variety: float,
     bits: RandomBits,
     progress: Progress | None = None,
-) -> tuple[list[str], npt.NDArray[np.intp]]:
-    """Let a source write texts in rounds; select n distinct texts and their classes."""
-    counts = np.ceil(n * np.asarray(shares) / np.sum(shares) - 1e-9).astype(int).tolist()
-    written = _Written(weigh, len(labels), progress)
-    nothing: list[list[str]] = [[]] * len(labels)
+) -> Generation:
+    """Let a source write candidates in rounds, and select n texts from them and the pool.
 
-    def ask(counts: Sequence[int], best: Sequence[Sequence[str]]) -> bool:
-        """Let the source write texts of each class; return False if no text is new."""
-        new: list[str] = []
+    The source sees the examples in the first round, and the good texts of the round before in each other one. A round
+    that does not improve the selection is the last one.
+    """
+    described = labels.described or ("",) * len(labels)
+    public = [tuple((examples or {}).get(name, ())) for name in labels.names]
+    known = [*pool, *(text for texts in public for text in texts)]
+    written = _Candidates(weigh, len(labels), known)
+
+    def ask(counts: Sequence[int], shown: Sequence[Sequence[str]]) -> bool:
+        """Let the source write texts of each class; return False if none is new."""
+        before = len(written.texts)
         for code, name in enumerate(labels.names):
             if counts[code] > 0:
-                request = Request(labels.values_of(code), tuple(hints.get(name, ())), counts[code])
-                new += written.unseen(_ask_for_class(source, request, best[code]))
-        if new:
-            written.add(new)
-        return bool(new)
+                words, label = tuple(hints.get(name, ())), labels.values_of(code)
+                request = Request(label, words, counts[code], tuple(shown[code]), described[code])
+                written.add(source.propose(request), code)
+                if progress is not None:
+                    progress(len(written.texts))
+        written.drop_copies()
+        return len(written.texts) > before
 
+    shown: list[Sequence[str]] = [*public]
+    best = -np.inf
     for turn in range(rounds):
-        if not ask(counts, written.best(shares, -(-n // _PARENTS), bits) if turn else nothing):
+        if not ask((candidates * quotas(shares, n)).tolist(), shown) or turn == rounds - 1 or len(written.texts) < n:
             break
-    while 0 < len(written.texts) < n:  # request more texts if duplicates left fewer than n
-        if not ask(quotas(shares, n - len(written.texts)).tolist(), nothing):
+        selection = written.select(n, shares=shares, variety=variety, bits=bits)
+        if selection.score <= best:
             break
-    if len(written.texts) < n:
+        best = selection.score
+        shown = [good if len(good) >= EXAMPLES else shown[code] for code, good in enumerate(selection.good)]
+    while 0 < len(written.texts) < n - len(pool):  # failed calls and copies left too few
+        if not ask(quotas(shares, n - len(pool) - len(written.texts)).tolist(), shown):
+            break
+    if len(written.texts) + len(pool) < n:
         trouble = getattr(source, "trouble", "")  # for sources that can fail
         why = f" ({trouble})" if trouble else ""
         raise DataError(
             f"the source returned {len(written.texts):,} different texts{why}, and {n:,} are needed: request "
-            "fewer texts, more per round or more rounds, or raise the limits of the source"
+            "fewer texts, more candidates or more rounds, or raise the limits of the source"
         )
-    chosen, classes = choose(written.scores, written.nearness, n, shares=shares, variety=variety, bits=bits)
-    return [written.texts[place] for place in chosen.tolist()], classes
+    written.add(pool)
+    return written.select(n, shares=shares, variety=variety, bits=bits)
 
 
-def _ask_for_class(source: Source, request: Request, best: Sequence[str]) -> list[str]:
-    """Request half of the texts as variations of the best texts, and the remaining ones as new texts."""
-    if not best:
-        return list(source.propose(request))
-    half, examples = -(-request.count // 2), tuple(best[:_SHOWN])
-    varied = list(source.vary(best, Request(request.label, request.hints, half, examples)))
-    missing = request.count - len(varied)
-    if missing <= 0:
-        return varied
-    return [*varied, *source.propose(Request(request.label, request.hints, missing, examples))]
-
-
-@dataclass
-class _Written:
-    """Distinct texts of a source and their weights."""
+@dataclass(eq=False)
+class _Candidates:
+    """Distinct candidates with their weights and the classes they were requested for; OUTSIDE: a text of the pool."""
 
     weigh: Callable[[Sequence[str]], Weights]
     classes: int
-    progress: Progress | None
+    known: Sequence[str]
     texts: list[str] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
+    copies: int = 0
 
     def __post_init__(self) -> None:
         self.scores, self.nearness = np.empty((0, self.classes)), np.empty(0)
+        self.requested = np.empty(0, dtype=np.intp)
 
-    def unseen(self, texts: Iterable[str]) -> list[str]:
-        """Return the new, non-empty texts; the comparison ignores differences in white space."""
-        new = []
-        for text in map(encodable, map(str.strip, texts)):
-            words = " ".join(text.split())
-            if words and words not in self.seen:
-                self.seen.add(words)
-                new.append(text)
-        if self.progress is not None and new:
-            self.progress(len(self.seen))
-        return new
+    def add(self, texts: Iterable[str], code: int = OUTSIDE) -> None:
+        new = list(filter(None, (encodable(text).strip() for text in texts)))
+        if new:
+            weights = self.weigh(new)
+            self.texts += new
+            self.scores = np.concatenate([self.scores, np.asarray(weights.scores)])
+            self.nearness = np.concatenate([self.nearness, np.asarray(weights.nearness)])
+            self.requested = np.concatenate([self.requested, np.full(len(new), code)])
 
-    def add(self, texts: list[str]) -> None:
-        weights = self.weigh(texts)
-        self.texts += texts
-        self.scores = np.concatenate([self.scores, np.asarray(weights.scores)])
-        self.nearness = np.concatenate([self.nearness, np.asarray(weights.nearness)])
+    def drop_copies(self) -> None:
+        """Drop near copies of earlier candidates, of the pool and of the examples."""
+        copies = near_copies(self.texts, self.known)
+        kept = [place for place in range(len(self.texts)) if place not in copies]
+        self.copies += len(copies)
+        self.texts = [self.texts[place] for place in kept]
+        self.scores, self.nearness, self.requested = self.scores[kept], self.nearness[kept], self.requested[kept]
 
-    def best(self, shares: Floats, count: int, bits: RandomBits) -> list[list[str]]:
-        count = min(count, len(self.texts))
-        rows, classes = choose(self.scores, self.nearness, count, shares=shares, variety=0.0, bits=bits)
-        result = []
-        for code in range(self.classes):
-            members = np.sort(rows[classes == code])
-            members = members[np.argsort(-self.scores[members, code], kind="stable")]
-            result.append([self.texts[row] for row in members.tolist()])
-        return result
+    def select(self, n: int, *, shares: Floats, variety: float, bits: RandomBits) -> Generation:
+        written = np.flatnonzero(self.requested != OUTSIDE)
+        confirmed = self.scores[written].argmax(axis=1) == self.requested[written]
+        table = self.scores.copy()
+        table[written, self.requested[written]] += _REQUESTED
+        rows, classes = choose(table, self.nearness, n, shares=shares, variety=variety, bits=bits)
+        is_good = np.zeros(len(table), dtype=bool)
+        is_good[written[confirmed]] = True
+        is_good &= self.nearness >= np.median(self.nearness[rows])
+        good = [[self.texts[row] for row in rows[(classes == code) & is_good[rows]]] for code in range(self.classes)]
+        return Generation(
+            texts=[self.texts[row] for row in rows.tolist()],
+            classes=classes,
+            good=good,
+            score=float(table[rows, classes].mean()),
+            nearness=float(self.nearness[rows].mean()),
+            confirmed=float(confirmed.mean()) if len(written) else 1.0,
+            copies=self.copies,
+        )
