@@ -1,4 +1,4 @@
-"""Text source for servers with an OpenAI-compatible chat completions API."""
+"""Text sources for servers with an OpenAI-compatible API: chat completions and completions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import json
 import math
 import os
 import re
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit, urlunsplit
 
 from dptext import validation
@@ -25,7 +26,6 @@ from dptext.io.documents import PathLike
 from dptext.privacy.statement import Parameter
 from dptext.synthesis.prompts import LanguageModel, texts_of
 
-_PATH = "/chat/completions"
 _SERVICES = {"ollama": ("http://localhost:11434/v1", None), "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY")}
 _CONNECT_SECONDS = 10.0
 _LONGEST_PAUSE = 60.0
@@ -44,42 +44,10 @@ class Limits:
     failures: int = 5
 
 
-class ChatEndpoint(LanguageModel):
-    """Language model behind a chat completions API: llama.cpp, Ollama, vLLM or a vendor (extra ``generators``).
+class _Endpoint(LanguageModel):
+    """Language model behind an OpenAI-compatible API; subclasses define the path, the body and the answer."""
 
-    **Guarantee.** The texts are post-processing of the release, so they spend no privacy budget: the server receives
-    only public instructions, label names, hints from the release and its own earlier texts. The operator of the server
-    sees these, and the statement says so. Assumption: the model was not trained on the private texts.
-
-    Args:
-        url: address of the server, such as ``"http://localhost:8080/v1"``; ``/chat/completions`` is appended if it is
-            missing. Redirects are not followed, and local addresses bypass proxies. ``"ollama:MODEL"`` is Ollama on
-            this machine, ``"openai:MODEL"`` OpenAI with the key in ``OPENAI_API_KEY``.
-        model: name of the model on the server, unless ``url`` names it.
-        key_variable: name of the environment variable that holds the API key. The key is sent only to this address and
-            never stored. Plain http is allowed only to this machine.
-        about: public description of the texts, such as ``"questions to a bank's assistant, one sentence each"``.
-        texts_per_call: number of texts requested per call.
-        temperature: sampling temperature.
-        max_tokens: maximum length of a response in tokens; None omits the setting, which some servers reject.
-        seed: sampling seed, for servers that support one; every call gets a different one.
-        connections: maximum number of simultaneous calls.
-        max_calls: maximum number of calls of this object, retries included. Stored answers do not count.
-        answers: file that stores the answers, so that an interrupted run continues without repeating requests. It
-            contains texts that the model wrote, and digests of the requests.
-        limits: timeouts, retries and consecutive failures.
-
-    Attributes:
-        calls: number of calls so far.
-
-    Raises:
-        ParameterError: an address, key or number is invalid, or a key would be sent to another machine over http.
-        MissingExtraError: httpx is not installed.
-
-    >>> source = ChatEndpoint("http://localhost:8080/v1", model="tiny", about="short news")
-    >>> source
-    ChatEndpoint('http://localhost:8080', model='tiny')
-    """
+    path: ClassVar[str]
 
     name = "a language model behind an address"
 
@@ -106,7 +74,7 @@ class ChatEndpoint(LanguageModel):
         models = [part for part in (model, name if service in _SERVICES else None) if part]
         if len(models) != 1:
             raise ParameterError("one model is required: pass model= (--model NAME), or an address like ollama:qwen3")
-        self._address, self.host, self._is_local = _parse_address(url)
+        self._address, self.host, self._is_local = _parse_address(url, self.path)
         _httpx()
         self._key_variable = None if key_variable is None else validation.check_text("key_variable", key_variable)
         if self._authorization() and not self._is_local and not self._address.startswith("https:"):
@@ -140,8 +108,8 @@ class ChatEndpoint(LanguageModel):
 
     def exposed(self) -> tuple[str, ...]:
         return (
-            f"to the operator of the model's server ({self._operator}): names of the labels, hints of the release, "
-            "instructions, and texts of the model",
+            f"to the operator of the model's server ({self._operator}): names and descriptions of the labels, hints of the "
+            "release, public examples, and texts of the model",
         )
 
     @property
@@ -159,7 +127,8 @@ class ChatEndpoint(LanguageModel):
         return "on the curator's machine" if self._is_local else self.host
 
     def __repr__(self) -> str:
-        return f"ChatEndpoint({self._address.partition('://')[0] + '://' + self.host!r}, model={self.model!r})"
+        address = f"{self._address.partition('://')[0]}://{self.host}"
+        return f"{type(self).__name__}({address!r}, model={self.model!r})"
 
     def _authorization(self) -> dict[str, str]:
         """Return the header with the API key, which is read again for each call."""
@@ -173,12 +142,20 @@ class ChatEndpoint(LanguageModel):
             )
         return {"Authorization": f"Bearer {key}"}
 
-    def _write(self, prompts: Sequence[tuple[tuple[str, str], int]]) -> list[str]:
+    @abstractmethod
+    def _body(self, prompt: str, count: int) -> dict[str, Any]:
+        """Return the part of a request that contains the prompt."""
+
+    @abstractmethod
+    def _content(self, choice: Any) -> Any:
+        """Return the text of the first choice of an answer."""
+
+    def _write(self, prompts: Sequence[tuple[str, int]]) -> list[str]:
         calls = []
-        for (system, user), count in prompts:
+        for prompt, count in prompts:
             body: dict[str, Any] = {
                 "model": self.model,
-                "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+                **self._body(prompt, count),
                 "temperature": self.temperature,
                 "stream": False,
                 **({} if self.max_tokens is None else {"max_tokens": self.max_tokens}),
@@ -227,7 +204,7 @@ class ChatEndpoint(LanguageModel):
                 break
             self.calls += 1
             try:
-                texts = _read_answer(await self._post(client, call.body), call.count)
+                texts = self._read_answer(await self._post(client, call.body), call.count)
             except _CallError as failure:
                 if failure.is_final:
                     raise SourceError(f"the server at {self.host} refuses to answer: {failure.kind}") from None
@@ -263,6 +240,18 @@ class ChatEndpoint(LanguageModel):
             raise _CallError(f"the connection failed ({type(error).__name__})", can_pass=True) from None
         return bytes(answer)
 
+    def _read_answer(self, answer: bytes, limit: int) -> list[str]:
+        try:
+            choice = json.loads(answer)["choices"][0]
+            content = self._content(choice)
+            is_cut = choice.get("finish_reason") == "length"
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+            raise _CallError("the answer is not a completion") from None
+        texts = texts_of(content, limit, is_cut=is_cut) if isinstance(content, str) else []
+        if not texts:
+            raise _CallError("the answer has no text")
+        return texts
+
     def _count_failure(self, failure: _CallError) -> None:
         self._failed_in_a_row += 1
         self._failed += 1
@@ -275,6 +264,75 @@ class ChatEndpoint(LanguageModel):
             f"{count} consecutive calls to the server at {self.host} failed, the last one with: {failure.kind} "
             f"({self._answered:,} calls were answered before{stored})"
         )
+
+
+class CompletionEndpoint(_Endpoint):
+    """Language model behind a completions API, which continues a list of texts (extra ``generators``).
+
+    Servers such as llama.cpp, Ollama and vLLM have this API, and small models write better with it than with
+    `ChatEndpoint`.
+
+    **Guarantee.** The texts are post-processing of the release, so they spend no privacy budget: the server receives
+    only public instructions, label names, hints from the release and its own earlier texts. The operator of the server
+    sees these, and the statement says so. Assumption: the model was not trained on the private texts.
+
+    Args:
+        url: address of the server, such as ``"http://localhost:8080/v1"``; ``/completions`` is appended if it is
+            missing. Redirects are not followed, and local addresses bypass proxies. ``"ollama:MODEL"`` is Ollama on
+            this machine, ``"openai:MODEL"`` OpenAI with the key in ``OPENAI_API_KEY``.
+        model: name of the model on the server, unless ``url`` names it.
+        key_variable: name of the environment variable that holds the API key. The key is sent only to this address and
+            never stored. Plain http is allowed only to this machine.
+        about: public description of the texts, such as ``"questions to a bank's assistant, one sentence each"``.
+        texts_per_call: number of texts requested per call.
+        temperature: sampling temperature.
+        max_tokens: maximum length of a response in tokens; None omits the setting, which some servers reject.
+        seed: sampling seed, for servers that support one; every call gets a different one.
+        connections: maximum number of simultaneous calls.
+        max_calls: maximum number of calls of this object, retries included. Stored answers do not count.
+        answers: file that stores the answers, so that an interrupted run continues without repeating requests. It
+            contains texts that the model wrote, and digests of the requests.
+        limits: timeouts, retries and consecutive failures.
+
+    Attributes:
+        calls: number of calls so far.
+
+    Raises:
+        ParameterError: an address, key or number is invalid, or a key would be sent to another machine over http.
+        MissingExtraError: httpx is not installed.
+
+    >>> source = CompletionEndpoint("http://localhost:8080/v1", model="tiny", about="short news")
+    >>> source
+    CompletionEndpoint('http://localhost:8080', model='tiny')
+    """
+
+    path = "/completions"
+
+    def _body(self, prompt: str, count: int) -> dict[str, Any]:  # noqa: ARG002
+        return {"prompt": prompt, "stop": ["\n\n"]}
+
+    def _content(self, choice: Any) -> Any:
+        return choice["text"]
+
+
+class ChatEndpoint(_Endpoint):
+    """Language model behind a chat completions API: llama.cpp, Ollama, vLLM or a vendor (extra ``generators``).
+
+    The arguments, guarantee and errors are those of `CompletionEndpoint`; ``/chat/completions`` is appended to the
+    address.
+
+    >>> ChatEndpoint("http://localhost:8080/v1", model="tiny", about="short news")
+    ChatEndpoint('http://localhost:8080', model='tiny')
+    """
+
+    path = "/chat/completions"
+
+    def _body(self, prompt: str, count: int) -> dict[str, Any]:
+        request = f"Write {count:,} more texts for this list, each on a line of its own, and nothing else."
+        return {"messages": [{"role": "user", "content": f"{prompt.removesuffix('-')}\n{request}"}]}
+
+    def _content(self, choice: Any) -> Any:
+        return choice["message"]["content"]
 
 
 def _httpx() -> Any:
@@ -312,19 +370,6 @@ def _status_error(httpx: Any, response: Any) -> _CallError:
     )
 
 
-def _read_answer(answer: bytes, limit: int) -> list[str]:
-    try:
-        choice = json.loads(answer)["choices"][0]
-        content = choice["message"]["content"]
-        is_cut = choice.get("finish_reason") == "length"
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-        raise _CallError("the answer is not a chat completion") from None
-    texts = texts_of(content, limit, is_cut=is_cut) if isinstance(content, str) else []
-    if not texts:
-        raise _CallError("the answer has no text")
-    return texts
-
-
 def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
@@ -340,7 +385,7 @@ def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
             raise
 
 
-def _parse_address(url: object) -> tuple[str, str, bool]:
+def _parse_address(url: object, end: str) -> tuple[str, str, bool]:
     """Return the completions address, the host with its port, and whether the host is this machine."""
     text = validation.check_text("url", url)
     host: str | None = None
@@ -352,7 +397,7 @@ def _parse_address(url: object) -> tuple[str, str, bool]:
         raise ParameterError("url must be an address such as http://localhost:8080/v1 or https://api.example.org/v1")
     if "@" in parts.netloc:
         raise ParameterError("url must not contain a user or password: pass the key with key_variable=")
-    path = parts.path.rstrip("/").removesuffix(_PATH) + _PATH
+    path = parts.path.rstrip("/").removesuffix(end) + end
     is_local = host == "localhost" or host.endswith(".localhost")
     with suppress(ValueError):
         is_local = ipaddress.ip_address(host).is_loopback

@@ -7,8 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dptext import validation
 from dptext.errors import ParameterError, SourceError, extra
 from dptext.io.artifacts import file_digest, folder_digest
@@ -61,9 +59,9 @@ class LocalModel(LanguageModel):
         device: str = "cpu",
         seed: int | None = None,
     ) -> None:
+        self.path = _check_path(path)  # before packages that take seconds to import
         for package in ("torch", "transformers"):
             extra(package, "small-model", "LocalModel")
-        self.path = _check_path(path)
         if self.path.is_file():
             for package in ("gguf", "accelerate"):
                 extra(package, "small-model", "a GGUF model")

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -258,7 +259,7 @@ def near_copies(texts: Sequence[str], others: Iterable[str] = ()) -> set[int]:
 
 def _word_pairs(text: str) -> frozenset[int]:
     words = ["", *re.findall(r"\w+", text.casefold()), ""]
-    return frozenset(map(hash, zip(words, words[1:], strict=False)))
+    return frozenset(map(hash, pairwise(words)))
 
 
 def _first(members: frozenset[int]) -> list[int]:
