@@ -255,14 +255,6 @@ class Pool(ReprMixin):
         """Return a pool unchanged, or create one from texts."""
         return pool if isinstance(pool, Pool) else cls(pool)
 
-    def propose(self, request: object) -> tuple[str, ...]:  # noqa: ARG002  part of the protocol
-        """Return all texts."""
-        return self.texts
-
-    def vary(self, texts: Iterable[str], request: object) -> tuple[str, ...]:  # noqa: ARG002  part of the protocol
-        """Return no texts: a pool cannot write new ones."""
-        return ()
-
     def parameters(self) -> dict[str, Parameter]:
         """Return the name, digest and unit of the pool, for privacy statements."""
         named: dict[str, Parameter] = {"pool": self.name, "pool_texts": len(self), "pool_sha256": self.sha256}

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Never, TypeAlias, get_args
 
 import numpy as np
@@ -24,14 +25,14 @@ from dptext.io.documents import canonical_label
 from dptext.privacy.gaussian import gaussian_delta
 from dptext.privacy.guarantee import ApproxDP, Guarantee, as_approx, compose
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import HasStatement, PrivacyStatement
+from dptext.privacy.statement import HasStatement, Parameter, PrivacyStatement
 from dptext.privacy.wording import facts_of, filled
 from dptext.release.release import Release
 from dptext.representations.encoders import TextEncoder
 from dptext.synthesis.density import VARIETY, LogRatio, Weights, choose
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels
-from dptext.synthesis.prompts import Source, generated
-from dptext.validation import check_choice, check_int, check_path
+from dptext.synthesis.prompts import CANDIDATES, Source, generated
+from dptext.validation import check_choice, check_int, check_names, check_path, display_value, format_names
 
 Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
@@ -235,80 +236,128 @@ class TextDistribution(HasStatement, ReprMixin):
         chosen, classes = choose(
             weights.scores, weights.nearness, n, shares=self._wanted(shares), variety=variety, bits=RandomBits(seed)
         )
-        doubts = self.doubts()
-        domain = self.ratio.domain
-        deviation = math.sqrt(max(float(domain @ self.features.covariance @ domain), 0.0))
-        distance = -float(weights.nearness[chosen].mean())
-        if deviation > 0 and distance > deviation:
-            doubts += (
-                "the pool has too few texts like the private ones: the selected texts are "
-                f"{distance / deviation:.1f} standard deviations away from them. Select fewer texts (-n), or use a "
-                "pool of the same domain",
-            )
-        return self._make_release([pool.texts[place] for place in chosen.tolist()], classes, pool, doubts)
+        doubts = (*self.doubts(), *self._distance(float(weights.nearness[chosen].mean()), "texts of the pool"))
+        return self._make_release([pool.texts[place] for place in chosen.tolist()], classes, [pool], doubts)
 
     def generate(
         self,
         source: Source,
         n: int,
         *,
-        rounds: int = 3,
+        examples: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+        public: Any = None,
+        rounds: int = 2,
+        candidates: int = CANDIDATES,
         variety: float = VARIETY,
         shares: Shares = "released",
         progress: ProgressOption = None,
         seed: int | None = None,
     ) -> Release:
-        """Let a source write texts in rounds: keep the likely ones, and let the source vary them.
+        """Let a source write candidates, and select the likely ones.
 
-        The source receives label names, hints and its own earlier texts, but no private text. Rounds spend no privacy
-        budget.
+        The source receives names and descriptions of the labels, hints, the examples, and in later rounds its own good
+        texts, but no private text. Generation spends no privacy budget. If public texts of the same domain exist,
+        `sample` gives better texts than a small model writes.
 
         Args:
-            source: `dptext.ChatEndpoint`, `dptext.LocalModel`, or any `Source`.
+            source: `dptext.LocalModel`, `dptext.CompletionEndpoint`, `dptext.ChatEndpoint`, or any `Source`.
             n, variety, shares, seed: as in `sample`.
-            rounds: number of rounds; the first proposes texts, the others vary them.
+            examples: public texts per label name, three or more each; a list for a release without labels. They help
+                more than anything else. Near copies of them are left out.
+            public: a `Pool`, or an argument for one, to select from together with the written texts. Near copies of
+                its texts are left out.
+            rounds: maximum number of rounds; a round that does not improve the texts is the last one.
+            candidates: number of texts that the source writes per selected text and round.
             progress: progress bar (`dptext.display`), or a function called with the number of written texts.
 
         Raises:
-            ParameterError: an argument is out of range.
+            ParameterError: an argument is out of range, or an example has an unknown label.
             DataError: the source returned too few texts.
         """
         n, rounds = check_int("n", n, minimum=1), check_int("rounds", rounds, minimum=1)
+        candidates = check_int("candidates", candidates, minimum=1)
         check_choice("shares", shares, get_args(Shares))
+        pool = None if public is None else Pool.of(public)
+        shown = self.check_examples(examples)
         with progress_bar(progress, "texts written") as done:
-            texts, classes = generated(
+            generation = generated(
                 self.weigh,
                 source,
                 self.labels,
                 self.hints(),
                 n,
+                examples=shown,
+                pool=() if pool is None else pool.texts,
                 rounds=rounds,
+                candidates=candidates,
                 shares=self._wanted(shares),
                 variety=variety,
                 bits=RandomBits(seed),
                 progress=done,
             )
-        return self._make_release(texts, classes, source, self.doubts())
+        doubts = (*self.doubts(), *generation.doubts(), *self._distance(generation.nearness, "written texts"))
+        parameters: dict[str, Parameter] = {
+            "generator_rounds": rounds,
+            "generator_candidates": candidates,
+            "generator_examples": sum(map(len, shown.values())),
+        }
+        sources = [source] if pool is None else [source, pool]
+        return self._make_release(generation.texts, generation.classes, sources, doubts, parameters)
+
+    def check_examples(self, examples: Mapping[str, Sequence[str]] | Sequence[str] | None) -> dict[str, list[str]]:
+        """Return the examples by label name; raise `ParameterError` for an unknown label or an entry that is no text."""
+        if examples is None:
+            return {}
+        if not isinstance(examples, Mapping):
+            examples = dict.fromkeys(self.labels.names[:1], examples) if len(self.labels) == 1 else {"": examples}
+        unknown = [name for name in examples if name not in self.labels.names]
+        if unknown:
+            raise ParameterError(
+                f"examples must be lists of texts by label name ({format_names(self.labels.names)}), got "
+                f"{display_value(unknown[0])}"
+            )
+        return {name: list(check_names(f"the examples of {name!r}", texts)) for name, texts in examples.items()}
+
+    def _distance(self, nearness: float, candidates: str) -> tuple[str, ...]:
+        """Return a doubt if the selected texts are far from the private ones."""
+        domain = self.ratio.domain
+        deviation = math.sqrt(max(float(domain @ self.features.covariance @ domain), 0.0))
+        if not 0 < deviation < -nearness:
+            return ()
+        return (
+            f"too few of the {candidates} are like the private ones: the selected texts are "
+            f"{-nearness / deviation:.1f} standard deviations away from them. Select fewer texts (-n), or use public "
+            "texts of the same domain",
+        )
 
     def _wanted(self, shares: Shares) -> Floats:
         return self.ratio.shares if shares == "released" else np.full(len(self.labels), 1 / len(self.labels))
 
     def _make_release(
-        self, texts: Sequence[str], classes: npt.NDArray[np.intp], source: Source, doubts: tuple[str, ...]
+        self,
+        texts: Sequence[str],
+        classes: npt.NDArray[np.intp],
+        sources: Sequence[Pool | Source],
+        doubts: tuple[str, ...],
+        parameters: Mapping[str, Parameter] = MappingProxyType({}),
     ) -> Release:
-        """Return texts with their labels; the statement includes their source."""
-        values, text = [self.labels.values_of(code) for code in classes.tolist()], self.statement.parameters
+        """Return texts with their labels; the statement includes their sources."""
+        values, released = [self.labels.values_of(code) for code in classes.tolist()], self.statement.parameters
         columns = {column: [row[column] for row in values] for column in self.labels.columns}
+        added: dict[str, Parameter] = dict(parameters)
+        for source in sources:
+            added |= source.parameters()
         statement = self.statement.replace(
-            parameters={**text, **source.parameters(), **text, "texts": len(texts)},  # the release takes precedence
-            assumptions=(*self.statement.assumptions, *source.assumptions()),
-            exposed=(*self.statement.exposed, *source.exposed()),
+            parameters={**released, **added, **released, "texts": len(texts)},  # the release takes precedence
+            assumptions=(*self.statement.assumptions, *(line for source in sources for line in source.assumptions())),
+            exposed=(*self.statement.exposed, *(line for source in sources for line in source.exposed())),
             data_sha256=None,
         )
+        troubles = (getattr(source, "trouble", "") for source in sources)  # for sources that can fail
         return Release(
             statement=statement,
             documents=len(texts),
-            doubts=(*doubts, *filter(None, [getattr(source, "trouble", "")])),  # for sources that can fail
+            doubts=(*doubts, *filter(None, troubles)),
             outputs={"texts": list(texts), "columns": columns},
         )
 

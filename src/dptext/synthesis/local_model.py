@@ -234,7 +234,7 @@ def _check_path(path: PathLike) -> Path:
     is_folder = (place / "config.json").is_file() and any(place.glob("*.safetensors"))
     if not is_folder and not (place.is_file() and place.suffix == ".gguf"):
         raise ParameterError(
-            f"{place.name!r} must be a .gguf file, or the folder of a model with config.json and *.safetensors; nothing "
-            "is downloaded, and pickled weights are not read"
+            f"{place.name!r} must be a .gguf file, or the folder of a model with config.json and *.safetensors; "
+            "nothing is downloaded, and pickled weights are not read"
         )
     return place

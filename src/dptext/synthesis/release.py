@@ -31,7 +31,7 @@ from dptext.release.run import Charges, TextFiles, charged, check_output
 from dptext.representations.encoders import Progress
 from dptext.synthesis.density import VARIETY
 from dptext.synthesis.distribution import FOLDER, Shares, TextDistribution
-from dptext.synthesis.prompts import Source, TextSample
+from dptext.synthesis.prompts import CANDIDATES, Source, TextSample
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.validation import check_choice, check_float, check_int, check_path
 
@@ -115,7 +115,10 @@ class Draw:
     n: int
     public: Any = None
     generator: Source | None = None
-    rounds: int = 3
+    examples: Any = None  # for the generator
+    with_pool: bool = False  # select from the pool, too
+    rounds: int = 2
+    candidates: int = CANDIDATES
     variety: float = VARIETY
     shares: Shares = "released"
     cache: Any = None
@@ -126,6 +129,7 @@ class Draw:
         # validate before any budget is spent
         check_int("n", self.n, minimum=1)
         check_int("rounds", self.rounds, minimum=1)
+        check_int("candidates", self.candidates, minimum=1)
         check_float("variety", self.variety, minimum=0, maximum=1)
         check_choice("shares", self.shares, get_args(Shares))
         pool_cache(self.cache)
@@ -148,7 +152,9 @@ class Draw:
     def of(self, distribution: TextDistribution) -> Release:
         fields: dict[str, Any] = {name: getattr(self, name) for name in ("variety", "shares", "seed", "progress")}
         if self.generator is not None:
-            return distribution.generate(self.generator, self.n, rounds=self.rounds, **fields)
+            fields |= {name: getattr(self, name) for name in ("examples", "rounds", "candidates")}
+            pool = self.public if self.with_pool else None
+            return distribution.generate(self.generator, self.n, public=pool, **fields)
         return distribution.sample(self.public, self.n, cache=self.cache, **fields)
 
 
