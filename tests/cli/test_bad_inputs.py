@@ -20,6 +20,9 @@ USUAL = {
     "S": "synthesize in.jsonl -o out.jsonl --user author_id --epsilon 1 --public pool.txt --features words -n 10",
     "L": "synthesize in.jsonl -o out.jsonl --user author_id --epsilon 1 --public pool.txt --features words -n 10 "
     f"--label rating --labels {RATINGS}",
+    "W": "synthesize in.jsonl -o out.jsonl --user author_id --epsilon 1 --public pool.txt --features words -n 10 "
+    f"--label rating --labels {RATINGS} --generator ollama:tiny",
+    "D": "synthesize --distribution made.jsonl.distribution -o out.jsonl -n 5 --generator ollama:tiny",
     "P": "privatize in.jsonl -o out.jsonl --epsilon 4 --vectors small.txt",
     "B": "privatize in.jsonl -o out.jsonl --epsilon 4 --mechanism bank --bank bank",
     "E": "encode in.jsonl -o out.parquet --epsilon 4 --encoder small.txt",
@@ -61,7 +64,7 @@ S --delta 0 | 2 | delta must be a number above 0 and below 1, got 0.0
 S -n 0 | 2 | n must be an integer of at least 1, got 0
 S -n 1000000 | 2 | n must be at most the number of texts in the pool, 600, got 1,000,000: request fewer texts, or use a
 S --public-users 0 | 2 | Invalid value for '--public-users': Input should be greater than or equal to 1; see: dptext
-S --public in.jsonl | 2 | 'in.jsonl' is both a file of IN and of the public pool: private texts would be released
+S --public in.jsonl | 2 | 'in.jsonl' is both a file of IN and of the public texts: private texts would be released
 S --public none.txt | 4 | cannot open 'none.txt': No such file or directory
 synthesize in.jsonl -o out.jsonl --unit document --epsilon 1 --public empty.txt -n 10 | 1 | empty.txt contains no
 S --public public.csv | 1 | public.csv: expected a column 'text', the file has 1 other: 'body'; name the right column
@@ -70,7 +73,18 @@ S --features none.txt | 2 | features must be one of both, words, sentences, stat
 S --licence LICENCE | 2 | --licence LICENCE is a placeholder: replace it by the licence of the public texts
 S --generator http://localhost:1 | 2 | one model is required: pass model= (--model NAME), or an address like
 S --generator localhost --model tiny | 2 | url must be an address such as http://localhost:8080/v1 or
-S --model folder | 2 | 'folder' must be the folder of a model with config.json and *.safetensors; nothing is downloaded,
+S --model folder | 2 | 'folder' must be a .gguf file, the folder of a model with config.json and *.safetensors, or
+S --examples examples.json --candidates 2 | 2 | --examples, --candidates: no effect without a model (--model
+S --with-pool --about news | 2 | --about, --with-pool: no effect without a model (--model
+S --completions --key KEY | 2 | --completions, --key: no effect without a server (--generator URL)
+W --candidates 0 | 2 | Invalid value for '--candidates': Input should be greater than or equal to 1; see: dptext
+W --examples none.json | 4 | cannot read 'none.json': No such file or directory
+W --examples pool.txt | 1 | pool.txt is not JSON: write {"A": ["a text of label A", ...], "B": ["a
+W --examples in.jsonl | 2 | 'in.jsonl' is both a file of IN and of the public texts: private texts would be released
+W --examples right.jsonl -o right.jsonl --force | 2 | 'right.jsonl' is the same file as the public texts: choose another
+W --examples labels.json | 2 | examples must be lists of texts by label name ('1', '2', '3', '4', '5'), got no label
+W --examples stars.json | 2 | examples must be lists of texts by label name ('1', '2', '3', '4', '5'), got 'six'
+W --examples blank.json | 2 | the examples of '1' must be a list of non-empty UTF-8 texts
 S --label rating | 2 | each --label COLUMN needs its public labels, --labels A,B,... (they are never read from the
 S --label rating --labels LABEL1,LABEL2 | 2 | --labels LABEL1,LABEL2 is a placeholder: replace it by the public labels
 S --label rating --labels , | 2 | the labels of 'rating' must be texts that UTF-8 can encode, numbers or truth values,
@@ -107,6 +121,9 @@ synthesize --distribution bank -o out.jsonl --public pool.txt -n 5 | 1 | bank: d
 synthesize --distribution none -o out.jsonl --public pool.txt -n 5 | 1 | none does not exist: expected a folder written
 synthesize --distribution made.jsonl.distribution -o out.jsonl --public pool.txt -n 5 --epsilon 2 | 2 | --epsilon cannot
 synthesize --distribution made.jsonl.distribution -o out.jsonl -n 5 | 2 | --public POOL is required (or a model that
+D --with-pool | 2 | a pool
+D --public pool.txt | 2 | add
+D --examples stars.json | 2 | 'six'
 synthesize --plan --public pool.txt | 2 | --plan needs a public number of users: --people 1000 (do not count IN)
 synthesize --plan --public pool.txt --people 0 | 2 | people must be an integer from 1 to 268,435,456, got 0
 synthesize --plan --people 100 | 2 | --plan needs public texts: --public POOL
@@ -302,6 +319,9 @@ def build(rows=200):
     Path("cut.jsonl.gz").write_bytes(gzip.compress(Path("in.jsonl").read_bytes())[:-9])
     _write("numbers.jsonl", [{"text": 3, "author_id": "a"}])
     Path("number.json").write_text("3")
+    Path("right.jsonl").write_text('{"1": ["Awful."]}')
+    Path("stars.json").write_text('{"six": ["Six stars."]}')
+    Path("blank.json").write_text('{"1": ["Awful.", " "]}')
     Path("labels.json").write_text(json.dumps(RATINGS.split(",")))
     words = [*dict.fromkeys(word for text in public for word in text.split())][:300]
     points = [[float(n % 7), float(n % 11), float(n % 13), 1.0] for n in range(len(words))]

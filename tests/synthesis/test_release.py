@@ -365,7 +365,7 @@ def test_private_files_are_refused_as_public_pool():
     Path("pointer.jsonl").symlink_to("in.jsonl")
     before = names()
     for pool in ("in.jsonl", "./in.jsonl", "linked.jsonl", "pointer.jsonl"):
-        with pytest.raises(ParameterError, match="both a file of IN and of the public pool"):
+        with pytest.raises(ParameterError, match="both a file of IN and of the public texts"):
             make(draw={"public": Pool([Path("pool.txt"), Path(pool)])})
     assert names() == before
 

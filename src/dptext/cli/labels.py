@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -17,7 +16,7 @@ from dptext.cli.console import can_ask, confirm, print_json
 from dptext.cli.options import input_option, method_option, output_option, privacy_option
 from dptext.cli.outputs import check_columns
 from dptext.display import progress_bar
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import ParameterError
 from dptext.io.atomic import hashed_file
 from dptext.io.batches import is_pipe
 from dptext.io.documents import DocumentReader, DocumentWriter, find_files, read_documents
@@ -26,7 +25,7 @@ from dptext.release.release import statement_path
 from dptext.release.run import check_output
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import OUTSIDE, Labels
-from dptext.synthesis.release import PrivateFiles, PrivateRows
+from dptext.synthesis.release import PrivateFiles, PrivateRows, read_json
 
 _PLACEHOLDERS = LABELS.split(",")
 
@@ -77,15 +76,7 @@ class LabelOptions:
         if self.labels_file is not None:
             if self.labels or len(self.label) > 1:
                 raise ParameterError("--labels-file contains all labels: omit --labels, and give at most one --label")
-            try:
-                labels = json.loads(self.labels_file.read_text(encoding="utf-8"))
-            except OSError as error:
-                raise StorageError.of("read", self.labels_file, error) from None
-            except ValueError:
-                raise DataError(
-                    f'{self.labels_file} is not JSON: write {{"A": "a description of A", "B": "a description of B"}} '
-                    "as UTF-8"
-                ) from None
+            labels = read_json(self.labels_file, '{"A": "a description of A", "B": "a description of B"}')
             return Labels.of({self.label[0]: labels} if self.label else labels)
         if len(self.label) != len(self.labels):
             raise ParameterError(

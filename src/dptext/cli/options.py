@@ -49,6 +49,10 @@ class Output:
         if not self.quiet:
             say(text)
 
+    def say_doubt(self, doubt: str) -> None:
+        """Print a reason to doubt a corpus, before it is written."""
+        self.say(f"Note: {doubt}.")
+
     def print_result(self, data: Callable[[], Any], show: Callable[[], object]) -> None:
         """Print the result: as JSON with --json, else for people unless --quiet."""
         if self.as_json:

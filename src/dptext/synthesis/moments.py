@@ -25,7 +25,7 @@ from dptext.noise.gaussian_sums import clipped_matrices
 from dptext.privacy.statement import PrivacyStatement
 from dptext.users.grouping import UserTexts
 from dptext.users.private_vocabulary import PrivateLabels
-from dptext.validation import check_int, check_names, display_value, is_encodable
+from dptext.validation import check_int, check_names, display_value, format_names, is_encodable
 from dptext.validation import check_text as as_text
 
 MOST_CLASSES = 10_000
@@ -108,6 +108,20 @@ class Labels:
     def code(self, values: Sequence[object]) -> int:
         """Return the class of one value per column, in any spelling; `OUTSIDE` for unknown ones. It never raises."""
         return self._codes.get(tuple(map(canonical_label, values)), OUTSIDE)
+
+    def check_examples(self, examples: Any) -> dict[str, list[str]]:
+        """Return public examples by class name, given as such a mapping, or as a list if there are no labels."""
+        if not isinstance(examples, Mapping):
+            examples = {} if examples is None else {"": examples}
+        for name, texts in examples.items():
+            if name not in self.names:
+                by_label = f"lists of texts by label name ({format_names(self.names)})"
+                got = display_value(name) if name else "no label"
+                raise ParameterError(f"examples must be {by_label if self.columns else 'a list of texts'}, got {got}")
+            is_list = isinstance(texts, Sequence) and not isinstance(texts, str | bytes)
+            if not is_list or not all(isinstance(text, str) and text.strip() and is_encodable(text) for text in texts):
+                raise ParameterError(f"the examples of {name!r} must be a list of non-empty UTF-8 texts")
+        return {name: list(texts) for name, texts in examples.items()}
 
     def values_of(self, code: int) -> dict[str, str]:
         """Return the value of each column for a class."""

@@ -3,6 +3,7 @@ to the ledger; the texts are post-processing of the distribution and public text
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -12,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from dptext.errors import ParameterError
+from dptext.errors import DataError, ParameterError, StorageError
 from dptext.features.pool import Pool, pool_cache
 from dptext.io.atomic import file_lock, hashed_file, is_same
 from dptext.io.batches import STANDARD, is_pipe
@@ -116,6 +117,7 @@ class Draw:
     public: Any = None
     generator: Source | None = None
     examples: Any = None  # for the generator
+    examples_file: Path | None = None
     with_pool: bool = False  # select from the pool, too
     rounds: int = 2
     candidates: int = CANDIDATES
@@ -124,6 +126,7 @@ class Draw:
     cache: Any = None
     seed: int | None = None
     progress: Progress | None = None
+    on_doubt: Callable[[str], object] | None = None  # called before the corpus is written
 
     def __post_init__(self) -> None:
         # validate before any budget is spent
@@ -147,15 +150,30 @@ class Draw:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        return () if self.public is None else self.public.files
+        examples = () if self.examples_file is None else (self.examples_file,)
+        return (*examples, *(() if self.public is None else self.public.files))
 
     def of(self, distribution: TextDistribution) -> Release:
         fields: dict[str, Any] = {name: getattr(self, name) for name in ("variety", "shares", "seed", "progress")}
         if self.generator is not None:
             fields |= {name: getattr(self, name) for name in ("examples", "rounds", "candidates")}
             pool = self.public if self.with_pool else None
-            return distribution.generate(self.generator, self.n, public=pool, **fields)
-        return distribution.sample(self.public, self.n, cache=self.cache, **fields)
+            release = distribution.generate(self.generator, self.n, public=pool, **fields)
+        else:
+            release = distribution.sample(self.public, self.n, cache=self.cache, **fields)
+        if self.on_doubt is not None:
+            for doubt in release.doubts:
+                self.on_doubt(doubt)
+        return release
+
+
+def read_json(path: Path, expected: str) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StorageError.of("read", path, error) from None
+    except (ValueError, RecursionError):
+        raise DataError(f"{path} is not JSON: write {expected} as UTF-8") from None
 
 
 def distribution_path(out: Path) -> Path:
@@ -252,7 +270,7 @@ def check_places(
     for pool, private in product(map(Path, public), inputs):
         if _is_around(private, pool) or is_same(private, pool):
             raise ParameterError(
-                f"{str(pool)!r} is both a file of IN and of the public pool: private texts would be released "
+                f"{str(pool)!r} is both a file of IN and of the public texts: private texts would be released "
                 "unchanged. Provide public texts that were chosen without regard to IN"
             )
     if any(_is_around(folder, file) for file in (out, statement_path(out), rejects_path(out))):
