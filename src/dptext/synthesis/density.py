@@ -249,17 +249,51 @@ def choose(
     classes = table.argmax(axis=1)
     margins = _margins(table)
     count = np.bincount(classes[closest], minlength=len(requested)).tolist()
-    like_people = np.minimum(close, 0.0)
     picked = []
     for code, size in enumerate(target.tolist()):
         candidates = np.flatnonzero((classes == code) & eligible)
-        rank = _ranks(margins[candidates]) * _ranks(like_people[candidates])
-        order = candidates[np.argsort(-rank, kind="stable")]
-        window = min(len(order), size + int(np.ceil(variety * max(0, count[code] - size))))
-        picked.append(order[_shuffled(window, bits)[:size]])
+        window = size + int(np.ceil(variety * max(0, count[code] - size)))
+        picked.append(_pick(candidates, margins, close, size, window, bits))
     _make_up(picked, target, table)
     order = _shuffled(n, bits)
     return np.concatenate(picked)[order], np.repeat(np.arange(len(target)), target)[order]
+
+
+def choose_written(
+    scores: npt.ArrayLike,
+    nearness: npt.ArrayLike,
+    usable: npt.NDArray[np.bool_],
+    n: int,
+    *,
+    shares: npt.ArrayLike,
+    bits: RandomBits,
+    variety: float = VARIETY,
+) -> tuple[Indices, Indices]:
+    """Select n different candidates, first the usable ones; return their rows and classes in random order.
+
+    Unlike in `choose`, nearness only ranks the texts of a class: texts that a model writes for one class can all be
+    further from the private texts than those for another.
+    """
+    table, close = (np.asarray(score, dtype=np.float64) for score in (scores, nearness))
+    target = quotas(shares, n)
+    classes, margins = table.argmax(axis=1), _margins(table)
+    picked = []
+    for code, size in enumerate(target.tolist()):
+        candidates = np.flatnonzero((classes == code) & usable)
+        window = size + int(np.ceil(variety * max(0, len(candidates) - size)))
+        picked.append(_pick(candidates, margins, close, size, window, bits))
+    _make_up(picked, target, table)
+    order = _shuffled(n, bits)
+    return np.concatenate(picked)[order], np.repeat(np.arange(len(target)), target)[order]
+
+
+def _pick(
+    candidates: Indices, margins: Floats, nearness: Floats, size: int, window: int, bits: RandomBits
+) -> Indices:
+    """Draw candidates from the first ones by margin and nearness."""
+    rank = _ranks(margins[candidates]) * _ranks(np.minimum(nearness[candidates], 0.0))
+    order = candidates[np.argsort(-rank, kind="stable")][:window]
+    return np.asarray(order[_shuffled(len(order), bits)[:size]])
 
 
 def quotas(shares: npt.ArrayLike, n: int) -> npt.NDArray[np.int64]:

@@ -22,7 +22,7 @@ from dptext.io.batches import Batch
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress
-from dptext.synthesis.density import Weights, choose, quotas
+from dptext.synthesis.density import Weights, choose_written, quotas
 from dptext.synthesis.moments import OUTSIDE, Labels
 from dptext.users.grouping import Chunk, UserTexts
 from dptext.validation import encodable
@@ -291,7 +291,7 @@ class Generation:
 
     texts: list[str]
     classes: npt.NDArray[np.intp]
-    good: list[list[str]]  # per class: selected texts whose requested class the release confirms, the nearer half
+    good: list[list[str]]  # per class: selected texts that were requested for this class
     score: float
     nearness: float
     confirmed: float
@@ -408,10 +408,11 @@ class _Candidates:
         confirmed = self.scores[written].argmax(axis=1) == self.requested[written]
         table = self.scores.copy()
         table[written, self.requested[written]] += _REQUESTED
-        rows, classes = choose(table, self.nearness, n, shares=shares, variety=variety, bits=bits)
-        is_good = np.zeros(len(table), dtype=bool)
-        is_good[written[confirmed]] = True
-        is_good &= self.nearness >= np.median(self.nearness[rows])
+        usable = table.argmax(axis=1) == self.requested
+        if usable.any():  # texts of the pool are not further away than most of these
+            usable |= (self.requested == OUTSIDE) & (self.nearness >= np.median(self.nearness[usable]))
+        rows, classes = choose_written(table, self.nearness, usable, n, shares=shares, variety=variety, bits=bits)
+        is_good = usable & (self.requested != OUTSIDE)
         good = [[self.texts[row] for row in rows[(classes == code) & is_good[rows]]] for code in range(self.classes)]
         return Generation(
             texts=[self.texts[row] for row in rows.tolist()],
