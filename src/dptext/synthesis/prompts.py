@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -192,14 +192,19 @@ def _rotated(values: Sequence[str], turn: int, limit: int) -> list[str]:
 
 
 _ITEM = re.compile(r"(?:[(\[]?\d{1,4}[.):\]]|[-*•])\s+(?=\S)")
+_REQUESTED_TEXTS = r"\b(?:texts?|examples?|sentences?|lists?|content|requests?)\b"
 _NO_TEXT = re.compile(
-    r"""[\[\]{}"`#<]*$|[\[{<#`]|"[^"]*"\s*:|"""  # no letters, JSON, mark-up
-    r"(?:sure|certainly|of course|okay|absolutely)\b[,.!]|here (?:is|are)\b[^.!?]{0,60}(?:[.:!]$|\blist\b)|"
-    r"(?:i['’]m |i am )?(?:very )?sorry\b[,.]? (?:but )?i\b|as an ai\b|"
-    r"i (?:cannot|can['’]?t|can not|am unable to|am not able to) (?:write|help|assist|provide|create|fulfil|generate)",
+    r"""[\W_]*$|\d+[.):\]]$|[\[{`]|<[/!|a-z]|\#+\s|"[^"]*"\s*:\s*(?:["\[{\d-]|true|false|null|$)|"""  # marks and JSON
+    r"(?:sure|certainly|of course|okay|absolutely)\b(?: thing)?[,.!]*\s*(?:$|here\b|i['’]d be (?:happy|glad)\b)|"
+    r"(?:here(?: is| are|['’]s)|(?:below|these|the following) (?:is|are))\b[^.!?]{0,60}"
+    rf"(?:{_REQUESTED_TEXTS}|\b(?:one|some|more)[.!]*$)|as an? (?:ai|language model)\b|"
+    r"(?:(?:i['’]m |i am )?(?:very |so )?sorry\b[,.]? (?:but )?)?"
+    r"i (?:cannot|can['’]?t|can not|am unable to|am not able to|won['’]?t) "
+    r"(?:write|help|assist|provide|create|fulfil|generate|comply)\b"
+    rf"(?: (?:you|to|for|with|any|more|such|this|that|these|those|it|your|the|kind|of))*(?:[.!]*$| {_REQUESTED_TEXTS})",
     re.IGNORECASE,
 )
-_CONTROLS = dict.fromkeys([*range(32), 127])
+_CONTROLS: dict[int, str | None] = {**dict.fromkeys([*range(32), 127]), ord("\t"): " "}
 _QUOTES = {'"': '"', "“": "”", "«": "»", "'": "'"}
 
 
@@ -208,7 +213,7 @@ def texts_of(answer: str, limit: int, *, is_cut: bool = False) -> list[str]:
 
     A preface, a refusal and a line of JSON or mark-up are no texts, and neither is the last line of a cut answer.
     """
-    lines = answer.rpartition("</think>")[2].splitlines()
+    lines = answer.rpartition("</think>")[2].partition("<think>")[0].splitlines()
     if is_cut:
         lines = lines[:-1]
     return list(filter(None, map(text_of_line, lines)))[:limit]
@@ -219,8 +224,9 @@ def text_of_line(line: str) -> str:
     text = line.encode("utf-8", "ignore").decode().translate(_CONTROLS).strip()  # without lone surrogates
     if (mark := _ITEM.match(text)) is not None:
         text = text[mark.end() :]
-    if len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
-        text = text[1:-1].strip()
+    quoted = text.removesuffix(",") if text[:1] == '"' else text  # a line of a list in JSON
+    if len(quoted) > 1 and _QUOTES.get(quoted[0]) == quoted[-1] and not {quoted[0], quoted[-1]} & {*quoted[1:-1]}:
+        text = quoted[1:-1].strip()
     return "" if _NO_TEXT.match(text) or text.endswith(":") else text
 
 
@@ -234,36 +240,35 @@ def near_copies(texts: Sequence[str], others: Iterable[str] = ()) -> set[int]:
     """Return the places of texts that are near copies of an earlier text, or of one of the others.
 
     Two sets with a Jaccard index of at least J share one of the first (1 - J) m + 1 of the m members of either, in any
-    fixed order, so only texts that share one of these are compared.
+    fixed order, so only texts that share one of these are compared. Rare members come first, as they have few texts.
     """
     index: defaultdict[int, list[int]] = defaultdict(list)
     pairs = [_word_pairs(text) for text in texts]
+    frequency = Counter(member for members in pairs for member in members)
     copies: set[int] = set()
 
-    def similar(members: frozenset[int], first: Sequence[int]) -> set[int]:
-        places = {place for member in first for place in index.get(member, ())}
+    def first(members: frozenset[int]) -> list[int]:
+        ordered = sorted(members, key=lambda member: (frequency[member], member))
+        return ordered[: int((1 - NEAR_COPY) * len(members) + 1e-9) + 1]
+
+    def similar(members: frozenset[int]) -> set[int]:
+        places = {place for member in first(members) for place in index.get(member, ())}
         return {place for place in places if _jaccard(members, pairs[place]) >= NEAR_COPY}
 
     for place, members in enumerate(pairs):
-        first = _first(members)
-        if similar(members, first):
+        if similar(members):
             copies.add(place)
             continue
-        for member in first:
+        for member in first(members):
             index[member].append(place)
     for text in others:
-        members = _word_pairs(text)
-        copies |= similar(members, _first(members))
+        copies |= similar(_word_pairs(text))
     return copies
 
 
 def _word_pairs(text: str) -> frozenset[int]:
     words = ["", *re.findall(r"\w+", text.casefold()), ""]
     return frozenset(map(hash, pairwise(words)))
-
-
-def _first(members: frozenset[int]) -> list[int]:
-    return sorted(members)[: int((1 - NEAR_COPY) * len(members) + 1e-9) + 1]
 
 
 def _jaccard(one: frozenset[int], other: frozenset[int]) -> float:
