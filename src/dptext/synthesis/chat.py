@@ -75,7 +75,7 @@ class _Endpoint(LanguageModel):
         if len(models) != 1:
             raise ParameterError("one model is required: pass model= (--model NAME), or an address like ollama:qwen3")
         self._address, self.host, self._is_local = _parse_address(url, self.path)
-        _httpx()
+        extra("httpx", "generators", type(self).__name__)
         self._key_variable = None if key_variable is None else validation.check_text("key_variable", key_variable)
         if self._authorization() and not self._is_local and not self._address.startswith("https:"):
             raise ParameterError(
@@ -175,7 +175,7 @@ class _Endpoint(LanguageModel):
     async def _run(self, calls: Iterable[_Call], store: Callable[[_Call], None]) -> None:
         """Make the calls concurrently, and store their answers."""
         todo = iter(calls)
-        httpx = _httpx()
+        httpx = extra("httpx", "generators", type(self).__name__)
         async with httpx.AsyncClient(
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "dptext"},
             timeout=httpx.Timeout(self.limits.timeout, connect=_CONNECT_SECONDS, pool=None),
@@ -220,7 +220,7 @@ class _Endpoint(LanguageModel):
         return []
 
     async def _post(self, client: Any, body: dict[str, Any]) -> bytes:
-        httpx = _httpx()
+        httpx = extra("httpx", "generators", type(self).__name__)
         headers = {"Content-Type": "application/json", **self._authorization()}
         answer = bytearray()
         try:
@@ -273,8 +273,9 @@ class CompletionEndpoint(_Endpoint):
     `ChatEndpoint`.
 
     **Guarantee.** The texts are post-processing of the release, so they spend no privacy budget: the server receives
-    only public instructions, label names, hints from the release and its own earlier texts. The operator of the server
-    sees these, and the statement says so. Assumption: the model was not trained on the private texts.
+    only public instructions and examples, names and descriptions of the labels, hints from the release and its own
+    earlier texts. The operator of the server sees these, and the statement says so. Assumption: the model was not
+    trained on the private texts.
 
     Args:
         url: address of the server, such as ``"http://localhost:8080/v1"``; ``/completions`` is appended if it is
@@ -335,10 +336,6 @@ class ChatEndpoint(_Endpoint):
         return choice["message"]["content"]
 
 
-def _httpx() -> Any:
-    return extra("httpx", "generators", "ChatEndpoint")
-
-
 @dataclass
 class _Call:
     body: dict[str, Any]
@@ -397,7 +394,7 @@ def _parse_address(url: object, end: str) -> tuple[str, str, bool]:
         raise ParameterError("url must be an address such as http://localhost:8080/v1 or https://api.example.org/v1")
     if "@" in parts.netloc:
         raise ParameterError("url must not contain a user or password: pass the key with key_variable=")
-    path = parts.path.rstrip("/").removesuffix(end) + end
+    path = re.sub("(/chat)?/completions$", "", parts.path.rstrip("/")) + end
     is_local = host == "localhost" or host.endswith(".localhost")
     with suppress(ValueError):
         is_local = ipaddress.ip_address(host).is_loopback

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from contextlib import redirect_stderr
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -118,10 +120,14 @@ class LocalModel(LanguageModel):
         if self.path.is_file():
             folder, options["gguf_file"] = self.path.parent, self.path.name
         try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **options)
-            model = transformers.AutoModelForCausalLM.from_pretrained(
-                str(folder), use_safetensors=True, dtype=extra("torch", "small-model", "LocalModel").float32, **options
-            )
+            with redirect_stderr(io.StringIO()):  # no option disables the progress bar for a GGUF file
+                tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **options)
+                model = transformers.AutoModelForCausalLM.from_pretrained(
+                    str(folder),
+                    use_safetensors=True,
+                    dtype=extra("torch", "small-model", "LocalModel").float32,
+                    **options,
+                )
         except Exception as error:  # noqa: BLE001  a folder may contain anything
             raise ParameterError(
                 f"transformers cannot load the model {self.path.name!r} ({type(error).__name__}): provide the complete "
@@ -146,7 +152,18 @@ class LocalModel(LanguageModel):
         return torch.tensor(ends)
 
     def _write(self, prompts: Sequence[tuple[str, int]]) -> list[str]:
-        return [text for prompt, count in prompts for text in self._continue(self._tokens(prompt), count)]
+        texts = []
+        for prompt, count in prompts:
+            tokens = self._tokens(prompt)
+            size = count if self._sees_prompt(len(tokens)) else self.batch_size
+            for start in range(0, count, size):
+                texts += self._continue(tokens, min(size, count - start))
+        return texts
+
+    def _sees_prompt(self, length: int) -> bool:
+        """Return True if rows that start again still see the prompt: there is no sliding window, or it is large."""
+        window = getattr(self._loaded[1].config.get_text_config(), "sliding_window", None)
+        return window is None or length + _PER_ROW * self.max_tokens <= window
 
     def _tokens(self, prompt: str) -> list[int]:
         tokenizer, model = self._loaded
@@ -212,10 +229,10 @@ class LocalModel(LanguageModel):
                         use_cache=True,
                     )
                     logits = torch.where(ends[:, None], first, output.logits[:, -1].cpu())
-        except (RuntimeError, ValueError, IndexError, TypeError) as error:  # usually out of memory
+        except (RuntimeError, ValueError, IndexError, TypeError, AttributeError) as error:  # usually out of memory
             raise SourceError(
                 f"the model {self.path.name!r} failed on {rows} texts in one batch ({type(error).__name__}): try a "
-                "smaller batch_size or max_tokens"
+                "smaller batch_size or max_tokens, or another model"
             ) from None
         return list(filter(None, (text_of_line(text.split("\n")[0]) for text in texts)))
 
