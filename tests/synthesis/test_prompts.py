@@ -1,61 +1,98 @@
-"""Prompts contain public text only; answers of every form are parsed into texts."""
+"""List prompts contain public text only; strict parsing of answers into texts; near copies."""
 
-import json
+import time
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext.synthesis.prompts import Request, proposal, texts_of, variation
+from dptext.synthesis.prompts import NEAR_COPY, Request, list_prompt, near_copies, texts_of
+
+# -- prompts ----------------------------------------------------------------------------------------------------------
 
 
-def test_lines_without_a_value_are_left_out():
-    _, prompt = proposal(Request({}, (), 3), 3)
-    assert "How many: 3" in prompt
-    for absent in ("label", "frequent", "Examples", "What they are"):
-        assert absent not in prompt
-    _, prompt = proposal(Request({"topic": "sports"}, ("game",), 3, ("One.",)), 3, about="news")
-    for present in ("topic: sports", "game", '["One."]', "What they are: news"):
-        assert present in prompt
+def test_a_prompt_begins_a_list_and_leaves_out_lines_without_a_value():
+    assert list_prompt(Request({}, (), 3)) == "Different short texts that people wrote\n\n-"
+    request = Request({"topic": "sports", "stars": "5"}, ("game", "team"), 3, ("One\ntext.", "Two."), "matches")
+    assert list_prompt(request, about="Short news").split("\n") == [
+        "Short news",
+        "topic: sports; stars: 5 (matches)",
+        "Typical words: game, team",
+        "",
+        "- One text.",
+        "- Two.",
+        "-",
+    ]
+    assert "\nonly described\n" in list_prompt(Request({}, (), 1, description="only described"))
 
 
-def test_braces_in_values_are_kept():
-    _, prompt = variation(["{count} {0} {x.y}"], Request({"{a}": "{b}"}, (), 1))
-    assert '["{count} {0} {x.y}"]' in prompt
-    assert "{a}: {b}" in prompt
+def test_each_turn_continues_with_other_hints_and_examples():
+    hints, examples = tuple(f"hint{n:02d}" for n in range(15)), tuple(f"Example {n:02d}." for n in range(12))
+    seen = []
+    for turn in range(3):
+        lines = list_prompt(Request({}, hints, 1, examples), turn=turn).split("\n")
+        seen.append((lines[1].removeprefix("Typical words: ").split(", "), [line[2:] for line in lines[3:-1]]))
+    assert [(len(words), len(texts)) for words, texts in seen] == [(10, 8)] * 3
+    assert [words[0] for words, _ in seen] == ["hint00", "hint10", "hint05"]
+    assert [texts[0] for _, texts in seen] == ["Example 00.", "Example 08.", "Example 04."]
+    few = Request({}, hints[:3], 1, examples[:2])
+    assert list_prompt(few, turn=0) == list_prompt(few, turn=1)  # few are all shown in their order
 
 
-def test_texts_are_found_in_answers_of_every_form():
+def test_braces_and_line_ends_in_values_stay_in_their_line():
+    prompt = list_prompt(Request({"{a}": "{b}"}, ("{0}",), 1, ("{count}\r\n- {x.y}\u2028{z}",)), about="{about}")
+    assert prompt.splitlines() == ["{about}", "{a}: {b}", "Typical words: {0}", "", "- {count} - {x.y} {z}", "-"]
+
+
+# -- answers ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_line_is_a_text_without_marks_of_a_list():
     for answer, texts in [
-        ('["One.", "Two."]', ["One.", "Two."]),
-        ('{"texts": ["One.", "Two."]}', ["One.", "Two."]),
-        ('Sure!\n```json\n["One.",\n "Two."]\n```\nAnything else?', ["One.", "Two."]),
-        ('Sure: ["One.", "Two."] Done.', ["One.", "Two."]),
-        ('<think>["No."]</think>["One."]', ["One."]),
-        ('["One.", "Two', ["One."]),
-        ('["One." "Two."]', ["One.", "Two."]),
-        ('["One\nline."]', ["One\nline."]),
-        ("1. One.\n2. Two.", ["One.", "Two."]),
-        ('Here:\n\n1) "One."\n2) “Two.”', ["One.", "Two."]),
-        ("- One,\n  and more.\n- Two.", ["One,\nand more.", "Two."]),
-        ("Here they are:\nOne.\nTwo.", ["One.", "Two."]),
-        ('One, [sic] "two".\nThree.', ['One, [sic] "two".', "Three."]),
-        ("It's one.", ["It's one."]),
-        ('"One."', ["One."]),
-        ("One\x00 \ud800text.", ["One text."]),
+        ("One.\nTwo.\r\n\n Three. ", ["One.", "Two.", "Three."]),
+        (" One.\n- Two.\n* Three.\n• Four.", ["One.", "Two.", "Three.", "Four."]),
+        ("1. One.\n2) Two.\n(3) Three.\n[4] Four.\n5: Five.", ["One.", "Two.", "Three.", "Four.", "Five."]),
+        ("\"One.\"\n1. “Two.”\n«Three.»\n'Four.'", ["One.", "Two.", "Three.", "Four."]),
+        ('[\n  "One.",\n  "Two."\n]', ["One.", "Two."]),
+        ("Sure! Here are ten texts:\n\n- One.", ["One."]),
+        ("<think>\nNo text.\n</think>\nOne.", ["One."]),
+        ("One\x00\x1b \ud800text,\tand more.", ["One text, and more."]),
     ]:
         assert texts_of(answer, 10) == texts
 
 
-def test_other_answers_give_no_text():
-    for garbage in ["", " \n", "[]", "{}", "[1, 2]", "[[[", '{"error": 3}', "[" * 9999]:
-        assert texts_of(garbage, 10) == []
+NO_TEXTS = [
+    *("", " \n", "-", "1.", "---", "…", "[]", "{", '{"texts": ["One."]}', '["One.", "Two."]', '["One.", "Tw'),
+    *('"data": [', '"text": "One.",', '"count": 3', "```json", "# Texts", "<|im_end|>", "</s>", "<think>\nWell"),
+    *("Sure! Here is one.", "Sure! Here are ten texts:", "Certainly, here's a list of reviews", "Of course!"),
+    *("Here are ten texts:", "Here is one.", "Below are ten texts.", "These are some examples:", "Texts:"),
+    *("I cannot write that.", "I’m sorry, but I can’t help with that.", "Sorry, I can't assist you with this."),
+    *("I am unable to provide such content, as it may be harmful.", "As an AI language model, I do not eat."),
+]
+TEXTS = [
+    *("sorry i could not come yesterday", "I'm sorry I missed this deal", "i can't help but love it"),
+    *("I can't write about this place without crying", "i cannot create an account", "I am unable to create a PIN"),
+    *("here is the thing.", "Here is where we ate every Sunday.", "Here are my two cents on the matter!"),
+    *("Absolutely, the best pizza in town.", "Okay. Not great.", "Of course I will come back."),
+    *("#blessed to be here", "<3 this place", '"Great" and "bad"', '"Best pizza": a lie', "It's 10/10 :)", "-5 °C"),
+    *("good - cheap - fast", "See [1] and {x}", "3.5 stars", "没有问题", "don't"),
+]
+"""Good texts that begin like a preface, a refusal or a mark."""
 
 
-def test_texts_are_limited_and_cut_texts_dropped():
-    assert texts_of('["One.", "Two."]', 1) == ["One."]
+def test_json_prefaces_and_refusals_are_no_texts():
+    for line in NO_TEXTS:
+        assert texts_of(line, 5) == [], line
+        assert texts_of(f"One.\n- {line}", 5) == ["One."], line
+    for text in TEXTS:
+        assert texts_of(f"{text}\n", 5) == texts_of(f"- {text}", 5) == [text]
+
+
+def test_texts_are_limited_and_the_last_line_of_a_cut_answer_is_dropped():
+    assert texts_of("One.\nTwo.", 1) == ["One."]
+    assert texts_of("Sure!\nOne.\nTwo.", 1) == ["One."]
     assert texts_of("One.\nTwo.\nThr", 10, is_cut=True) == ["One.", "Two."]
-    assert texts_of("1. One.\n2. Tw", 10, is_cut=True) == ["One."]
-    assert texts_of("One", 10, is_cut=True) == ["One"]
+    assert texts_of("One", 10, is_cut=True) == texts_of("", 10, is_cut=True) == []
 
 
 @settings(max_examples=50)
@@ -63,14 +100,66 @@ def test_texts_are_limited_and_cut_texts_dropped():
 def test_every_answer_is_parsed(answer):
     for text in texts_of(answer, 5):
         assert text.strip() == text != ""
-        text.encode()
-
-
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=("C",)))))
-def test_json_lists_are_parsed_exactly(texts):
-    assert texts_of(json.dumps(texts), 100) == [text.strip() for text in texts if text.strip()][:100]
+        assert any(letter.isalnum() for letter in text)
+        assert text.encode().decode().splitlines() == [text]
 
 
 def test_parsing_takes_linear_time():
-    for hard in ["<think>" * 50_000, "```" * 100_000, "[ " * 100_000, '["' * 100_000, "1. " * 100_000]:
+    sorry = "sorry, i cannot write" + " that" * 100_000 + "x"
+    for hard in [
+        "<think>" * 50_000,
+        "```" * 100_000,
+        '["' * 100_000,
+        '"' * 200_000,
+        "1. " * 100_000,
+        "_" * 200_000,
+        sorry,
+    ]:
         texts_of(hard, 5)  # would take hours, if it took the square of its length
+
+
+# -- near copies ------------------------------------------------------------------------------------------------------
+
+
+def naive_near_copies(texts, others):
+    """Compare every text with each earlier one that is no copy, and with all others."""
+
+    def pairs(text):
+        words = ["", *"".join(letter if letter.isalnum() else " " for letter in text.lower()).split(), ""]
+        return set(pairwise(words))
+
+    def is_near(one, other):
+        one, other = pairs(one), pairs(other)
+        return len(one & other) / len(one | other) >= NEAR_COPY
+
+    copies = set()
+    for place, text in enumerate(texts):
+        if any(is_near(text, texts[earlier]) for earlier in range(place) if earlier not in copies):
+            copies.add(place)
+    return copies | {place for place, text in enumerate(texts) if any(is_near(text, other) for other in others)}
+
+
+WORDS = st.lists(st.sampled_from("abc"), min_size=1, max_size=8).map(" ".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WORDS, max_size=12), st.lists(WORDS, max_size=3))
+def test_near_copies_are_those_of_all_comparisons(texts, others):
+    assert near_copies(texts, others) == naive_near_copies(texts, others)
+
+
+def test_near_copies_of_an_earlier_text_and_of_others():
+    text = "a b c d e f g h i j k l m"
+    one_word_of_thirteen, two_words = text.replace("g", "x"), text.replace("d", "x").replace("j", "y")
+    assert near_copies([text, "Other words.", one_word_of_thirteen, two_words]) == {2}  # 12 / 16 and 10 / 18
+    assert near_copies(["Tea, please!", "TEA please", "please tea", "?!", "..."]) == {1, 4}
+    assert near_copies([text, one_word_of_thirteen], [text]) == {0, 1}
+    assert near_copies([text, "Other words."], ["other  WORDS"]) == {1}
+    assert near_copies([], ["a"]) == near_copies(["a"], []) == set()
+
+
+def test_near_copies_of_many_texts_with_a_common_beginning_take_linear_time():
+    texts = [f"i want to {place * 7919 % 20011} and {place * 104729 % 20011} please" for place in range(20_000)]
+    start = time.process_time()
+    assert near_copies(texts) == set()
+    assert time.process_time() - start < 20  # 0.3 s; comparing all of them takes minutes

@@ -1,48 +1,64 @@
-"""Rounds of generation: a source writes, the release weighs, the source varies the best texts."""
+"""Generation in rounds: a source writes, the release selects, and the source sees the good texts."""
+
+import re
 
 import numpy as np
 import pytest
 
 from dptext.errors import DataError
-from dptext.features.pool import Pool
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.density import Weights
 from dptext.synthesis.moments import Labels
-from dptext.synthesis.prompts import EXAMPLES, Request, generated
+from dptext.synthesis.prompts import EXAMPLES, Generation, generated, near_copies
 
-LABELS = Labels.of(["low", "high"], column="side")
+LABELS = Labels.of({"side": {"low": "Below zero.", "high": "Above zero."}})
 HINTS = {"low": ("down",), "high": ("up", "above")}
+PUBLIC = {"low": ["value -1 of low"], "high": ["value 1 of high", "value 2 of high"]}
 
 
 def weigh(texts):
-    """Weigh texts that are numbers: the larger, the likelier the second class."""
-    numbers = np.array([float(text) for text in texts])
-    return Weights(np.stack([-numbers, numbers], axis=1), np.zeros(len(texts)))
+    """Weigh texts by the number in them: the larger, the likelier the second class; all are equally near."""
+    numbers = np.array([float(re.search(r"-?[\d.]+", text)[0]) for text in texts])
+    return Weights(np.stack([-numbers, numbers], axis=1) / 2, np.zeros(len(texts)))
 
 
-class Numbers:
-    """Source that proposes numbers around 0; a variation is 1 further from 0. It keeps the requests."""
+class Writer:
+    """Source that writes different texts with a number; it records the requests and the texts."""
 
-    def __init__(self):
-        self.proposed, self.varied, self.written = [], [], []
-
-    def propose(self, request: Request):
-        self.proposed.append(request)
-        shift = 0.00001 * len(self.proposed)
-        self.written.append([f"{shift + place * 0.001 - 0.01:.6f}" for place in range(request.count)])
-        return self.written[-1]
-
-    def vary(self, texts, request: Request):
-        self.varied.append((list(texts), request))
-        return [f"{float(text) + np.sign(float(text)):.6f}" for text in texts][: request.count]
-
-
-class Repeating(Numbers):
-    """Source whose answers repeat their first text, except answers of one text."""
+    def __init__(self, *values):
+        self.values = values or (2, 3)  # one per round; the last one is repeated
+        self.requests, self.written = [], []
 
     def propose(self, request):
-        texts = super().propose(request)
-        return [texts[0], *texts[:-1]] if request.count > 1 else texts
+        self.requests.append(request)
+        label = request.label.get("side", "high")
+        turn = sum(earlier.label == request.label for earlier in self.requests) - 1
+        value = self.value(label, self.values[min(turn, len(self.values) - 1)])
+        start = len(self.written)
+        self.written += [f"value {value} number {start + place} of {label}" for place in range(request.count)]
+        return self.written[start:]
+
+    def value(self, label, size):
+        return size if label == "high" else -size
+
+
+class Opposite(Writer):
+    """Writer of texts of the other class."""
+
+    def value(self, label, size):
+        return -super().value(label, size)
+
+
+class Scripted(Writer):
+    """Writer of given texts, one list per call; nothing after the last one."""
+
+    def __init__(self, *calls):
+        super().__init__()
+        self.calls = iter(calls)
+
+    def propose(self, request):
+        self.requests.append(request)
+        return next(self.calls, [])
 
 
 def generate(source, n=8, *, weigh=weigh, labels=LABELS, hints=HINTS, **options):
@@ -50,76 +66,148 @@ def generate(source, n=8, *, weigh=weigh, labels=LABELS, hints=HINTS, **options)
     return generated(weigh, source, labels, hints, n, **values)
 
 
-def test_a_source_gets_labels_hints_and_its_own_texts_only():
-    source = Numbers()
-    generate(source, 40, rounds=2)
-    low, high = source.proposed[:2]
-    assert (dict(low.label), low.hints, low.examples, low.count) == ({"side": "low"}, ("down",), (), 20)
-    assert (dict(high.label), high.hints, high.examples) == ({"side": "high"}, ("up", "above"), ())
-    written = {text for texts in source.written[:2] for text in texts}
-    for texts, request in source.varied:
-        assert set(texts) <= written
-        assert request.examples == tuple(texts)[:EXAMPLES]
-        assert request.count == 10
+# -- requests ---------------------------------------------------------------------------------------------------------
 
 
-def test_every_round_comes_closer_to_the_release():
-    reached = []
-    for rounds in (1, 2, 4):
-        weighed, seen = [], []
-        texts, classes = generate(
-            Numbers(),
-            rounds=rounds,
-            weigh=lambda texts, weighed=weighed: weighed.extend(texts) or weigh(texts),
-            progress=seen.append,
-        )
-        assert np.bincount(classes).tolist() == [4, 4]
-        assert len(set(texts)) == 8
-        extreme = np.argsort([float(text) for text in texts])
-        assert (classes[extreme[0]], classes[extreme[-1]]) == (0, 1)
-        assert len(weighed) == len(set(weighed))  # each text once
-        assert (seen[0], seen) == (4, sorted(seen))
-        reached.append(np.mean([abs(float(text)) for text in texts]))
-    assert reached[0] < reached[1] < reached[2]
+def test_a_source_gets_labels_hints_public_examples_and_its_own_texts():
+    source = Writer()
+    generate(source, 40, examples=PUBLIC, pool=["value 9 of a pool"], candidates=3)
+    low, high, *later = source.requests
+    assert (dict(low.label), low.hints, low.examples) == ({"side": "low"}, ("down",), ("value -1 of low",))
+    assert (dict(high.label), high.hints, high.examples) == ({"side": "high"}, ("up", "above"), tuple(PUBLIC["high"]))
+    assert [(request.count, request.description) for request in source.requests] == [
+        *((60, "Below zero."), (60, "Above zero.")) * 2
+    ]
+    for request in later:
+        assert len(request.examples) == 20
+        assert set(request.examples) <= set(source.written)
+        assert all(f"of {request.label['side']}" in text for text in request.examples)
+
+
+def test_later_rounds_show_the_nearer_half_of_the_confirmed_texts_if_these_are_enough():
+    public = [*map(tuple, PUBLIC.values())]
+    for writer, count, own in [
+        (Writer, 2 * EXAMPLES, True),
+        (Writer, 2 * EXAMPLES - 2, False),
+        (Opposite, 2 * EXAMPLES, False),
+    ]:
+        source = writer()
+        place = lambda text: source.written.index(text) % count  # noqa: B023, E731
+        by_place = lambda texts: Weights(weigh(texts).scores, -np.array([*map(place, texts)]))  # noqa: B023, E731
+        generate(source, 2 * count, candidates=1, weigh=by_place, examples=PUBLIC)
+        for request, texts in zip(source.requests[2:], public, strict=True):
+            assert sorted(map(place, request.examples)) == [*range(EXAMPLES)] if own else request.examples == texts
 
 
 def test_classes_without_a_share_and_missing_labels():
-    source = Numbers()
-    _, classes = generate(source, shares=np.array([0.0, 1.0]))
-    assert {entry.label["side"] for entry in source.proposed} == {"high"}
-    assert set(classes) == {1}
-    source = Numbers()
+    source = Writer()
+    result = generate(source, shares=np.array([0.0, 1.0]))
+    assert {request.label["side"] for request in source.requests} == {"high"}
+    assert set(result.classes) == {1}
+    source = Writer()
     one_class = lambda texts: Weights(weigh(texts).scores[:, 1:], np.zeros(len(texts)))  # noqa: E731
-    texts, classes = generate(source, 5, weigh=one_class, labels=Labels(), hints={"": ("up",)}, rounds=2)
-    assert (dict(source.proposed[0].label), source.proposed[0].hints) == ({}, ("up",))
-    assert (len(texts), set(classes)) == (5, {0})
+    result = generate(source, 5, weigh=one_class, labels=Labels(), hints={"": ("up",)}, examples={"": ["value 1"]})
+    request = source.requests[0]
+    assert (dict(request.label), request.hints, request.examples, request.description) == (
+        {},
+        ("up",),
+        ("value 1",),
+        "",
+    )
+    assert (len(result.texts), set(result.classes)) == (5, {0})
 
 
-def test_a_pool_gives_nothing_after_the_first_round():
-    weighed = []
-    pool = Pool([str(number) for number in range(-9, 9)])
-    texts, _ = generate(pool, 6, rounds=50, weigh=lambda texts: weighed.append(len(texts)) or weigh(texts))
-    assert weighed == [18]
-    assert set(texts) <= set(pool.texts)
+# -- rounds -----------------------------------------------------------------------------------------------------------
 
 
-def test_duplicates_are_replaced_after_the_last_round():
-    source = Repeating()
-    texts, _ = generate(source, rounds=1)
-    assert len(set(texts)) == 8
-    assert [request.count for request in source.proposed] == [4, 4, 1, 1]
+def test_rounds_improve_the_texts_and_one_without_improvement_is_the_last():
+    for values, rounds, calls, score in [((1, 2, 3), 1, 1, 1.5), ((1, 2, 3), 3, 3, 2.5), ((3, 1, 9), 5, 2, 2.5)]:
+        source = Writer(*values)
+        result = generate(source, rounds=rounds)
+        assert len(source.requests) == 2 * calls
+        assert result.score == score  # half of the value, and the requested label
+        assert np.bincount(result.classes).tolist() == [4, 4]
+    source = Scripted(*[["value -1 of low", "value -2 of low"], ["value 1 of high", "value 2 of high"]] * 2)
+    assert len(generate(source, 4, rounds=5).texts) == 4
+    assert len(source.requests) == 4  # a round without a new text is the last, too
 
 
-def test_a_source_with_too_few_texts_is_an_error():
-    with pytest.raises(DataError, match=r"returned 2 different texts, and 8 are needed: request fewer texts"):
-        generate(Pool(["1", "2"]))
-    source = Pool(["1", "2"])
+def test_the_number_of_written_texts_only_increases():
+    seen = []
+    generate(Writer(1, 2, 3), rounds=3, progress=seen.append)
+    assert seen == [16, 32, 48, 64, 80, 96]
+
+
+# -- choice -----------------------------------------------------------------------------------------------------------
+
+
+def test_near_copies_are_left_out_and_counted():
+    pool, example = ["value 7 of the pool", "value -8 of one more"], "value 5 among the few examples that are given"
+    low = ["value -8 of ONE more!", "value -3 of a", " value  -3 of a", "value -4 of b and more", ""]
+    high = [f"{example}.", "value 5 of c", "value 6 of d and more", "value 6 of d and, MORE!", "value 7 of the pool"]
+    result = generate(Scripted(low, high), 6, examples={"high": [example]}, pool=pool, candidates=1)
+    assert sorted(result.texts) == sorted([*pool, low[1], low[3], high[1], high[2]])
+    assert result.copies == 5
+    assert not near_copies(result.texts, [example])
+
+
+def test_the_requested_label_is_evidence():
+    for value, classes in [(0.9, {"low": 0, "high": 1}), (1.1, {"low": 1, "high": 0})]:  # its weight is 1
+        result = generate(Opposite(value), 8, rounds=1, candidates=1)
+        assert [classes[text.split()[-1]] for text in result.texts] == result.classes.tolist()
+        assert result.confirmed == 0.0
+    result = generate(Writer(1), 8, rounds=1)
+    assert result.confirmed == 1.0
+
+
+def test_texts_are_selected_from_the_pool_and_the_written_ones_together():
+    pool = [f"value {sign}{size} pool {place}" for place in range(4) for sign in ("-", "") for size in (1, 9)]
+    far = generate(Writer(5), 8, pool=pool)
+    assert sorted(far.texts) == sorted(text for text in pool if "9" in text.split()[1])
+    both = generate(Writer(5), 16, pool=pool)
+    assert len([text for text in both.texts if text in pool]) == 8
+    assert all((" -" in text) == (code == 0) for text, code in zip(both.texts, both.classes, strict=True))
+    only_pool = generate(Scripted(), 8, pool=pool)
+    assert (set(only_pool.texts) <= set(pool), only_pool.confirmed) == (True, 1.0)
+
+
+# -- too few texts ----------------------------------------------------------------------------------------------------
+
+
+def test_lost_texts_are_replaced_until_there_are_enough_or_none_is_new():
+    class Careless(Writer):
+        def propose(self, request):
+            return super().propose(request)[: 1 + request.count // 4]
+
+    source = Careless(2)
+    assert len(set(generate(source, rounds=1, candidates=1).texts)) == 8
+    assert [request.count for request in source.requests] == [4, 4, 2, 2, 1, 1]
+    source = Scripted(*[["value 1", "value 2"]] * 100)
+    with pytest.raises(DataError, match="returned 2 different texts, and 8 are needed: request fewer texts"):
+        generate(source)
+    assert len(source.requests) == 4
     source.trouble = "the maximum of 5 calls was reached (max_calls)"
-    with pytest.raises(
-        DataError, match=r"2 different texts \(the maximum of 5 calls was reached \(max_calls\)\), and 8 are needed"
-    ):
+    with pytest.raises(DataError, match=r"different texts \(the maximum of 5 calls was reached \(max_calls\)\), and 8"):
         generate(source)
-    source = Numbers()
-    source.propose = lambda request: ["", "  "]
-    with pytest.raises(DataError, match="returned 0 different texts"):
-        generate(source)
+    for empty in ([], ["", "  "]):
+        with pytest.raises(DataError, match="returned 0 different texts"):
+            generate(Scripted(empty))
+
+
+# -- doubts -----------------------------------------------------------------------------------------------------------
+
+
+def doubts(texts=("one",), confirmed=1.0):
+    classes = np.zeros(len(texts), dtype=np.intp)
+    generation = Generation(
+        texts=list(texts), classes=classes, good=[], score=0.0, nearness=0.0, confirmed=confirmed, copies=0
+    )
+    return list(generation.doubts())
+
+
+def test_unconfirmed_labels_and_repetitive_texts_are_doubted():
+    assert doubts(confirmed=0.5) == doubts(["same"] * 5) == []
+    [doubt] = doubts(confirmed=0.49)
+    assert "confirms the requested label of only 49% of the texts that the model wrote" in doubt
+    [doubt] = doubts(["same"] * 6)
+    assert "the texts repeat each other: only 17% of their word pairs differ" in doubt
