@@ -15,7 +15,7 @@ BY_SCIKIT_LEARN = {"NoisyClassifier", "PrivateEncoder", "SentencePrivatizer", "W
 """Estimators show themselves as scikit-learn does: by their constructor, in lines of 80 characters."""
 ITSELF = {"ApproxDP", "MetricDP", "PureDP", "ZCDP", "PersonalBudgets", "Document", "TextFiles"}
 """A line of Python that makes the same again, or nothing at all, and no table."""
-TAKES_A_MODEL = {"ChatEndpoint", "LocalModel", "SentenceEncoder"}
+TAKES_A_MODEL = {"ChatEndpoint", "CompletionEndpoint", "LocalModel", "SentenceEncoder"}
 
 
 @pytest.fixture(scope="module")

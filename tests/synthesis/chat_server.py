@@ -1,4 +1,4 @@
-"""Server of chat completions in a separate process, with chosen failures; it records every byte that it receives.
+"""Server of completions and chat completions in a separate process, with chosen failures; it records all requests.
 
 The path names the behaviours: the first request to ``/NAME/500,cut,ok/v1/chat/completions`` gets the first one, the
 second request the second one, and so on; the last one is repeated. ``GET /got/NAME`` returns the recorded requests.
@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 TEN_MEGABYTES = 10_000_000
 NEVER = threading.Event()
-COUNT = re.compile(r"How many: (\d+)|texts \((\d+)\)")
+COUNT = re.compile(r"Write (\d+) more texts")
 
 
 class State:
@@ -95,27 +95,26 @@ class Handler(BaseHTTPRequestHandler):
                 state.running[name] -= 1
 
     def do_ok(self, body, _):
-        texts = [f"Text {next(self.state.made)} of {body['model']}." for _ in range(wanted(body))]
-        self.chat(json.dumps(texts))
+        count = 10  # a completion is not told how many
+        if "messages" in body:
+            count = int(COUNT.search(body["messages"][-1]["content"])[1])
+        self.complete("\n- ".join(f"Text {next(self.state.made)} of {body['model']}." for _ in range(count)))
 
-    def do_numbered(self, body, _):
-        numbered = [f"{index}. Text {next(self.state.made)}." for index in range(1, wanted(body) + 1)]
-        self.chat("\n".join(["Here they are:", *numbered]))
-
-    def do_lines(self, body, _):
-        self.chat("\n".join(f"Text {next(self.state.made)}." for _ in range(wanted(body))))
+    def do_numbered(self, *_):
+        numbered = [f"{index}. Text {next(self.state.made)}." for index in range(1, 11)]
+        self.complete("\n".join(["Here they are:", *numbered]))
 
     def do_content(self, _, value):
-        self.chat(urllib.request.unquote(value))
+        self.complete(urllib.request.unquote(value))
 
     def do_raw(self, _, value):
         self.answer(urllib.request.unquote(value).encode())
 
     def do_cutoff(self, body, _):
-        self.chat("A whole text.\nAnother that is", finish_reason="length")
+        self.complete("A whole text.\nAnother that is", finish_reason="length")
 
     def do_many(self, body, _):
-        self.chat(json.dumps([f"Text {next(self.state.made)}." for _ in range(500)]))
+        self.complete("\n".join(f"Text {next(self.state.made)}." for _ in range(500)))
 
     def do_together(self, body, _):
         self.state.together.wait()  # until three requests wait
@@ -137,7 +136,7 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(0.01)
 
     def do_huge(self, *_):
-        self.chat("x" * TEN_MEGABYTES)
+        self.complete("x" * TEN_MEGABYTES)
 
     def do_endless(self, *_):
         self.send_response(200)
@@ -148,7 +147,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_cut(self, *_):
         self.head({"Content-Length": "1000"})
-        self.wfile.write(b'{"choices": [{"mess')
+        self.wfile.write(b'{"choices": [{')
         self.close_connection = True
 
     def do_drop(self, *_):
@@ -166,9 +165,10 @@ class Handler(BaseHTTPRequestHandler):
     def status(self, _, value):
         self.answer(b'{"error": "SECRET-OF-THE-ANSWER"}', int(value))
 
-    def chat(self, content, finish_reason="stop"):
-        choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": finish_reason}
-        self.answer(json.dumps({"object": "chat.completion", "choices": [choice]}).encode())
+    def complete(self, content, finish_reason="stop"):
+        is_chat = self.path.endswith("/chat/completions")
+        choice = {"message": {"role": "assistant", "content": content}} if is_chat else {"text": content}
+        self.answer(json.dumps({"choices": [{"index": 0, **choice, "finish_reason": finish_reason}]}).encode())
 
     def head(self, headers, status=200):
         self.send_response(status)
@@ -179,11 +179,6 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, body, status=200, headers=None):
         self.head({"Content-Length": str(len(body)), **(headers or {})}, status)
         self.wfile.write(body)
-
-
-def wanted(body):
-    match = COUNT.search(body["messages"][-1]["content"])
-    return int(match[1] or match[2])
 
 
 class Running:

@@ -1,4 +1,4 @@
-"""`ChatEndpoint` with a real server in another process, which answers or fails in many ways.
+"""Both endpoints with a server in another process, which answers or fails in many ways, and with a real model.
 
 No test measures time: where a call must end, the server would never end it.
 """
@@ -18,8 +18,9 @@ import pytest
 
 from dptext.errors import DataError, MissingExtraError, ParameterError, SourceError, StorageError
 from dptext.io.atomic import file_lock
-from dptext.synthesis.chat import ChatEndpoint, Limits
-from dptext.synthesis.prompts import Request, Source
+from dptext.synthesis.chat import ChatEndpoint, CompletionEndpoint, Limits
+from dptext.synthesis.local_model import SMALL_MODEL, LocalModel
+from dptext.synthesis.prompts import Request, Source, list_prompt, text_of_line
 from synthesis.chat_server import running
 
 KEY = "key-that-nobody-may-see-7f3a"
@@ -27,6 +28,7 @@ REQUEST = Request({"topic": "sports"}, ("game", "season"), 30, ("An example.",))
 PATIENT = Limits(timeout=60, backoff=0)
 NO_RETRIES = Limits(timeout=60, retries=0, failures=1)
 NO_SERVER = "http://127.0.0.1:9/v1"
+BOTH = pytest.mark.parametrize("kind", [ChatEndpoint, CompletionEndpoint])
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +43,8 @@ def _no_waiting_and_a_key(monkeypatch):
     monkeypatch.setenv("THE_KEY", KEY)
 
 
-def endpoint(url, **options):
-    return ChatEndpoint(url, **{"model": "tiny", "limits": PATIENT} | options)
-
-
-def prompts(server, url):
-    return [body["messages"][1]["content"] for body in server.bodies(url)]
+def endpoint(url, kind=ChatEndpoint, **options):
+    return kind(url, **{"model": "tiny", "limits": PATIENT} | options)
 
 
 # -- addresses ------------------------------------------------------------------------------------------------
@@ -61,6 +59,7 @@ def test_short_addresses_are_those_of_ollama_and_openai(monkeypatch):
         source = ChatEndpoint(address)
         assert (source.model, source.host, source._authorization()) == (model, host, key)
         assert source._address.endswith(f"{host}/v1/chat/completions")
+    assert CompletionEndpoint("ollama:qwen3")._address == "http://localhost:11434/v1/completions"
     for arguments in (["ollama:"], [NO_SERVER], ["ollama:qwen3", "tiny"]):
         with pytest.raises(ParameterError, match="one model is required"):
             ChatEndpoint(arguments[0], model=arguments[1] if len(arguments) > 1 else None)
@@ -72,62 +71,88 @@ def test_short_addresses_are_those_of_ollama_and_openai(monkeypatch):
 # -- answers --------------------------------------------------------------------------------------------------
 
 
-def test_texts_come_in_the_order_of_the_calls_from_every_form_of_answer(server):
-    for behaviour in ("ok", "numbered", "lines"):
+@BOTH
+def test_texts_come_in_the_order_of_the_calls(server, kind):
+    for behaviour in ("ok", "numbered"):
         url = server.url(behaviour)
-        texts = endpoint(url, connections=1).propose(REQUEST)
+        texts = endpoint(url, kind, connections=1).propose(REQUEST)
         assert len(set(texts)) == 30
         assert texts == sorted(texts, key=lambda text: int(text.split()[1].rstrip(".")))
         assert len(server.requests(url)) == 3
-    assert endpoint(server.url("cutoff")).propose(Request({}, (), 10)) == ["A whole text."]
+    assert endpoint(server.url("cutoff"), kind).propose(Request({}, (), 10)) == ["A whole text."]
 
 
-def test_the_endpoint_is_a_source_that_names_its_operator(server):
-    source = endpoint("https://api.example.org/v1", about="short news")
+@BOTH
+def test_the_endpoint_is_a_source_that_names_its_operator(server, kind):
+    source = endpoint("https://api.example.org/v1", kind, about="short news")
     assert isinstance(source, Source)
     parameters = source.parameters()
     assert parameters.items() >= {"generator_model": "tiny", "generator_about": "short news"}.items()
     assert parameters["generator_host"] == "api.example.org"
     assert any("no private text" in line for line in source.assumptions())
     assert any("not trained on the private texts" in line for line in source.assumptions())
-    assert "api.example.org" in source.exposed()[0]
-    assert endpoint(server.url("ok")).parameters()["generator_host"] == "on the curator's machine"
+    [exposed] = source.exposed()
+    for part in ("(api.example.org)", "descriptions of the labels", "hints", "public examples", "texts of the model"):
+        assert part in exposed
+    assert endpoint(server.url("ok"), kind).parameters()["generator_host"] == "on the curator's machine"
 
 
-def test_requests_contain_the_settings_counts_hints_and_examples(server, monkeypatch):
+@BOTH
+def test_requests_contain_the_settings_and_the_list(server, monkeypatch, kind):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")  # a local address bypasses proxies
     url = server.url("many")
     hints = tuple(f"hint{index:02d}" for index in range(20))
-    request = Request({}, hints, 25, tuple(f"example{index}" for index in range(10)))
+    request = Request({"topic": "sports"}, hints, 25, tuple(f"example{index}" for index in range(10)), "matches")
     options = {"temperature": 0.5, "max_tokens": 100, "seed": 5, "about": "short news", "connections": 1}
-    assert len(endpoint(url, **options).propose(request)) == 25  # the server sends more texts than requested
-    first, second, third = server.bodies(url)
-    assert (first["model"], first["temperature"], first["max_tokens"], first["stream"]) == ("tiny", 0.5, 100, False)
-    assert [entry["role"] for entry in first["messages"]] == ["system", "user"]
-    assert len({first["seed"], second["seed"], third["seed"]}) == 1  # different prompts
-    one, two, three = prompts(server, url)
-    assert "What they are: short news" in one
-    assert "label" not in one
-    assert ("How many: 10" in one, "How many: 10" in two, "How many: 5" in three) == (True, True, True)
-    assert ("hint00" in one, "hint00" in two, "hint10" in two) == (True, False, True)
-    assert ("example0" in one, "example5" in one, "example5" in two) == (True, False, True)
+    assert len(endpoint(url, kind, **options).propose(request)) == 25  # the server sends more texts than requested
+    bodies = server.bodies(url)
+    settings = {"model": "tiny", "temperature": 0.5, "max_tokens": 100, "stream": False, "seed": 5}
+    for turn, (body, count) in enumerate(zip(bodies, (10, 10, 5), strict=True)):
+        prompt = list_prompt(request, about="short news", turn=turn)
+        if kind is ChatEndpoint:
+            [message] = body.pop("messages")
+            wanted = f"Write {count} more texts for this list, each on a line of its own, and nothing else."
+            assert message == {"role": "user", "content": f"{prompt.removesuffix('-')}\n{wanted}"}
+        else:
+            assert (body.pop("prompt"), body.pop("stop")) == (prompt, ["\n\n"])
+        assert body == settings
     url = server.url("ok")
-    source = endpoint(url, max_tokens=None)
-    assert source.propose(Request({}, (), 0)) == source.vary([], REQUEST) == []
+    source = endpoint(url, kind, max_tokens=None)
+    assert source.propose(Request({}, (), 0)) == []
     source.propose(Request({}, (), 1))
     [body] = server.bodies(url)
     assert {"max_tokens", "seed"}.isdisjoint(body)
     assert "authorization" not in server.requests(url)[0].lower()
 
 
-def test_variations_show_the_texts_and_repeat_them_if_there_are_too_few(server):
+def test_a_seed_differs_for_a_repeated_request(server):
     url = server.url("ok")
-    values = ["First own text.", 'Second, with "quotes".']
-    assert len(endpoint(url, texts_per_call=3).vary(values, Request({"topic": "sports"}, (), 6))) == 6
-    visible = prompts(server, url)
-    assert len(visible) == 2
-    assert all("First own text." in entry and r"\"quotes\"" in entry and "topic: sports" in entry for entry in visible)
+    source = endpoint(url, CompletionEndpoint, seed=5)
+    assert len({*source.propose(REQUEST), *source.propose(REQUEST)}) == 60
+    assert len({body["prompt"] for body in server.bodies(url)}) == 1  # few hints and examples are in each prompt
+    assert sorted(body["seed"] for body in server.bodies(url)) == [5, 6, 7, 8, 9, 10]
+
+
+@pytest.mark.slow
+@BOTH
+def test_a_real_server_writes_texts(kind):
+    llama = pytest.importorskip("xllamacpp")
+    try:
+        path = LocalModel(SMALL_MODEL).path
+    except MissingExtraError as error:
+        pytest.skip(str(error))
+    parameters = llama.CommonParams()
+    parameters.model.path, parameters.n_ctx, parameters.cpuparams.n_threads = str(path), 2048, 1
+    server = llama.Server(parameters)  # until the test ends
+    options = {"about": "Questions to an assistant", "seed": 1, "max_tokens": 300, "limits": Limits(failures=99)}
+    source = endpoint(f"{server.listening_address}/v1", kind, **options)
+    request = Request({"intent": "weather"}, ("rain", "snow"), 60, ("will it rain tomorrow", "is it cold in paris"))
+    texts = source.propose(request)
+    assert source.calls == 6
+    assert len(texts) >= 6
+    assert all(text_of_line(text) == text for text in texts)
+    assert sum("rain" in text or "weather" in text or "snow" in text for text in texts) > 0
 
 
 def test_connections_limit_the_calls_at_one_time(server):
@@ -149,33 +174,39 @@ def test_calls_work_within_a_running_event_loop_and_before_pickling(server):
 # -- failures -------------------------------------------------------------------------------------------------
 
 
-def test_temporary_failures_are_retried(server):
+@BOTH
+def test_temporary_failures_are_retried(server, kind):
     for behaviours in ("500,503,ok", "drop,cut,drop,ok", "429,later:0,later:100000,later:soon,ok", "408,425,529,ok"):
         url = server.url(behaviours)
-        source = endpoint(url, connections=1)
+        source = endpoint(url, kind, connections=1)
         assert len(source.propose(Request({}, (), 10))) == 10
         assert len(server.requests(url)) == source.calls == behaviours.count(",") + 1
 
 
-def test_too_many_failures_raise_one_error_without_the_answer(server):
+@BOTH
+def test_too_many_failures_raise_one_error_without_the_answer(server, kind):
     answers = ["[]", '{"choices": 3}', '{"choices": [null]}', '{"choices": [{"message": "SECRET-OF-THE-ANSWER"}]}']
-    no_text = ['{"choices": [{"message": {"content": ["SECRET-OF-THE-ANSWER"]}}]}']
+    answers = [answer.replace("message", "message" if kind is ChatEndpoint else "texts") for answer in answers]
+    no_text = ['{"choices": [{"message": {"content": ["SECRET-OF-THE-ANSWER"]}, "text": ["SECRET-OF-THE-ANSWER"]}]}']
     for behaviour, expected in [
         *((never, "the answer was not complete in time") for never in ("hang", "trickle", "slowhead")),
         ("later:0", "status 429"),
         ("400", "status 400 Bad Request"),
         *((broken, "the connection failed (RemoteProtocolError)") for broken in ("drop", "cut")),
         *((large, "the answer exceeds 1,000,000 bytes") for large in ("huge", "endless")),
-        *((f"raw:{quote(answer)}", "not a chat completion") for answer in ("", "not JSON", "[" * 10_000, *answers)),
-        ("gzip", "not a chat completion"),
+        *((f"raw:{quote(answer)}", "not a completion") for answer in ("", "not JSON", "[" * 10_000, *answers)),
+        ("gzip", "not a completion"),
         *((f"raw:{quote(answer)}", "the answer has no text") for answer in no_text),
-        *((f"content:{quote(text)}", "the answer has no text") for text in ("", " \n \n", "[]", "[1, null, {}]")),
+        *(
+            (f"content:{quote(text)}", "the answer has no text")
+            for text in ("", " \n \n", "[]", "I cannot write that.")
+        ),
     ]:
         never_ends = behaviour in ("hang", "trickle", "slowhead")
         limits = Limits(timeout=0.3 if never_ends else 60, retries=0, failures=1)
         url = server.url(behaviour.replace(",", "%2C").replace("/", "%2F"))
         with pytest.raises(SourceError) as caught:
-            endpoint(url, connections=1, limits=limits).propose(Request({}, (), 30))
+            endpoint(url, kind, connections=1, limits=limits).propose(Request({}, (), 30))
         message = str(caught.value)
         assert expected in message, behaviour
         assert f"the server at 127.0.0.1:{server.port} failed" in message
@@ -343,14 +374,17 @@ def test_a_key_needs_https_or_this_machine():
         assert endpoint(url, key_variable="THE_KEY")
 
 
-def test_the_path_of_chat_completions_is_appended():
+@BOTH
+def test_the_path_of_the_api_is_appended(kind):
     for argument, address in [
-        ("http://localhost:8080", "http://localhost:8080/chat/completions"),
-        ("http://localhost:8080/v1/", "http://localhost:8080/v1/chat/completions"),
-        ("http://localhost/v1/chat/completions", "http://localhost/v1/chat/completions"),
-        ("https://x.example/a?api-version=2#part", "https://x.example/a/chat/completions?api-version=2"),
+        ("http://localhost:8080", "http://localhost:8080"),
+        ("http://localhost:8080/v1/", "http://localhost:8080/v1"),
+        ("http://localhost/v1/chat/completions", "http://localhost/v1"),
+        ("http://localhost/v1/completions/", "http://localhost/v1"),
+        ("https://x.example/a?api-version=2#part", "https://x.example/a"),
     ]:
-        assert endpoint(argument)._address == address
+        path, query = kind.path, "?api-version=2" if "?" in argument else ""
+        assert endpoint(argument, kind)._address == f"{address}{path}{query}"
 
 
 def test_invalid_arguments_are_refused(monkeypatch):

@@ -157,6 +157,42 @@ def test_a_pipe_is_read_once_and_refused_with_a_ledger():
     check_complete()
 
 
+class Writer:
+    """Source that writes as many different texts as are requested; it records the examples."""
+
+    def __init__(self):
+        self.examples = []
+
+    def propose(self, request):
+        self.examples.append(request.examples)
+        words = DRINKS if request.label["topic"] == "drinks" else RULES
+        return [f"{words[n % 3]} written {n} {len(self.examples)} {n}" for n in range(request.count)]
+
+    def parameters(self):
+        return {"generator": "a writer"}
+
+    def assumptions(self):
+        return ()
+
+    exposed = assumptions
+
+
+def test_a_generator_gets_the_examples_and_the_pool_is_a_source_of_texts_on_request():
+    examples = {"drinks": ["a cup of cocoa"]}
+    for with_pool in (False, True):
+        source = Writer()
+        draw = {"generator": source, "examples": examples, "with_pool": with_pool, "rounds": 1, "candidates": 3}
+        make(n=30, draw=draw, force=True)
+        assert source.examples == [("a cup of cocoa",), ()]
+        texts = [json.loads(line)["text"] for line in OUT.read_text().splitlines()]
+        assert len(set(texts)) == 30
+        assert any("written" not in text for text in texts) == with_pool
+        assert any("written" in text for text in texts)
+        parameters = check_complete().parameters
+        assert (parameters["generator"], parameters["generator_candidates"]) == ("a writer", 3)
+        assert ("pool_sha256" in parameters) == with_pool
+
+
 # -- interruptions ----------------------------------------------------------------------------------------------------
 
 BEFORE_RELEASE = ("reserving", "noise", "saving")
@@ -448,6 +484,7 @@ def test_public_arguments_are_checked_before_private_rows_are_read():
         ({"variety": 2.0}, "variety"),
         ({"shares": "mine"}, "shares"),
         ({"rounds": 0}, "rounds"),
+        ({"candidates": 0}, "candidates"),
         ({"seed": "x"}, "seed"),
         ({"cache": 7}, "cache"),
         ({"public": ["tea"]}, "n must be at most"),

@@ -177,23 +177,24 @@ def test_several_label_columns_are_classes_together():
 
 
 class Boaster:
-    """Source that claims parameters of the release and writes half a surrogate pair."""
+    """Source that claims parameters of the release, and writes lone surrogates and other classes than requested."""
 
-    name = "boaster"
+    def __init__(self):
+        self.requests = []
 
     def propose(self, request):
-        return [f"a cup \udc80 {n}" for n in range(50)]
-
-    def vary(self, texts, request):
-        return []
+        self.requests.append(request)
+        word = "law" if request.label.get("label") == "drinks" else "cup"
+        return [f"a {word} \udc80 {len(self.requests)} {n} {n}" for n in range(50)]
 
     def parameters(self):
         return {"epsilon": 0.1, "sigma": 99.0, "model": "mine"}
 
     def assumptions(self):
-        return ()
+        return ("an assumption of the source",)
 
-    exposed = assumptions
+    def exposed(self):
+        return ("to somebody: the examples",)
 
 
 def test_a_source_does_not_change_the_statement_of_the_release():
@@ -202,6 +203,44 @@ def test_a_source_does_not_change_the_statement_of_the_release():
     parameters = generated.statement.parameters
     assert (parameters["epsilon"], parameters["sigma"], parameters["model"]) == (2.0, release.sigma, "mine")
     assert all(text.encode() for text in generated.texts)
+
+
+def test_texts_are_generated_from_examples_and_selected_together_with_a_pool():
+    release, source = fitted(), Boaster()
+    examples, pool = {"rules": ["a law", "a tax"]}, dptext.Pool(["the law on tax", "a court of law"], name="two")
+    generated = release.generate(source, 102, examples=examples, public=pool, rounds=1, candidates=2)
+    assert [request.examples for request in source.requests] == [(), ("a law", "a tax")]
+    assert sum(request.count for request in source.requests) == 204
+    assert set(pool.texts) < set(generated.texts)  # all candidates are selected
+    parameters, statement = generated.statement.parameters, generated.statement
+    for name, value in {"rounds": 1, "candidates": 2, "examples": 2}.items():
+        assert parameters[f"generator_{name}"] == value
+    assert (parameters["pool"], parameters["texts"]) == ("two", 102)
+    assert {"an assumption of the source", *pool.assumptions()} <= set(statement.assumptions)
+    assert {"to somebody: the examples", *pool.exposed()} <= set(statement.exposed)
+    assert statement.guarantee == release.statement.guarantee
+    assert any("confirms the requested label of only 0%" in doubt for doubt in generated.doubts)
+    without = release.generate(Boaster(), 60)
+    assert (without.statement.parameters["generator_examples"], "pool" in without.statement.parameters) == (0, False)
+
+
+def test_examples_are_lists_of_texts_by_label():
+    release, unlabelled = fitted(), fitted(labels=None)
+    assert release.check_examples(None) == {}
+    assert release.check_examples({"rules": ("a law",)}) == {"rules": ["a law"]}
+    assert unlabelled.check_examples(["tea"]) == unlabelled.check_examples({"": ["tea"]}) == {"": ["tea"]}
+    for distribution, examples, part in [
+        (release, {"rules": ["a law"], "food": ["tea"]}, r"by label name \('drinks', 'rules'\), got 'food'"),
+        (release, ["tea"], "by label name"),
+        (release, {"rules": "a law"}, "examples of 'rules' must be a list"),
+        (release, {"rules": ["a law", ""]}, "examples of 'rules' must contain"),
+        (release, {"rules": ["a law", None]}, "examples of 'rules' must contain"),
+        (unlabelled, "tea", "must be a list"),
+    ]:
+        source = Boaster()
+        with pytest.raises(ParameterError, match=part):
+            distribution.generate(source, 4, examples=examples)
+        assert not source.requests
 
 
 # -- the release as a classifier --------------------------------------------------------------------------------------
@@ -280,7 +319,8 @@ def test_doubts_state_noise_and_a_far_pool():
     far = [f"tea cup n{n}" for n in range(100)] + [f"cocoa n{n}" for n in range(100)] + ["tax", "law tea", "court cup"]
     laws = [dptext.Document("tax law court", user=str(n)) for n in range(500)]
     release = synthesizer(labels=None, seed=1).fit(laws, public=far)
-    assert any("too few texts like the private ones" in entry for entry in release.sample(far, 150).doubts)
+    assert any("too few of the texts of the pool are like" in entry for entry in release.sample(far, 150).doubts)
+    assert any("too few of the written texts are like" in entry for entry in release.generate(Boaster(), 40).doubts)
     near = [f"{one} {other} {n}" for one in WORDS for other in WORDS for n in range(5)]
     mixed = [dptext.Document(text, user=str(n)) for n, text in enumerate(near)]
     assert not any("too few texts" in entry for entry in fitted(mixed, labels=None, seed=1).sample(POOL, 20).doubts)

@@ -6,7 +6,7 @@ import pytest
 
 import dptext
 from dptext.errors import SourceError
-from dptext.synthesis.chat import ChatEndpoint, Limits
+from dptext.synthesis.chat import ChatEndpoint, CompletionEndpoint, Limits
 from dptext.synthesis.distribution import TextDistribution
 from synthesis.chat_server import running
 
@@ -37,11 +37,11 @@ def distribution():
     return dptext.Synthesizer(epsilon=4.0, **fields).fit(PRIVATE, public=POOL)
 
 
-def recorded(server, distribution, tmp_path):
+def recorded(server, distribution, tmp_path, kind=ChatEndpoint):
     """Return the bytes that the server received while texts were generated, and the file of answers."""
     url, kept = server.url("ok,500,ok"), tmp_path / "answers.jsonl"
-    source = ChatEndpoint(url, model="tiny", answers=kept, limits=Limits(timeout=60, backoff=0))
-    release = distribution.generate(source, 40, rounds=3)
+    source = kind(url, model="tiny", answers=kept, limits=Limits(timeout=60, backoff=0))
+    release = distribution.generate(source, 40, rounds=3, examples={"sports": ["A public example."]}, public=POOL[:9])
     assert len(set(release.outputs["texts"])) == 40
     assert any("no private text" in line for line in release.statement.assumptions)
     assert any("operator of the model's server" in line for line in release.statement.exposed)
@@ -51,26 +51,27 @@ def recorded(server, distribution, tmp_path):
     return "\n".join(received), kept.read_text()
 
 
-def test_no_private_text_goes_over_the_wire(server, distribution, tmp_path):
-    sent, kept = recorded(server, distribution, tmp_path)
+@pytest.mark.parametrize("kind", [ChatEndpoint, CompletionEndpoint])
+def test_no_private_text_goes_over_the_wire(server, distribution, tmp_path, kind):
+    sent, kept = recorded(server, distribution, tmp_path, kind)
     assert not MARKS.search(sent + kept)
     assert "topic: sports" in sent
     assert any(word in sent for word in WORDS)  # a hint
-    assert re.search(r"Text \d+ of tiny", sent)  # an own text, to be varied
+    assert "- A public example." in sent
+    assert re.search(r"- Text \d+ of tiny", sent)  # an own text
 
 
-@pytest.mark.parametrize("calls_before", [2, 10])
+@pytest.mark.parametrize("calls_before", [2, 6])
 def test_an_interrupted_run_repeats_no_request(server, distribution, tmp_path, calls_before):
     few = {"texts_per_call": 5, "connections": 1, "limits": Limits(retries=0, failures=1, backoff=0)}
+    options = {"candidates": 1, "shares": "uniform"}  # two calls per label and round
     first, second = server.url(",".join(["ok"] * calls_before + ["500"])), server.url("ok")
     with pytest.raises(SourceError):
-        distribution.generate(
-            ChatEndpoint(first, model="tiny", answers=tmp_path / "kept", **few), 20, rounds=3, shares="uniform"
-        )
+        distribution.generate(ChatEndpoint(first, model="tiny", answers=tmp_path / "kept", **few), 20, **options)
     source = ChatEndpoint(second, model="tiny", answers=tmp_path / "kept", **few)
-    assert len(distribution.generate(source, 20, rounds=3, shares="uniform").outputs["texts"]) == 20
+    assert len(distribution.generate(source, 20, **options).outputs["texts"]) == 20
     assert len(server.requests(first)) == calls_before + 1
-    assert len(server.requests(second)) == 12 - calls_before
+    assert len(server.requests(second)) == 8 - calls_before
 
 
 def test_private_hints_would_be_found(server, distribution, tmp_path, monkeypatch):
