@@ -49,6 +49,7 @@ from dptext.sentences.bank import TextBank as TextBank
 from dptext.sentences.rewriter import BankRewriter as BankRewriter
 from dptext.sentences.sentence_privatizer import SentencePrivatizer as SentencePrivatizer
 from dptext.synthesis.chat import ChatEndpoint as ChatEndpoint
+from dptext.synthesis.chat import CompletionEndpoint as CompletionEndpoint
 from dptext.synthesis.distribution import TextDistribution as TextDistribution
 from dptext.synthesis.local_model import LocalModel as LocalModel
 from dptext.synthesis.synthesizer import Synthesizer as Synthesizer

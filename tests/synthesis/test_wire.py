@@ -64,7 +64,7 @@ def test_no_private_text_goes_over_the_wire(server, distribution, tmp_path, kind
 @pytest.mark.parametrize("calls_before", [2, 6])
 def test_an_interrupted_run_repeats_no_request(server, distribution, tmp_path, calls_before):
     few = {"texts_per_call": 5, "connections": 1, "limits": Limits(retries=0, failures=1, backoff=0)}
-    options = {"candidates": 1, "shares": "uniform"}  # two calls per label and round
+    options = {"candidates": 1, "shares": "uniform", "seed": 1}  # two calls per label and round
     first, second = server.url(",".join(["ok"] * calls_before + ["500"])), server.url("ok")
     with pytest.raises(SourceError):
         distribution.generate(ChatEndpoint(first, model="tiny", answers=tmp_path / "kept", **few), 20, **options)
