@@ -20,7 +20,7 @@ BANK = dptext.TextBank(["tea cup", "tax law", "law"], encoder="words", cache=Fal
 GIVEN = {
     "BankRewriter": {"bank": BANK},
     "CallableEncoder": {"function": lambda texts: [[1.0] for _ in texts]},
-    **dict.fromkeys(("ChatEndpoint", "CompletionEndpoint"), {"url": "http://localhost:1", "model": "none"}),
+    **{name: {"url": "http://localhost:1", "model": "none"} for name in ("ChatEndpoint", "CompletionEndpoint")},
     "MetricDP": {"metric": "euclidean"},
     "PersonalBudgets": {"levels": {"strict": 1.0, "open": 8.0}},
     "PrivacyStatement": {

@@ -35,13 +35,6 @@ def next_logits(model, tokens):
         return model._loaded[1](torch.tensor([tokens]), use_cache=False).logits[0, -1]
 
 
-def greedy_line(model, prompt):
-    tokens = []
-    while len(tokens) < model.max_tokens and not (tokens and model._line_ends[tokens[-1]]):
-        tokens.append(int(next_logits(model, prompt + tokens).argmax()))
-    return model._loaded[0].decode(tokens, skip_special_tokens=True)
-
-
 @pytest.mark.slow
 def test_a_model_writes_lines_without_printing(tiny_model_folder, capfd):
     model = local(tiny_model_folder, batch_size=2)
@@ -146,7 +139,10 @@ def test_greedy_lines_are_those_of_plain_generation(tmp_path, window):
     whole = 0
     for word in ("tea", "law", "cup", "tax", "game", "rain"):
         request = Request({"topic": word}, (), 12)
-        text, end, _ = greedy_line(one, one._tokens(list_prompt(request))).partition("\n")
+        prompt, line = one._tokens(list_prompt(request)), []
+        while len(line) < one.max_tokens and not (line and one._line_ends[line[-1]]):
+            line.append(int(next_logits(one, prompt + line).argmax()))
+        text, end, _ = one._loaded[0].decode(line, skip_special_tokens=True).partition("\n")
         expected = [text_of_line(text)] * 12 if end and text_of_line(text) else []
         assert one.propose(request) == many.propose(request) == expected
         whole += len(expected) > 0

@@ -13,35 +13,28 @@ from dptext.synthesis.prompts import NEAR_COPY, Request, list_prompt, near_copie
 
 def test_a_prompt_begins_a_list_and_leaves_out_lines_without_a_value():
     assert list_prompt(Request({}, (), 3)) == "Different short texts that people wrote\n\n-"
-    request = Request({"topic": "sports", "stars": "5"}, ("game", "team"), 3, ("One\ntext.", "Two."), "matches")
-    assert list_prompt(request, about="Short news").split("\n") == [
-        "Short news",
-        "topic: sports; stars: 5 (matches)",
-        "Typical words: game, team",
+    request = Request({"topic": "sports", "stars": "5"}, ("game", "{0}"), 3, ("One\r\n- {x}\u2028text.", "Two."), "{a}")
+    lines = [
+        "{about}",
+        "topic: sports; stars: 5 ({a})",
+        "Typical words: game, {0}",
         "",
-        "- One text.",
+        "- One - {x} text.",
         "- Two.",
         "-",
     ]
+    assert list_prompt(request, about="{about}").splitlines() == lines
     assert "\nonly described\n" in list_prompt(Request({}, (), 1, description="only described"))
 
 
 def test_each_turn_continues_with_other_hints_and_examples():
-    hints, examples = tuple(f"hint{n:02d}" for n in range(15)), tuple(f"Example {n:02d}." for n in range(12))
-    seen = []
-    for turn in range(3):
+    hints, examples = tuple(f"hint{n}" for n in range(10, 25)), tuple(f"Example {n}." for n in range(10, 22))
+    for turn, start, first in [(0, 10, 10), (1, 20, 18), (2, 15, 14)]:
         lines = list_prompt(Request({}, hints, 1, examples), turn=turn).split("\n")
-        seen.append((lines[1].removeprefix("Typical words: ").split(", "), [line[2:] for line in lines[3:-1]]))
-    assert [(len(words), len(texts)) for words, texts in seen] == [(10, 8)] * 3
-    assert [words[0] for words, _ in seen] == ["hint00", "hint10", "hint05"]
-    assert [texts[0] for _, texts in seen] == ["Example 00.", "Example 08.", "Example 04."]
+        assert lines[1].startswith(f"Typical words: hint{start}, ") and lines[1].count(",") == 9
+        assert lines[3] == f"- Example {first}." and len(lines) == 3 + 8 + 1
     few = Request({}, hints[:3], 1, examples[:2])
-    assert list_prompt(few, turn=0) == list_prompt(few, turn=1)  # few are all shown in their order
-
-
-def test_braces_and_line_ends_in_values_stay_in_their_line():
-    prompt = list_prompt(Request({"{a}": "{b}"}, ("{0}",), 1, ("{count}\r\n- {x.y}\u2028{z}",)), about="{about}")
-    assert prompt.splitlines() == ["{about}", "{a}: {b}", "Typical words: {0}", "", "- {count} - {x.y} {z}", "-"]
+    assert list_prompt(few, turn=0) == list_prompt(few, turn=1)
 
 
 # -- answers ----------------------------------------------------------------------------------------------------------
@@ -89,10 +82,9 @@ def test_json_prefaces_and_refusals_are_no_texts():
 
 
 def test_texts_are_limited_and_the_last_line_of_a_cut_answer_is_dropped():
-    assert texts_of("One.\nTwo.", 1) == ["One."]
     assert texts_of("Sure!\nOne.\nTwo.", 1) == ["One."]
     assert texts_of("One.\nTwo.\nThr", 10, is_cut=True) == ["One.", "Two."]
-    assert texts_of("One", 10, is_cut=True) == texts_of("", 10, is_cut=True) == []
+    assert texts_of("One", 10, is_cut=True) == []
 
 
 @settings(max_examples=50)
@@ -124,12 +116,8 @@ def test_parsing_takes_linear_time():
 def naive_near_copies(texts, others):
     """Compare every text with each earlier one that is no copy, and with all others."""
 
-    def pairs(text):
-        words = ["", *"".join(letter if letter.isalnum() else " " for letter in text.lower()).split(), ""]
-        return set(pairwise(words))
-
     def is_near(one, other):
-        one, other = pairs(one), pairs(other)
+        one, other = (set(pairwise(["", *text.split(), ""])) for text in (one, other))
         return len(one & other) / len(one | other) >= NEAR_COPY
 
     copies = set()
@@ -154,8 +142,7 @@ def test_near_copies_of_an_earlier_text_and_of_others():
     assert near_copies([text, "Other words.", one_word_of_thirteen, two_words]) == {2}  # 12 / 16 and 10 / 18
     assert near_copies(["Tea, please!", "TEA please", "please tea", "?!", "..."]) == {1, 4}
     assert near_copies([text, one_word_of_thirteen], [text]) == {0, 1}
-    assert near_copies([text, "Other words."], ["other  WORDS"]) == {1}
-    assert near_copies([], ["a"]) == near_copies(["a"], []) == set()
+    assert near_copies(["Other words."], ["other  WORDS"]) == {0}
 
 
 def test_near_copies_of_many_texts_with_a_common_beginning_take_linear_time():

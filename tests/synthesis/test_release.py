@@ -157,39 +157,18 @@ def test_a_pipe_is_read_once_and_refused_with_a_ledger():
     check_complete()
 
 
-class Writer:
-    """Source that writes ten different texts; it records the examples."""
+def test_a_generator_gets_the_examples_and_on_request_the_pool(monkeypatch):
+    seen = []
 
-    def __init__(self):
-        self.examples = []
+    def generate(self, source, n, *, public, examples, candidates, rounds, **_):
+        seen.append((source, n, public and public.texts[0], examples, candidates, rounds))
+        return self.sample(["tea"], 1)
 
-    def propose(self, request):
-        self.examples.append(request.examples)
-        words = DRINKS if request.label["topic"] == "drinks" else RULES
-        return [f"{words[n % 3]} written {n} {len(self.examples)} {n}" for n in range(10)]
-
-    def parameters(self):
-        return {"generator": "a writer"}
-
-    def assumptions(self):
-        return ()
-
-    exposed = assumptions
-
-
-def test_a_generator_gets_the_examples_and_the_pool_is_a_source_of_texts_on_request():
-    examples = {"drinks": ["a cup of cocoa"]}
-    for with_pool, n in [(False, 20), (True, 50)]:
-        source = Writer()
-        draw = {"generator": source, "examples": examples, "with_pool": with_pool, "rounds": 1, "candidates": 3}
-        make(n=n, draw=draw, force=True)
-        assert source.examples == [("a cup of cocoa",), ()]
-        texts = [json.loads(line)["text"] for line in OUT.read_text().splitlines()]
-        assert len(set(texts)) == n
-        assert sum("written" in text for text in texts) in ([*range(1, 21)] if with_pool else [20])
-        parameters = check_complete().parameters
-        assert (parameters["generator"], parameters["generator_candidates"]) == ("a writer", 3)
-        assert ("pool_sha256" in parameters) == with_pool
+    monkeypatch.setattr(dptext.TextDistribution, "generate", generate)
+    for with_pool in (False, True):
+        draw = {"generator": "a source", "examples": {"drinks": ["cocoa"]}, "with_pool": with_pool, "candidates": 3}
+        make(n=30, draw={**draw, "rounds": 1}, force=True)
+    assert seen == [("a source", 30, pool, {"drinks": ["cocoa"]}, 3, 1) for pool in (None, "tea tea")]
 
 
 # -- interruptions ----------------------------------------------------------------------------------------------------
