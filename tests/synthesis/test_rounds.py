@@ -117,6 +117,8 @@ def test_near_copies_are_left_out_and_counted():
     result = generate(Scripted(low, high), 6, examples={"high": [example]}, pool=pool, candidates=1)
     assert sorted(result.texts) == sorted([*pool, low[1], low[3], high[1], high[2]])
     assert result.copies == 5
+    repeated = generate(Scripted(low, high, low, high), 4, examples={"high": [example]}, pool=pool, candidates=1)
+    assert repeated.copies == 5 + 9
     assert not near_copies(result.texts, [example])
 
 
