@@ -194,7 +194,7 @@ class Boaster:
         return ("an assumption of the source",)
 
     def exposed(self):
-        return ("to somebody: the examples",)
+        return ("to a server: the examples",)
 
 
 def test_a_source_does_not_change_the_statement_of_the_release():
@@ -216,7 +216,7 @@ def test_texts_are_generated_from_examples_and_selected_together_with_a_pool():
     assert [parameters[f"generator_{name}"] for name in ("rounds", "candidates", "examples")] == [1, 2, 2]
     assert (parameters["pool"], parameters["texts"]) == ("two", 102)
     assert {"an assumption of the source", *pool.assumptions()} <= set(statement.assumptions)
-    assert {"to somebody: the examples", *pool.exposed()} <= set(statement.exposed)
+    assert {"to a server: the examples", *pool.exposed()} <= set(statement.exposed)
     assert statement.guarantee == release.statement.guarantee
     assert any("confirms the requested label of only 0%" in doubt for doubt in generated.doubts)
     assert "pool" not in release.generate(Boaster(), 60).statement.parameters
