@@ -224,15 +224,14 @@ def test_texts_are_generated_from_examples_and_selected_together_with_a_pool():
 
 def test_examples_are_lists_of_texts_by_label():
     release, unlabelled = fitted(), fitted(labels=None)
-    assert release.check_examples(None) == {}
-    assert release.check_examples({"rules": ("a law",)}) == {"rules": ["a law"]}
-    assert unlabelled.check_examples(["tea"]) == unlabelled.check_examples({"": ["tea"]}) == {"": ["tea"]}
+    assert release.labels.check_examples(None) == {}
+    assert release.labels.check_examples({"rules": ("a law",)}) == {"rules": ["a law"]}
+    assert unlabelled.labels.check_examples(["tea"]) == unlabelled.labels.check_examples({"": ["tea"]}) == {"": ["tea"]}
     for distribution, examples, part in [
         (release, {"rules": ["a law"], "food": ["tea"]}, r"by label name \('drinks', 'rules'\), got 'food'"),
-        (release, ["tea"], "by label name"),
-        (release, {"rules": "a law"}, "examples of 'rules' must be a list"),
-        (release, {"rules": ["a law", ""]}, "examples of 'rules' must contain"),
-        (release, {"rules": ["a law", None]}, "examples of 'rules' must contain"),
+        (release, ["tea"], "by label name .* got no label"),
+        (release, {"rules": "a law"}, "examples of 'rules' must be a list of non-empty"),
+        *((release, {"rules": ["a law", text]}, "'rules' must be a list of non-empty") for text in ("", " ", None)),
         (unlabelled, "tea", "must be a list"),
     ]:
         source = Boaster()
