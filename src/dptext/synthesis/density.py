@@ -287,9 +287,7 @@ def choose_written(
     return np.concatenate(picked)[order], np.repeat(np.arange(len(target)), target)[order]
 
 
-def _pick(
-    candidates: Indices, margins: Floats, nearness: Floats, size: int, window: int, bits: RandomBits
-) -> Indices:
+def _pick(candidates: Indices, margins: Floats, nearness: Floats, size: int, window: int, bits: RandomBits) -> Indices:
     """Draw candidates from the first ones by margin and nearness."""
     rank = _ranks(margins[candidates]) * _ranks(np.minimum(nearness[candidates], 0.0))
     order = candidates[np.argsort(-rank, kind="stable")][:window]

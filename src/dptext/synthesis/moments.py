@@ -113,6 +113,7 @@ class Labels:
         """Return public examples by class name, given as such a mapping, or as a list if there are no labels."""
         if not isinstance(examples, Mapping):
             examples = {} if examples is None else {"": examples}
+        examples = {canonical_label(name) or "": texts for name, texts in examples.items()}
         for name, texts in examples.items():
             if name not in self.names:
                 by_label = f"lists of texts by label name ({format_names(self.names)})"

@@ -282,7 +282,7 @@ Floats = npt.NDArray[np.float64]
 CANDIDATES = 4
 """Default number of candidates per text of the corpus and round."""
 _REQUESTED = 1.0  # evidence for the label that a text was requested for, in nats
-_REPETITIVE = 0.2  # distinct word pairs per word pair
+_REPETITIVE, _COMPARED = 0.3, 500  # distinct word pairs per word pair, of so many texts
 _CONFIRMED = 0.5
 
 
@@ -309,7 +309,7 @@ class Generation:
                 f"the release confirms the requested label of only {self.confirmed:.0%} of the texts that the model "
                 "wrote: give a few public examples per label, or use a larger model"
             )
-        pairs = [pair for text in self.texts for pair in _word_pairs(text)]
+        pairs = [pair for text in self.texts[:_COMPARED] for pair in _word_pairs(text)]
         if len(set(pairs)) < _REPETITIVE * len(pairs):
             yield f"the texts repeat each other: only {len(set(pairs)) / len(pairs):.0%} of their word pairs differ"
 
@@ -332,40 +332,45 @@ def generated(
 ) -> Generation:
     """Let a source write candidates in rounds, and select n texts from them and the pool.
 
-    The source sees the examples in the first round, and the good texts of the round before in each other one. A round
-    that does not improve the selection is the last one.
+    The source sees the public examples, and from the second round on also good texts of the rounds before. A round that
+    does not improve the selection is the last one.
     """
     described = labels.described or ("",) * len(labels)
     public = [tuple((examples or {}).get(name, ())) for name in labels.names]
     known = [*pool, *(text for texts in public for text in texts)]
     written = _Candidates(weigh, len(labels), known)
+    count = 0
 
     def ask(counts: Sequence[int], shown: Sequence[Sequence[str]]) -> bool:
         """Let the source write texts of each class; return False if none is new."""
+        nonlocal count
         before = len(written.texts)
         for code, name in enumerate(labels.names):
             if counts[code] > 0:
                 words, label = tuple(hints.get(name, ())), labels.values_of(code)
                 request = Request(label, words, counts[code], tuple(shown[code]), described[code])
-                written.add(source.propose(request), code)
+                count += written.add(source.propose(request), code)
                 if progress is not None:
-                    progress(len(written.texts))
+                    progress(count)
         written.drop_copies()
         return len(written.texts) > before
 
     shown: list[Sequence[str]] = [*public]
     best = -np.inf
     for turn in range(rounds):
-        if not ask((candidates * quotas(shares, n)).tolist(), shown) or turn == rounds - 1 or len(written.texts) < n:
+        if not ask((candidates * quotas(shares, n)).tolist(), shown):
             break
-        selection = written.select(n, shares=shares, variety=variety, bits=bits)
+        while (missing := n - len(pool) - len(written.texts)) > 0:  # failed calls and copies left too few
+            if not ask(quotas(shares, missing).tolist(), shown):
+                break
+        if turn == rounds - 1 or len(written.texts) < n:
+            break
+        # not by `bits`: a resumed run without a seed repeats its prompts, whose answers are stored
+        selection = written.select(n, shares=shares, variety=variety, bits=RandomBits(turn))
         if selection.score <= best:
             break
         best = selection.score
         shown = [good if len(good) >= EXAMPLES else shown[code] for code, good in enumerate(selection.good)]
-    while 0 < len(written.texts) < n - len(pool):  # failed calls and copies left too few
-        if not ask(quotas(shares, n - len(pool) - len(written.texts)).tolist(), shown):
-            break
     if len(written.texts) + len(pool) < n:
         trouble = getattr(source, "trouble", "")  # for sources that can fail
         why = f" ({trouble})" if trouble else ""
@@ -391,7 +396,7 @@ class _Candidates:
         self.scores, self.nearness = np.empty((0, self.classes)), np.empty(0)
         self.requested = np.empty(0, dtype=np.intp)
 
-    def add(self, texts: Iterable[str], code: int = OUTSIDE) -> None:
+    def add(self, texts: Iterable[str], code: int = OUTSIDE) -> int:
         new = list(filter(None, (encodable(text).strip() for text in texts)))
         if new:
             weights = self.weigh(new)
@@ -399,6 +404,7 @@ class _Candidates:
             self.scores = np.concatenate([self.scores, np.asarray(weights.scores)])
             self.nearness = np.concatenate([self.nearness, np.asarray(weights.nearness)])
             self.requested = np.concatenate([self.requested, np.full(len(new), code)])
+        return len(new)
 
     def drop_copies(self) -> None:
         """Drop near copies of earlier candidates, of the pool and of the examples."""
