@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import typer
+from threadpoolctl import threadpool_limits
 
 from dptext.cli import options
 from dptext.cli.console import filled, print_json, print_paragraphs, print_table, stdout
@@ -78,13 +79,10 @@ def demo(
         output.say(f"{filled(paragraph, indent='')}\n")
     settings: dict[str, Any] = {"generator": model, "examples": json.loads(_EXAMPLES.read_text()), "candidates": 2}
     settings |= {"public": pool, "cache": False, "seed": seed, "on_doubt": output.say_doubt}
-    release = synthesize_file(
-        PrivateFiles(paths=sample.private_file, user="user"),
-        sample.synthetic,
-        synthesizer,
-        Draw(n=_WRITTEN if generate else _TEXTS, **settings),
-        force=True,
-    )
+    draw = Draw(n=_WRITTEN if generate else _TEXTS, **settings)
+    rows = PrivateFiles(paths=sample.private_file, user="user")
+    with threadpool_limits(1 if generate else None):  # threads of a small model wait for each other
+        release = synthesize_file(rows, sample.synthetic, synthesizer, draw, force=True)
     distribution = TextDistribution.load(distribution_path(sample.synthetic))
     accuracy = {} if output.quiet and not output.as_json else _accuracy(sample, release, distribution)
     result = written_as_dict(sample.synthetic, release.statement) | {"accuracy": accuracy}
@@ -170,19 +168,17 @@ def _accuracy(sample: _Sample, release: Release, distribution: TextDistribution)
     shuffled = labels[np.argsort(RandomBits(0).integers(len(labels)), kind="stable")]
     public, private, test = ([str(row.text) for row in rows] for rows in (sample.public, sample.private, sample.test))
     intents, true = ([str(row.label) for row in rows] for rows in (sample.private, sample.test))
-    names = distribution.labels.names
-    features = distribution.features
+    names, features, n = distribution.labels.names, distribution.features, len(texts)
     nearest = nearest_labels(features, distribution.labels, features.vectors(public))
     named = [names[code] for code in nearest.tolist()]
     predictions = {
         "the synthetic texts": _predict(texts, labels.tolist(), test),
         "the private texts themselves": _predict(private, intents, test),
+        **({"as many of the private texts": _predict(private[:n], intents[:n], test)} if n == _WRITTEN else {}),
         "public texts labelled by the names of the intents (epsilon 0)": _predict(public, named, test),
         "the synthetic texts with random intents": _predict(texts, shuffled.tolist(), test),
         "no text: the released distribution as a classifier": distribution.predict(test).tolist(),
     }
-    if len(texts) == _WRITTEN:
-        predictions["as many of the private texts"] = _predict(private[:_WRITTEN], intents[:_WRITTEN], test)
     return {source: float(np.mean(np.array(predicted) == true)) for source, predicted in predictions.items()}
 
 
