@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from dptext.cli.console import print_json, say
+from dptext.cli.console import filled, print_json, say
 from dptext.errors import ParameterError
 from dptext.features.features import DEFAULT_IN_WORDS, NAMES
 from dptext.features.pool import public_sources
@@ -51,7 +51,7 @@ class Output:
 
     def say_doubt(self, doubt: str) -> None:
         """Print a reason to doubt a corpus, before it is written."""
-        self.say(f"Note: {doubt}.")
+        self.say(filled(f"Note: {doubt}.", indent="", hang="  "))
 
     def print_result(self, data: Callable[[], Any], show: Callable[[], object]) -> None:
         """Print the result: as JSON with --json, else for people unless --quiet."""
