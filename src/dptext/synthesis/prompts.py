@@ -36,12 +36,13 @@ _FEWEST = 10  # distinct texts in both; a few stock phrases are not an overlap
 
 @dataclass(frozen=True)
 class Request:
-    """Request for texts of one label; examples are public, or texts that the source wrote."""
+    """Request for texts of one label; ``written`` are good texts that the source wrote."""
 
     label: Mapping[str, str]
     hints: tuple[str, ...]
     count: int
     examples: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
     description: str = ""
 
 
@@ -171,23 +172,28 @@ class LanguageModel(ABC):
 
 
 def list_prompt(request: Request, *, about: str = "", turn: int = 0) -> str:
-    """Return the beginning of a list of texts, which a model continues; each turn uses other hints and examples."""
+    """Return the beginning of a list of texts, which a model continues; each turn uses other hints and examples.
+
+    Hints are words of the pool, which may be of another domain: they are left out if there are examples.
+    """
     label = "; ".join(f"{column}: {value}" for column, value in request.label.items())
     topic = f"{label} ({request.description})" if label and request.description else label or request.description
-    hints = ", ".join(_rotated(request.hints, turn, HINTS))
+    written = _rotated(request.written, turn * EXAMPLES, EXAMPLES - min(len(request.examples), EXAMPLES // 2))
+    examples = [*_rotated(request.examples, turn * EXAMPLES, EXAMPLES - len(written)), *written]
+    hints = () if examples else _rotated(request.hints, turn * HINTS, HINTS)
     lines = [
         about or _ABOUT,
         *([topic] if topic else []),
-        *([f"Typical words: {hints}"] if hints else []),
+        *([f"Typical words: {', '.join(hints)}"] if hints else []),
         "",
-        *(f"- {' '.join(example.split())}" for example in _rotated(request.examples, turn, EXAMPLES)),
+        *(f"- {' '.join(example.split())}" for example in _rotated(examples, turn, EXAMPLES)),
         "-",
     ]
     return "\n".join(lines)
 
 
-def _rotated(values: Sequence[str], turn: int, limit: int) -> list[str]:
-    start = turn * limit % len(values) if len(values) > limit else 0
+def _rotated(values: Sequence[str], start: int, limit: int) -> list[str]:
+    start %= max(1, len(values))
     return [*values[start:], *values[:start]][:limit]
 
 
@@ -341,27 +347,27 @@ def generated(
     written = _Candidates(weigh, len(labels), known)
     count = 0
 
-    def ask(counts: Sequence[int], shown: Sequence[Sequence[str]]) -> bool:
+    def ask(counts: Sequence[int], good: Sequence[Sequence[str]]) -> bool:
         """Let the source write texts of each class; return False if none is new."""
         nonlocal count
         before = len(written.texts)
         for code, name in enumerate(labels.names):
             if counts[code] > 0:
                 words, label = tuple(hints.get(name, ())), labels.values_of(code)
-                request = Request(label, words, counts[code], tuple(shown[code]), described[code])
+                request = Request(label, words, counts[code], public[code], tuple(good[code]), described[code])
                 count += written.add(source.propose(request), code)
                 if progress is not None:
                     progress(count)
         written.drop_copies()
         return len(written.texts) > before
 
-    shown: list[Sequence[str]] = [*public]
+    good: list[list[str]] = [[] for _ in labels.names]
     best = -np.inf
     for turn in range(rounds):
-        if not ask((candidates * quotas(shares, n)).tolist(), shown):
+        if not ask((candidates * quotas(shares, n)).tolist(), good):
             break
         while (missing := n - len(pool) - len(written.texts)) > 0:  # failed calls and copies left too few
-            if not ask(quotas(shares, missing).tolist(), shown):
+            if not ask(quotas(shares, missing).tolist(), good):
                 break
         if turn == rounds - 1 or len(written.texts) < n:
             break
@@ -369,8 +375,7 @@ def generated(
         selection = written.select(n, shares=shares, variety=variety, bits=RandomBits(turn))
         if selection.score <= best:
             break
-        best = selection.score
-        shown = [good if len(good) >= EXAMPLES else shown[code] for code, good in enumerate(selection.good)]
+        best, good = selection.score, selection.good
     if len(written.texts) + len(pool) < n:
         trouble = getattr(source, "trouble", "")  # for sources that can fail
         why = f" ({trouble})" if trouble else ""
