@@ -17,24 +17,27 @@ def test_a_prompt_begins_a_list_and_leaves_out_lines_without_a_value():
     lines = [
         "{about}",
         "topic: sports; stars: 5 ({a})",
-        "Typical words: game, {0}",
         "",
         "- One - {x} text.",
         "- Two.",
         "-",
     ]
     assert list_prompt(request, about="{about}").splitlines() == lines
+    assert list_prompt(Request({}, ("game", "{0}"), 3)).splitlines()[1:] == ["Typical words: game, {0}", "", "-"]
     assert "\nonly described\n" in list_prompt(Request({}, (), 1, description="only described"))
 
 
 def test_each_turn_continues_with_other_hints_and_examples():
-    hints, examples = tuple(f"hint{n}" for n in range(10, 25)), tuple(f"Example {n}." for n in range(10, 22))
-    for turn, start, first in [(0, 10, 10), (1, 20, 18), (2, 15, 14)]:
-        lines = list_prompt(Request({}, hints, 1, examples), turn=turn).split("\n")
-        assert lines[1].startswith(f"Typical words: hint{start}, ") and lines[1].count(",") == 9
-        assert lines[3] == f"- Example {first}." and len(lines) == 3 + 8 + 1
-    few = Request({}, hints[:3], 1, examples[:2])
-    assert list_prompt(few, turn=0) == list_prompt(few, turn=1)
+    hints, public, own = (tuple(f"{name}{n}" for n in range(10, 25)) for name in ("hint", "Public ", "Own "))
+    for turn, start in [(0, 10), (1, 20), (2, 15)]:
+        line = list_prompt(Request({}, hints, 1), turn=turn).split("\n")[1]
+        assert line.startswith(f"Typical words: hint{start}, ") and line.count(",") == 9
+    for examples, written, public_shown in [(public, (), 8), (public[:3], own, 3), (public, own, 4), ((), own, 0)]:
+        prompts = [list_prompt(Request({}, (), 1, examples, written=written), turn=turn) for turn in range(3)]
+        for prompt in prompts:
+            shown = prompt.split("\n")[2:-1]
+            assert (len(shown), len(set(shown)), sum("Public" in line for line in shown)) == (8, 8, public_shown)
+        assert len(set(prompts)) == 3
 
 
 # -- answers ----------------------------------------------------------------------------------------------------------

@@ -42,8 +42,8 @@ class Request:
     hints: tuple[str, ...]
     count: int
     examples: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()
     description: str = ""
+    written: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -354,7 +354,7 @@ def generated(
         for code, name in enumerate(labels.names):
             if counts[code] > 0:
                 words, label = tuple(hints.get(name, ())), labels.values_of(code)
-                request = Request(label, words, counts[code], public[code], tuple(good[code]), described[code])
+                request = Request(label, words, counts[code], public[code], described[code], tuple(good[code]))
                 count += written.add(source.propose(request), code)
                 if progress is not None:
                     progress(count)
