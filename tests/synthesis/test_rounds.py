@@ -9,7 +9,7 @@ from dptext.errors import DataError
 from dptext.privacy.randomness import RandomBits
 from dptext.synthesis.density import Weights
 from dptext.synthesis.moments import Labels
-from dptext.synthesis.prompts import EXAMPLES, Generation, generated, near_copies
+from dptext.synthesis.prompts import Generation, generated, near_copies
 
 LABELS = Labels.of({"side": {"low": "Below zero.", "high": "Above zero."}})
 HINTS = {"low": ("down",), "high": ("up", "above")}

