@@ -101,10 +101,12 @@ def measure(settings: Mapping[str, Any], seed: int, *, data: Path, size: int, sa
         names = [problem.split.classes[code] for code in problem.split.test_labels]
         return result | {"release, TF-IDF": _release(problem, name, seed).score(list(problem.split.test), names)}
     examples = EXAMPLES[name] if settings["written"] == "examples" else None
+    stored = sample.with_name(f"written-{sample.stem}-{settings['written'].replace(' ', '-')}-{seed}.json")
     release, recorder = _release(problem, name, seed), Recorder(_small_model(ABOUT[name], seed))
     codes_of = {label: code for code, label in enumerate(problem.split.classes)}
     fixed: dict[str, Any] = {"examples": examples, "candidates": CANDIDATES[name], "shares": "uniform", "seed": seed}
     guided = release.generate(recorder, size, **fixed)
+    stored.write_text(json.dumps(recorder.texts))
     result |= {"texts per CPU second": len(recorder.texts) / recorder.seconds, "written": len(recorder.texts)}
     corpora = {"model and release": guided}
     if examples is not None:

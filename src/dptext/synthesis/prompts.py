@@ -22,7 +22,7 @@ from dptext.io.batches import Batch
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress
-from dptext.synthesis.density import Weights, choose_written, quotas
+from dptext.synthesis.density import Weights, choose_written, near, quotas
 from dptext.synthesis.moments import OUTSIDE, Labels
 from dptext.users.grouping import Chunk, UserTexts
 from dptext.validation import encodable
@@ -425,8 +425,8 @@ class _Candidates:
         table = self.scores.copy()
         table[written, self.requested[written]] += _REQUESTED
         usable = table.argmax(axis=1) == self.requested
-        if usable.any():  # texts of the pool are not further away than most of these
-            usable |= (self.requested == OUTSIDE) & (self.nearness >= np.median(self.nearness[usable]))
+        pool = np.flatnonzero(self.requested == OUTSIDE)
+        usable[pool[near(self.nearness[pool])]] = True
         rows, classes = choose_written(table, self.nearness, usable, n, shares=shares, variety=variety, bits=bits)
         is_good = usable & (self.requested != OUTSIDE)
         good = [[self.texts[row] for row in rows[(classes == code) & is_good[rows]]] for code in range(self.classes)]
