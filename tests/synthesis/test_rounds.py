@@ -139,6 +139,8 @@ def test_texts_are_selected_from_the_pool_and_the_written_ones_together():
     pool = [f"value {sign}{size} pool {place}" for place in range(4) for sign in ("-", "") for size in (1, 9)]
     better = generate(Writer(5), 8, pool=pool)
     assert sorted(better.texts) == sorted(text for text in pool if "9" in text.split()[1])
+    by_place = lambda texts: Weights(weigh(texts).scores, np.array([-9.0 * (text in pool) for text in texts]))  # noqa: E731
+    assert not {*generate(Writer(5), 16, pool=pool, weigh=by_place).texts} & {*pool}  # of another kind
     both = generate(Writer(5), 16, pool=pool)
     assert len([text for text in both.texts if text in pool]) == 8
     assert all((" -" in text) == (code == 0) for text, code in zip(both.texts, both.classes, strict=True))
