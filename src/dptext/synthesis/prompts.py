@@ -22,7 +22,7 @@ from dptext.io.batches import Batch
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress
-from dptext.synthesis.density import Weights, choose_written, near, quotas
+from dptext.synthesis.density import Weights, choose_written, quotas
 from dptext.synthesis.moments import OUTSIDE, Labels
 from dptext.users.grouping import Chunk, UserTexts
 from dptext.validation import encodable
@@ -288,6 +288,7 @@ Floats = npt.NDArray[np.float64]
 CANDIDATES = 4
 """Default number of candidates per text of the corpus and round."""
 _REQUESTED = 1.0  # evidence for the label that a text was requested for, in nats
+_FARTHEST = 0.1  # quantile of nearness
 _REPETITIVE, _COMPARED = 0.3, 500  # distinct word pairs per word pair, of so many texts
 _CONFIRMED = 0.5
 
@@ -425,8 +426,9 @@ class _Candidates:
         table = self.scores.copy()
         table[written, self.requested[written]] += _REQUESTED
         usable = table.argmax(axis=1) == self.requested
-        pool = np.flatnonzero(self.requested == OUTSIDE)
-        usable[pool[near(self.nearness[pool])]] = True
+        if usable.any():  # texts of the pool are not further away than nearly all of these
+            limit = np.quantile(self.nearness[usable], _FARTHEST)
+            usable |= (self.requested == OUTSIDE) & (self.nearness >= limit)
         rows, classes = choose_written(table, self.nearness, usable, n, shares=shares, variety=variety, bits=bits)
         is_good = usable & (self.requested != OUTSIDE)
         good = [[self.texts[row] for row in rows[(classes == code) & is_good[rows]]] for code in range(self.classes)]
