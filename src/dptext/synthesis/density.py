@@ -271,8 +271,7 @@ def choose_written(
 ) -> tuple[Indices, Indices]:
     """Select n different candidates, first the usable ones; return their rows and classes in random order.
 
-    Unlike in `choose`, nearness only ranks the texts of a class: texts that a model writes for one class can all be
-    further from the private texts than those for another.
+    Unlike in `choose`, nearness only ranks texts of one class: texts written for one class can all be far.
     """
     table, close = (np.asarray(score, dtype=np.float64) for score in (scores, nearness))
     target = quotas(shares, n)

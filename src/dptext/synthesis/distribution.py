@@ -263,20 +263,22 @@ class TextDistribution(HasStatement, ReprMixin):
             source: `dptext.LocalModel`, `dptext.CompletionEndpoint`, `dptext.ChatEndpoint`, or any `Source`.
             n, variety, shares, seed: as in `sample`.
             examples: public texts per label name, three or more each; a list for a release without labels. They help
-                more than anything else. Near copies of them are left out.
-            public: a `Pool`, or an argument for one, to select from together with the written texts. Near copies of
-                its texts are left out.
+                more than anything else. Written near copies of them are left out.
+            public: a `Pool`, or an argument for one, to select from together with the written texts. Written near
+                copies of its texts are left out.
             rounds: maximum number of rounds; a round that does not improve the texts is the last one.
             candidates: number of texts that the source writes per selected text and round.
             progress: progress bar (`dptext.display`), or a function called with the number of written texts.
 
         Raises:
             ParameterError: an argument is out of range, or an example has an unknown label.
-            DataError: the source returned too few texts.
+            DataError: the source returned no or too few texts.
         """
         n, rounds = check_int("n", n, minimum=1), check_int("rounds", rounds, minimum=1)
         candidates = check_int("candidates", candidates, minimum=1)
         check_choice("shares", shares, get_args(Shares))
+        if not isinstance(source, Source):
+            raise ParameterError("source must be a dptext.synthesis.prompts.Source (pass a pool as public=)")
         pool = None if public is None else Pool.of(public)
         shown = self.labels.check_examples(examples)
         with progress_bar(progress, "texts written") as done:
@@ -297,12 +299,14 @@ class TextDistribution(HasStatement, ReprMixin):
             )
         doubts = (*self.doubts(), *generation.doubts(), *self._distance(generation.nearness, "written texts"))
         parameters: dict[str, Parameter] = {
+            "generator": type(source).__name__,  # unless the source names itself
             "generator_rounds": rounds,
             "generator_candidates": candidates,
             "generator_examples": sum(map(len, shown.values())),
         }
         sources: list[Pool | Source] = [source] if pool is None else [source, pool]
-        return self._make_release(generation.texts, generation.classes, sources, doubts, parameters)
+        assumptions = ("the examples for the generator are public texts",) if shown else ()
+        return self._make_release(generation.texts, generation.classes, sources, doubts, parameters, assumptions)
 
     def _distance(self, nearness: float, candidates: str) -> tuple[str, ...]:
         """Return a doubt if the selected texts are far from the private ones."""
@@ -326,6 +330,7 @@ class TextDistribution(HasStatement, ReprMixin):
         sources: Sequence[Pool | Source],
         doubts: tuple[str, ...],
         parameters: Mapping[str, Parameter] = MappingProxyType({}),
+        assumptions: tuple[str, ...] = (),
     ) -> Release:
         """Return texts with their labels; the statement includes their sources."""
         values, released = [self.labels.values_of(code) for code in classes.tolist()], self.statement.parameters
@@ -335,7 +340,11 @@ class TextDistribution(HasStatement, ReprMixin):
             added |= source.parameters()
         statement = self.statement.replace(
             parameters={**released, **added, **released, "texts": len(texts)},  # the release takes precedence
-            assumptions=(*self.statement.assumptions, *(line for source in sources for line in source.assumptions())),
+            assumptions=(
+                *self.statement.assumptions,
+                *assumptions,
+                *(a for source in sources for a in source.assumptions()),
+            ),
             exposed=(*self.statement.exposed, *(line for source in sources for line in source.exposed())),
             data_sha256=None,
         )

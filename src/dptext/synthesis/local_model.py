@@ -90,6 +90,9 @@ class LocalModel(LanguageModel):
             "generator_chat": self.chat,
         }
 
+    def prepare(self) -> None:
+        self._loaded  # noqa: B018  before any budget is spent
+
     def exposed(self) -> tuple[str, ...]:
         return ()
 
@@ -126,7 +129,7 @@ class LocalModel(LanguageModel):
                     use_safetensors=True,
                     dtype=extra("torch", "small-model", "LocalModel").float32,
                     **options,
-                )
+                ).to(self.device)
         except Exception as error:  # noqa: BLE001  a folder may contain anything
             raise ParameterError(
                 f"transformers cannot load the model {self.path.name!r} ({type(error).__name__}): provide the complete "
@@ -136,7 +139,7 @@ class LocalModel(LanguageModel):
             raise ParameterError(
                 f"the model {self.path.name!r} has no chat template: omit chat, or choose an instruction-tuned model"
             )
-        return tokenizer, model.to(self.device).eval()
+        return tokenizer, model.eval()
 
     @cached_property
     def _line_ends(self) -> Any:

@@ -113,8 +113,10 @@ class Labels:
         """Return public examples by class name, given as such a mapping, or as a list if there are no labels."""
         if not isinstance(examples, Mapping):
             examples = {} if examples is None else {"": examples}
-        examples = {canonical_label(name) or "": texts for name, texts in examples.items()}
-        for name, texts in examples.items():
+        by_name = {canonical_label(name) or "": texts for name, texts in examples.items()}
+        if len(by_name) < len(examples):
+            raise ParameterError("examples must name each label once")
+        for name, texts in by_name.items():
             if name not in self.names:
                 by_label = f"lists of texts by label name ({format_names(self.names)})"
                 got = display_value(name) if name else "no label"
@@ -122,7 +124,7 @@ class Labels:
             is_list = isinstance(texts, Sequence) and not isinstance(texts, str | bytes)
             if not is_list or not all(isinstance(text, str) and text.strip() and is_encodable(text) for text in texts):
                 raise ParameterError(f"the examples of {name!r} must be a list of non-empty UTF-8 texts")
-        return {name: list(texts) for name, texts in examples.items()}
+        return {name: list(texts) for name, texts in by_name.items()}
 
     def values_of(self, code: int) -> dict[str, str]:
         """Return the value of each column for a class."""

@@ -178,22 +178,23 @@ def list_prompt(request: Request, *, about: str = "", turn: int = 0) -> str:
     """
     label = "; ".join(f"{column}: {value}" for column, value in request.label.items())
     topic = f"{label} ({request.description})" if label and request.description else label or request.description
-    written = _rotated(request.written, turn * EXAMPLES, EXAMPLES - min(len(request.examples), EXAMPLES // 2))
-    examples = [*_rotated(request.examples, turn * EXAMPLES, EXAMPLES - len(written)), *written]
-    hints = () if examples else _rotated(request.hints, turn * HINTS, HINTS)
+    written = _rotated(request.written, turn, EXAMPLES - min(len(request.examples), EXAMPLES // 2))
+    examples = [*_rotated(request.examples, turn, EXAMPLES - len(written)), *written]
+    hints = () if examples else _rotated(request.hints, turn, HINTS)
+    shift = turn % max(1, len(examples))
     lines = [
         about or _ABOUT,
         *([topic] if topic else []),
         *([f"Typical words: {', '.join(hints)}"] if hints else []),
         "",
-        *(f"- {' '.join(example.split())}" for example in _rotated(examples, turn, EXAMPLES)),
+        *(f"- {' '.join(example.split())}" for example in [*examples[shift:], *examples[:shift]]),
         "-",
     ]
     return "\n".join(lines)
 
 
-def _rotated(values: Sequence[str], start: int, limit: int) -> list[str]:
-    start %= max(1, len(values))
+def _rotated(values: Sequence[str], turn: int, limit: int) -> list[str]:
+    start = turn * limit % max(1, len(values))
     return [*values[start:], *values[:start]][:limit]
 
 
@@ -201,12 +202,14 @@ _ITEM = re.compile(r"(?:[(\[]?\d{1,4}[.):\]]|[-*•])\s+(?=\S)")
 _REQUESTED_TEXTS = r"\b(?:texts?|examples?|sentences?|lists?|content|requests?)\b"
 _NO_TEXT = re.compile(
     r"""[\W_]*$|\d+[.):\]]$|[\[{`]|<[/!|a-z]|\#+\s|"[^"]*"\s*:\s*(?:["\[{\d-]|true|false|null|$)|"""  # marks and JSON
-    r"(?:sure|certainly|of course|okay|absolutely)\b(?: thing)?[,.!]*\s*(?:$|here\b|i['’]d be (?:happy|glad)\b)|"
+    r"(?:sure|certainly|of course|okay|absolutely)\b(?: thing)?[,.!]*\s*"
+    r"(?:$|here(?: is| are|['’]s)\b|i['’]d be (?:happy|glad)\b)|"
     r"(?:here(?: is| are|['’]s)|(?:below|these|the following) (?:is|are))\b[^.!?]{0,60}"
     rf"(?:{_REQUESTED_TEXTS}|\b(?:one|some|more)[.!]*$)|as an? (?:ai|language model)\b|"
-    r"(?:(?:i['’]m |i am )?(?:very |so )?sorry\b[,.]? (?:but )?)?"
-    r"i (?:cannot|can['’]?t|can not|am unable to|am not able to|won['’]?t) "
-    r"(?:write|help|assist|provide|create|fulfil|generate|comply)\b"
+    r"i hope (?:this|that|these|they) helps?[.!]*$|"
+    r"(?:(?:i['’]m |i am )?(?:very |so )?sorry\b[,.]? (?:but )?|unfortunately,? )?"
+    r"i(?: cannot| can['’]?t| can not|(?: am|['’]m) unable to|(?: am|['’]m) not able to| won['’]?t) "
+    r"(?:write|help|assist|provide|create|fulfill?|generate|comply)\b"
     rf"(?: (?:you|to|for|with|any|more|such|this|that|these|those|it|your|the|kind|of))*(?:[.!]*$| {_REQUESTED_TEXTS})",
     re.IGNORECASE,
 )
@@ -377,7 +380,7 @@ def generated(
         if selection.score <= best:
             break
         best, good = selection.score, selection.good
-    if len(written.texts) + len(pool) < n:
+    if not written.texts or len(written.texts) + len(pool) < n:
         trouble = getattr(source, "trouble", "")  # for sources that can fail
         why = f" ({trouble})" if trouble else ""
         raise DataError(
@@ -430,8 +433,10 @@ class _Candidates:
             limit = np.quantile(self.nearness[usable], _FARTHEST)
             usable |= (self.requested == OUTSIDE) & (self.nearness >= limit)
         rows, classes = choose_written(table, self.nearness, usable, n, shares=shares, variety=variety, bits=bits)
-        is_good = usable & (self.requested != OUTSIDE)
-        good = [[self.texts[row] for row in rows[(classes == code) & is_good[rows]]] for code in range(self.classes)]
+        good = [
+            [self.texts[row] for row in rows[(classes == code) & (self.requested[rows] == code) & usable[rows]]]
+            for code in range(self.classes)
+        ]
         return Generation(
             texts=[self.texts[row] for row in rows.tolist()],
             classes=classes,

@@ -201,6 +201,9 @@ def synthesize_file(
     if public is None:
         raise ParameterError("public texts are required to fit the features: pass public= in addition to the generator")
     fitted_on = public.pool if isinstance(public, SynthesisPlan) else Pool.of(public)
+    synthesizer.labels.check_examples(draw.examples)
+    if (prepare := getattr(draw.generator, "prepare", None)) is not None:
+        prepare()
     check = partial(
         check_places,
         source,
