@@ -223,7 +223,7 @@ def write_report(out: Path, *, readme: Path | None = None) -> None:
     if readme is not None:
         texts = [path.read_text() for path in sorted(out.glob("generated-*.md"))]
         head = (HERE / "generated.md").read_text().partition(START)[0]
-        (HERE / "generated.md").write_text(f"{head}{START}\n\n" + "\n".join(texts))
+        readme.with_name("generated.md").write_text(f"{head}{START}\n\n" + "\n".join(texts))
 
 
 def _lines(rows: Sequence[Any]) -> Iterator[list[str]]:

@@ -28,7 +28,10 @@ COUNTS = {
     },
 }
 # sections that say themselves that their numbers have no rows
-WITHOUT_ROWS = {"synthesis": ("More candidates", "How the defaults were chosen"), "sentences": ("What was tried",)}
+WITHOUT_ROWS = {
+    "synthesis": ("More candidates", "How written texts are chosen", "How the defaults were chosen"),
+    "sentences": ("What was tried",),
+}
 # numbers of a README that are none of its results, and what they are
 OTHERS = {
     "dpnr": {".141": "printed: what masks cost in figure 5"},
@@ -57,6 +60,7 @@ REPORTS = {
     "ome.printed_report": "results",
     "sentences.report": "results",
     "synthesis.baselines": "results",
+    "synthesis.generated": "results",
     "synthesis.peers": "results",
     "synthesis.quality": "results",
     "synthesis.report": "results",

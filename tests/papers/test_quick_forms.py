@@ -6,6 +6,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = {
     "tem.pure": "it needs MiniLM, which the environment of make papers does not have",
     "synthesis.baselines": "it needs MiniLM",
+    "synthesis.generated": "it needs MiniLM and the weights of a language model",
     "synthesis.peers": "it needs a peer's package",
     "synthesis.quality": "it needs MiniLM and MAUVE",
 }
