@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from dptext.synthesis.synthesizer import SynthesisPlan
 HERE = Path(__file__).resolve().parent
 START, END = "<!-- generated: written by papers.synthesis.generated -->", "<!-- end of the generated texts -->"
 EXAMPLES: dict[str, dict[str, list[str]]] = json.loads((HERE / "examples.json").read_text())
+EXAMPLES["SNIPS"] = json.loads((files("dptext.cli") / "sample" / "examples.json").read_text())  # of the demo
 """Three texts per label, written by hand before any text was generated."""
 POOLS = {"SNIPS": "restaurants", "AG News": "news", "IMDb": "restaurants"}
 ABOUT = {
@@ -64,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         slug = name.lower().replace(" ", "-")
         texts = options.out / f"generated-{slug}.md"
         cell = partial(measure, data=options.data, size=140 if options.quick else SIZE, sample=texts)
-        settings = [{"data": name, "written": how} for how in ("no", "examples", "no examples")]
+        settings = [{"data": name, "written": kind} for kind in ("no", "examples", "no examples")]
         seeds = range(1, 2 if options.quick else 4)
         sweep(cell, settings, seeds, path=options.out / f"generated-{slug}.jsonl", name="generated texts")
     write_report(options.out, readme=options.readme)
@@ -110,8 +112,8 @@ def measure(settings: Mapping[str, Any], seed: int, *, data: Path, size: int, sa
     result |= {"texts per CPU second": len(recorder.texts) / recorder.seconds, "written": len(recorder.texts)}
     corpora = {"model and release": guided}
     if examples is not None:
-        again = Replay(recorder.texts, recorder)
-        corpora["model, pool and release"] = release.generate(again, size, public=list(problem.split.pool), **fixed)
+        replay = Replay(recorder.texts, recorder)
+        corpora["model, pool and release"] = release.generate(replay, size, public=list(problem.split.pool), **fixed)
     for method, corpus in corpora.items():
         codes = np.array([codes_of[str(label)] for label in corpus.labels])
         texts = tuple(str(text) for text in corpus.texts)
@@ -175,14 +177,14 @@ def _measures(problem: Problem, texts: tuple[str, ...], codes: Labels, seed: int
     vectors, test = unit_rows(sentences.encode(texts)), unit_rows(sentences.encode(split.test))
     real = unit_rows(sentences.encode(select(split.texts, shuffled(len(split.texts), seed + 100)[: len(texts)])))
     compared = compare(texts, vectors, real, seed=seed)
-    shown = [text for examples in EXAMPLES[_name(problem)].values() for text in examples]
+    public = [text for examples in EXAMPLES[_name(problem)].values() for text in examples]
     return {
         "TF-IDF": tfidf_accuracy(texts, codes, split.test, split.test_labels),
         "MiniLM": _accuracy(vectors, codes, test, split.test_labels, strength=10.0),
         "labels right": float((_judge(problem).predict(vectors) == codes).mean()),
         **{key: compared[key] for key in ("MAUVE", "two-sample AUC", "distinct-2") if key in compared},
         "words per text": float(np.median([len(text.split()) for text in texts])),
-        "near copies": len(near_copies(texts, [*split.pool, *shown])) / len(texts),
+        "near copies": len(near_copies(texts, [*split.pool, *public])) / len(texts),
     }
 
 
@@ -228,13 +230,15 @@ def write_report(out: Path, *, readme: Path | None = None) -> None:
 
 def _lines(rows: Sequence[Any]) -> Iterator[list[str]]:
     for settings, runs in group_by_settings(rows):
-        how = {"no": "", "examples": ", three examples per label", "no examples": ", no examples"}[settings["written"]]
+        ending = {"no": "", "examples": ", three examples per label", "no examples": ", no examples"}[
+            settings["written"]
+        ]
         methods = list(dict.fromkeys(key.rpartition(", ")[0] for key in runs[0].numbers if ", " in key))
         for method in methods:
             cells = [
                 number_of(runs, f"{method}, {key}") if f"{method}, {key}" in runs[0].numbers else "" for key in MEASURES
             ]
-            title = "the release as a classifier, accuracy" if method == "release" else f"{method}{how}"
+            title = "the release as a classifier, accuracy" if method == "release" else f"{method}{ending}"
             yield [f"{title} ({len(runs)} runs)", *cells]
 
 

@@ -28,15 +28,20 @@ def test_a_prompt_begins_a_list_and_leaves_out_lines_without_a_value():
 
 
 def test_each_turn_continues_with_other_hints_and_examples():
-    hints, public, own = (tuple(f"{name}{n}" for n in range(10, 25)) for name in ("hint", "Public ", "Own "))
+    hints, public, earlier = (tuple(f"{name}{n}" for n in range(10, 25)) for name in ("hint", "Public ", "Own "))
     for turn, start in [(0, 10), (1, 20), (2, 15)]:
         line = list_prompt(Request({}, hints, 1), turn=turn).split("\n")[1]
         assert line.startswith(f"Typical words: hint{start}, ") and line.count(",") == 9
-    for examples, written, public_shown in [(public, (), 8), (public[:3], own, 3), (public, own, 4), ((), own, 0)]:
+    for examples, written, expected in [
+        (public, (), 8),
+        (public[:3], earlier, 3),
+        (public, earlier, 4),
+        ((), earlier, 0),
+    ]:
         prompts = [list_prompt(Request({}, (), 1, examples, written=written), turn=turn) for turn in range(3)]
         for prompt in prompts:
-            shown = prompt.split("\n")[2:-1]
-            assert (len(shown), len(set(shown)), sum("Public" in line for line in shown)) == (8, 8, public_shown)
+            lines = prompt.split("\n")[2:-1]
+            assert (len(lines), len(set(lines)), sum("Public" in line for line in lines)) == (8, 8, expected)
         assert len(set(prompts)) == 3
 
 

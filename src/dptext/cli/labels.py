@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -16,7 +17,7 @@ from dptext.cli.console import can_ask, confirm, print_json
 from dptext.cli.options import input_option, method_option, output_option, privacy_option
 from dptext.cli.outputs import check_columns
 from dptext.display import progress_bar
-from dptext.errors import ParameterError
+from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import hashed_file
 from dptext.io.batches import is_pipe
 from dptext.io.documents import DocumentReader, DocumentWriter, find_files, read_documents
@@ -25,7 +26,7 @@ from dptext.release.release import statement_path
 from dptext.release.run import check_output
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import OUTSIDE, Labels
-from dptext.synthesis.release import PrivateFiles, PrivateRows, read_json
+from dptext.synthesis.release import PrivateFiles, PrivateRows
 
 _PLACEHOLDERS = LABELS.split(",")
 
@@ -187,3 +188,12 @@ def _predicted_rows(reader: DocumentReader, writer: DocumentWriter, release: Tex
             columns[f"predicted_{column}"] = [None if code is None else values[code][column] for code in best]
         yield writer.encode(columns[f"predicted_{release.labels.columns[0]}"], columns, row=done + 1, first=done == 0)
         done += len(block.texts)
+
+
+def read_json(path: Path, expected: str) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StorageError.of("read", path, error) from None
+    except (ValueError, RecursionError):
+        raise DataError(f"{path} is not JSON: write {expected} as UTF-8") from None

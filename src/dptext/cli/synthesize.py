@@ -10,7 +10,7 @@ from typing import Any
 
 from dptext.cli import options, outputs
 from dptext.cli.console import print_json, print_paragraphs, print_table
-from dptext.cli.labels import LabelOptions, PrivateTexts, check_labels
+from dptext.cli.labels import LabelOptions, PrivateTexts, check_labels, read_json
 from dptext.cli.options import input_option, method_option, output_option, privacy_option
 from dptext.cli.outputs import announce, check_columns, say_large_delta, say_written, shell_argument, written_as_dict
 from dptext.errors import ParameterError
@@ -31,7 +31,6 @@ from dptext.synthesis.release import (
     check_places,
     distribution_path,
     draw_file,
-    read_json,
     synthesize_file,
 )
 from dptext.synthesis.synthesizer import Synthesizer

@@ -254,9 +254,7 @@ def choose(
         candidates = np.flatnonzero((classes == code) & eligible)
         window = size + int(np.ceil(variety * max(0, count[code] - size)))
         picked.append(_pick(candidates, margins, close, size, window, bits))
-    _make_up(picked, target, table)
-    order = _shuffled(n, bits)
-    return np.concatenate(picked)[order], np.repeat(np.arange(len(target)), target)[order]
+    return _complete(picked, target, table, bits)
 
 
 def choose_written(
@@ -281,9 +279,7 @@ def choose_written(
         candidates = np.flatnonzero((classes == code) & usable)
         window = size + int(np.ceil(variety * max(0, len(candidates) - size)))
         picked.append(_pick(candidates, margins, close, size, window, bits))
-    _make_up(picked, target, table)
-    order = _shuffled(n, bits)
-    return np.concatenate(picked)[order], np.repeat(np.arange(len(target)), target)[order]
+    return _complete(picked, target, table, bits)
 
 
 def _pick(candidates: Indices, margins: Floats, nearness: Floats, size: int, window: int, bits: RandomBits) -> Indices:
@@ -360,8 +356,10 @@ def _shuffled(count: int, bits: RandomBits) -> Indices:
     return np.asarray(np.argsort(bits.integers(count), kind="stable"))
 
 
-def _make_up(picked: list[Indices], targets: npt.NDArray[np.int64], table: Floats) -> None:
-    """Assign unselected candidates to classes with too few texts."""
+def _complete(
+    picked: list[Indices], targets: npt.NDArray[np.int64], table: Floats, bits: RandomBits
+) -> tuple[Indices, Indices]:
+    """Assign unselected candidates to classes with too few texts; return all rows and classes in random order."""
     taken = np.zeros(len(table), dtype=bool)
     taken[np.concatenate(picked)] = True
     others = table - table.max(axis=1, keepdims=True)
@@ -372,3 +370,5 @@ def _make_up(picked: list[Indices], targets: npt.NDArray[np.int64], table: Float
             more = free[np.argsort(-others[free, code], kind="stable")[:lacking]]
             taken[more] = True
             picked[code] = np.concatenate([picked[code], more])
+    order = _shuffled(int(targets.sum()), bits)
+    return np.concatenate(picked)[order], np.repeat(np.arange(len(targets)), targets)[order]

@@ -280,7 +280,7 @@ class TextDistribution(HasStatement, ReprMixin):
         if not isinstance(source, Source):
             raise ParameterError("source must be a dptext.synthesis.prompts.Source (pass a pool as public=)")
         pool = None if public is None else Pool.of(public)
-        shown = self.labels.check_examples(examples)
+        by_label = self.labels.check_examples(examples)
         with progress_bar(progress, "texts written") as done:
             generation = generated(
                 self.weigh,
@@ -288,7 +288,7 @@ class TextDistribution(HasStatement, ReprMixin):
                 self.labels,
                 self.hints(),
                 n,
-                examples=shown,
+                examples=by_label,
                 pool=() if pool is None else pool.texts,
                 rounds=rounds,
                 candidates=candidates,
@@ -302,10 +302,10 @@ class TextDistribution(HasStatement, ReprMixin):
             "generator": type(source).__name__,  # unless the source names itself
             "generator_rounds": rounds,
             "generator_candidates": candidates,
-            "generator_examples": sum(map(len, shown.values())),
+            "generator_examples": sum(map(len, by_label.values())),
         }
         sources: list[Pool | Source] = [source] if pool is None else [source, pool]
-        assumptions = ("the examples for the generator are public texts",) if shown else ()
+        assumptions = ("the examples for the generator are public texts",) if by_label else ()
         return self._make_release(generation.texts, generation.classes, sources, doubts, parameters, assumptions)
 
     def _distance(self, nearness: float, candidates: str) -> tuple[str, ...]:

@@ -292,7 +292,7 @@ CANDIDATES = 4
 """Default number of candidates per text of the corpus and round."""
 _REQUESTED = 1.0  # evidence for the label that a text was requested for, in nats
 _FARTHEST = 0.1  # quantile of nearness
-_REPETITIVE, _COMPARED = 0.3, 500  # distinct word pairs per word pair, of so many texts
+_REPETITIVE, _COMPARED = 0.3, 500  # distinct word pairs per word pair, in the first 500 texts
 _CONFIRMED = 0.5
 
 

@@ -3,7 +3,6 @@ to the ledger; the texts are post-processing of the distribution and public text
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -13,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import ParameterError
 from dptext.features.pool import Pool, pool_cache
 from dptext.io.atomic import file_lock, hashed_file, is_same
 from dptext.io.batches import STANDARD, is_pipe
@@ -165,15 +164,6 @@ class Draw:
             for doubt in release.doubts:
                 self.on_doubt(doubt)
         return release
-
-
-def read_json(path: Path, expected: str) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StorageError.of("read", path, error) from None
-    except (ValueError, RecursionError):
-        raise DataError(f"{path} is not JSON: write {expected} as UTF-8") from None
 
 
 def distribution_path(out: Path) -> Path:
