@@ -88,7 +88,6 @@ def test_levels_have_a_statement_each_and_explain_verifies_them(embed, run):
 
 
 def test_new_words_are_learned_first_and_added_to_the_guarantee(embed):
-    pytest.importorskip("opendp")
     write_rows("in.jsonl", 60, people=40, word="zyzzogeton")  # enough for the noise on the numbers of people
     code, _, err = embed("-o", "shared", "--new-words", 100, "--public-users", 50)
     assert code == 0
@@ -242,7 +241,6 @@ def test_a_run_that_fails_stays_charged_until_the_owner_voids_it(embed, monkeypa
 
 
 def test_levels_and_new_words_are_charged_as_they_are_stated(embed):
-    pytest.importorskip("opendp")
     Ledger.create("book", epsilon=20, delta=1e-5)
     levels = ["--level", "level", "--levels", "strict=1,open=4", "--new-words", "1"]
     assert embed("-o", "shared", *levels, "--public-users", "500", "--ledger", "book", "-q")[0] == 0

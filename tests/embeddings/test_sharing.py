@@ -281,7 +281,6 @@ def test_texts_privatized_with_loaded_vectors_add_the_guarantee_of_the_training(
 
 
 def test_learned_words_are_composed_in_statement_and_card(vectors, folder):
-    pytest.importorskip("opendp")
     many = [dptext.Document(f"a cup of zyzzo{n % 2} tea", user=str(n)) for n in range(400)]
     results = dptext.private_vocabulary(many, epsilon=2.0, delta=1e-6, words_per_user=5, known=vectors.vocabulary)
     assert {"zyzzo0", "zyzzo1"} <= set(results.words)

@@ -8,9 +8,9 @@ import pytest
 from dptext.errors import ParameterError
 from dptext.noise.discrete import SCALE, RandomizedResponse, flip_epsilon, flip_threshold, window_within
 from dptext.noise.selection import TruncatedExponential, largest_exponent, weight_error
+from dptext.noise.set_union import SetUnion
 from dptext.noise.subset_selection import Profile, SubsetSelection
 from dptext.privacy.randomness import RandomBits
-from dptext.users.private_vocabulary import thresholded_counts
 from dptext.vectors.search import ExactDistances
 
 LINE = np.arange(3.0)[:, None]
@@ -34,7 +34,7 @@ def profile(ranks, cumulative):
 
 
 def counts(**changes):
-    return lambda: thresholded_counts(**{"epsilon": 1.0, "delta": 1e-6, "keys": 10, **changes})
+    return lambda: SetUnion.calibrated(**{"epsilon": 1.0, "delta": 1e-6, "keys": 10, **changes})
 
 
 REFUSED = [

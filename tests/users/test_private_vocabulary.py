@@ -1,6 +1,5 @@
 """Words and labels of users: what may enter, what one of them can change, what always comes and what never does."""
 
-import dataclasses
 import io
 import unicodedata
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from scipy.stats import chi2
 from dptext.errors import DataError, ParameterError
 from dptext.io.atomic import HashedFile
 from dptext.io.documents import Document, read_documents
+from dptext.noise.set_union import weights
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
@@ -26,30 +26,35 @@ from secrecy import MARKER, assert_error
 
 @dataclass
 class Spy:
-    """In place of the mechanism: keeps the counts, lets all of them out."""
+    """In place of the mechanism: keeps the sums of weights, lets all of them out."""
 
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    noise: str = "none"
+    keys: int = 1
+    noise: str = "gaussian"
     scale: float = 0.0
-    threshold: int = 1
-    counts: dict = field(default_factory=dict)
+    threshold: float = 1.0
+    counts: list = field(default_factory=list)
 
-    def release(self, counts):
-        self.counts = counts
-        return counts
+    def calibrated(self, *, epsilon, delta, keys):
+        self.keys = keys
+        return self
+
+    def release(self, keys, cells, bits):
+        kept = cells > 0
+        self.counts = cells[kept].tolist()
+        return keys[kept], cells[kept].astype(float)
 
 
 @pytest.fixture
 def spy(monkeypatch):
     """No noise, no threshold: a function from documents to words, or labels, with their counts."""
     results = Spy()
-    monkeypatch.setattr(module, "thresholded_counts", lambda **_: results)
+    monkeypatch.setattr(module, "SetUnion", results)
 
-    def counted(documents, *, learn=private_vocabulary, **options):
+    def counted(documents, *, learn=private_vocabulary, weights_of=lambda size, noise: 1, **options):
+        monkeypatch.setattr(module, "weights", weights_of)
         result = learn(documents, epsilon=1.0, delta=1e-6, **options)
         names = result.words if learn is private_vocabulary else result.names
-        return dict(zip(names, sorted(results.counts.values(), reverse=True), strict=True))
+        return dict(zip(names, sorted(results.counts, reverse=True), strict=True))
 
     return counted
 
@@ -163,52 +168,21 @@ def test_the_order_of_the_input_changes_nothing(spy):
     assert len(one) == 500
 
 
-# -- the threshold -------------------------------------------------------------------------------------
-
-
-BUDGETS = [(1.0, 1e-6, 1), (0.5, 1e-9, 40), (8.0, 1e-5, 100)]
-
-
-@pytest.mark.parametrize(("epsilon", "delta", "keys"), BUDGETS)
-def test_the_threshold_is_the_smallest_that_hides_the_words_of_one_user(epsilon, delta, keys):
-    """Each of the user's words has count 1 and appears if its noise is at least T - 1: equation (1)."""
-    counts = module.thresholded_counts(epsilon=epsilon, delta=delta, keys=keys)
-    tail = {"gaussian": module.gaussian_tail, "laplace": module.laplace_tail}[counts.noise]
-    appears = [keys * tail(counts.scale, counts.threshold - offset) for offset in (1, 2)]
-    assert appears[0] <= counts.delta_of_names * (1 + 1e-12) < appears[1]
-
-
-@pytest.mark.parametrize(("epsilon", "delta", "keys"), BUDGETS)
-def test_the_measurement_has_the_guarantee_by_opendp_and_with_less_noise_it_has_not(epsilon, delta, keys, monkeypatch):
-    counts = module.thresholded_counts(epsilon=epsilon, delta=delta, keys=keys)
-    measurements = []
-    build = module._measurement
-    monkeypatch.setattr(module, "_measurement", lambda *args: measurements.append(build(*args)) or measurements[-1])
-    counts.release({1: 1})
-    dataclasses.replace(counts, scale=0.9 * counts.scale).release({1: 1})
-
-    def is_covered(measurement):
-        if counts.noise == "laplace":
-            loss = measurement.map((keys, keys, 1))
-            return loss[0] <= epsilon * (1 + 1e-9) and loss[1] <= delta
-        profile = opendp.combinators.make_zCDP_to_approxDP(measurement).map((keys, keys, 1))[0]
-        return profile.epsilon(delta - counts.delta_of_names) <= epsilon
-
-    with module._opendp() as opendp:
-        assert [is_covered(measurement) for measurement in measurements] == [True, False]
-
-
-def test_a_word_appears_from_the_threshold_on():
-    """At epsilon 100 the noise is 0 but for one draw in 10^43."""
-    counts = module.thresholded_counts(epsilon=100, delta=1e-3, keys=1)
-    assert counts.release({7: counts.threshold, 8: counts.threshold - 1}) == {7: counts.threshold}
+def test_the_weights_of_a_user_have_norm_1_whatever_they_write(spy):
+    others = [*by("a", "zorp frab"), *by("b", "zorp")]
+    without = spy(others, weights_of=weights)
+    for count in (1, 2, 7, 100, 3000):
+        texts = [f"w{letters(number)}" for number in range(count)]
+        together = spy([*others, *by("mallory", *texts, *texts[:3])], weights_of=weights)
+        changes = [cells - without.get(word, 0) for word, cells in together.items()]
+        assert 2**48 * (1 - 1e-5) <= sum(change**2 for change in changes) <= 2**48
 
 
 # -- results -------------------------------------------------------------------------------------------
 
 
 def test_words_of_many_are_released_and_words_of_one_user_never():
-    """Misses and false finds: below 1e-7 each (400 users at delta 1e-9 / 10 a word; 60 standard deviations)."""
+    """Misses and false finds: below 1e-7 each (400 users at delta 1e-9; 60 standard deviations)."""
     documents = [
         document
         for user in range(400)
@@ -228,7 +202,7 @@ def test_the_statement_depends_on_public_numbers_alone_and_composes():
     assert (statement.unit, statement.relation, statement.trust) == (Unit.USER, Relation.ADD_REMOVE, Trust.CENTRAL)
     parameters = statement.parameters
     assert [parameters[name] for name in ("words_per_user", "known_words", "noise")] == [20, 1, "gaussian"]
-    assert "opendp" in parameters and not statement.seeded
+    assert not statement.seeded
     assert PrivacyStatement.from_json(statement.to_json()) == statement
     together = statement.compose(statement.replace(guarantee=ApproxDP(1.0, 1e-6), mechanism="co-occurrence"))
     assert (together.guarantee.epsilon, together.unit) == (3.0, Unit.USER)

@@ -48,9 +48,7 @@ class EmbedOptions:
     delta: float = options.DELTA
     level: str | None = privacy_option(None, "Public column of privacy levels (missing: the strictest).", "COLUMN")
     levels: tuple[str, ...] = privacy_option((), "Epsilon of each level, instead of --epsilon.", "NAME=EPSILON,...")
-    new_words: float | None = privacy_option(
-        None, "Extra budget to learn new words (extra opendp).", "EPSILON", min=1e-3, max=100
-    )
+    new_words: float | None = privacy_option(None, "Extra budget to learn new words.", "EPSILON", min=1e-3, max=100)
     public_users: int | None = options.PUBLIC_USERS
     method: Literal["co-occurrences", "skip-gram"] = method_option(
         "co-occurrences", "One noisy release of co-occurrences, or DP-SGD for many users (extra skipgram)."
