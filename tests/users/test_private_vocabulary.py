@@ -12,7 +12,7 @@ from scipy.stats import chi2
 from dptext.errors import DataError, ParameterError
 from dptext.io.atomic import HashedFile
 from dptext.io.documents import Document, read_documents
-from dptext.noise.set_union import weights
+from dptext.noise.set_union import SetUnion
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.statement import PrivacyStatement
@@ -28,15 +28,20 @@ from secrecy import MARKER, assert_error
 class Spy:
     """In place of the mechanism: keeps the sums of weights, lets all of them out."""
 
-    keys: int = 1
+    weight: int = 1  # of every word; 0: the weight of the mechanism
+    union: SetUnion = None
     noise: str = "gaussian"
     scale: float = 0.0
     threshold: float = 1.0
     counts: list = field(default_factory=list)
 
     def calibrated(self, *, epsilon, delta, keys):
-        self.keys = keys
+        self.union = SetUnion("gaussian", 0.0, 1.0, keys, 0.0)
         return self
+
+    def contributions(self, users, bits):
+        cells = self.union.contributions(users, bits)
+        return np.sign(cells) * self.weight if self.weight else cells
 
     def release(self, keys, cells, bits):
         kept = cells > 0
@@ -50,8 +55,8 @@ def spy(monkeypatch):
     results = Spy()
     monkeypatch.setattr(module, "SetUnion", results)
 
-    def counted(documents, *, learn=private_vocabulary, weights_of=lambda size, noise: 1, **options):
-        monkeypatch.setattr(module, "weights", weights_of)
+    def counted(documents, *, learn=private_vocabulary, weight=1, **options):
+        results.weight = weight
         result = learn(documents, epsilon=1.0, delta=1e-6, **options)
         names = result.words if learn is private_vocabulary else result.names
         return dict(zip(names, sorted(results.counts, reverse=True), strict=True))
@@ -170,10 +175,10 @@ def test_the_order_of_the_input_changes_nothing(spy):
 
 def test_the_weights_of_a_user_have_norm_1_whatever_they_write(spy):
     others = [*by("a", "zorp frab"), *by("b", "zorp")]
-    without = spy(others, weights_of=weights)
+    without = spy(others, weight=0)
     for count in (1, 2, 7, 100, 3000):
         texts = [f"w{letters(number)}" for number in range(count)]
-        together = spy([*others, *by("mallory", *texts, *texts[:3])], weights_of=weights)
+        together = spy([*others, *by("mallory", *texts, *texts[:3])], weight=0)
         changes = [cells - without.get(word, 0) for word, cells in together.items()]
         assert 2**48 * (1 - 1e-5) <= sum(change**2 for change in changes) <= 2**48
 

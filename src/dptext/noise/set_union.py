@@ -6,6 +6,7 @@ Derivation: docs/mechanisms/cooccurrence.md#noise-thresholded
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, TypeAlias
@@ -13,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.noise.gaussian_sums import CELL, Integers, grid_step, noisy_matrix, rounded_laplace
+from dptext.noise.gaussian_sums import CELL, Floats, Integers, grid_step, noisy_matrix, rounded_laplace
 from dptext.privacy.gaussian import gaussian_sigma
 from dptext.privacy.guarantee import rounded_up
 from dptext.privacy.randomness import RandomBits
@@ -96,9 +97,16 @@ class SetUnion:
             unions.append(cls.build(rounded_up(normal or 1 / left, _DIGITS), names, keys, noise))
         return min(unions, key=lambda union: union.threshold / int(weights(keys, union.noise)))
 
-    def release(
-        self, keys: npt.NDArray[np.int64], cells: Integers, bits: RandomBits
-    ) -> tuple[Integers, npt.NDArray[np.float64]]:
+    def contributions(self, users: Integers, bits: RandomBits) -> Integers:
+        """Return the weight of each key of sorted users, with 0 for all but ``keys`` random ones of a user."""
+        sizes = np.bincount(users)
+        cells = weights(np.clip(sizes, 1, self.keys), self.noise)[users]
+        if sizes.max(initial=0) > self.keys:  # uniform up to n^2 / 2^64, the probability of equal random numbers
+            order = np.lexsort((bits.integers(len(users)), users))
+            cells[order[np.arange(len(users)) - np.searchsorted(users, users) >= self.keys]] = 0
+        return cells
+
+    def release(self, keys: Integers, cells: Integers, bits: RandomBits) -> tuple[Integers, Floats]:
         """Return the keys whose noisy sum reaches the threshold, and these sums (in weights, not in cells)."""
         keys, cells = keys[cells > 0], cells[cells > 0]
         if self.noise == "gaussian":
@@ -109,3 +117,11 @@ class SetUnion:
             noisy = step * rounded_laplace(bits, exact, scale=self.scale / CELL, step=step / CELL)[:, 0]
         reached = noisy >= self.threshold
         return keys[reached], noisy[reached]
+
+
+def sum_cells(parts: Sequence[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
+    """Return sorted distinct keys and the sums of their cells, from parts with repeated keys."""
+    keys, cells = np.concatenate(parts, axis=1)
+    order = np.argsort(keys)
+    first = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    return keys[order][first], np.add.reduceat(cells[order], first) if len(first) else cells

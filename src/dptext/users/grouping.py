@@ -77,7 +77,7 @@ class _Partition:
         self._hash = hashlib.blake2b(digest_size=16, key=RandomBits(seed).take(32))
         self._key = RandomBits().take(32)
         self._encryptor = _cipher(self._key, 0)
-        self._file = _temporary_file()
+        self._file = temporary_file()
         self._buffers = [bytearray() for _ in range(256)]
         self._runs: list[list[tuple[int, int]]] = [[] for _ in range(256)]  # offset and number of bytes
         self._end = self._buffered = 0
@@ -143,7 +143,8 @@ class _Partition:
                 yield digest, number, data[begin:end]
 
 
-def _temporary_file() -> Any:
+def temporary_file() -> Any:
+    """Return an unnamed file that is deleted when it is closed."""
     try:
         return tempfile.TemporaryFile(prefix="dptext-")
     except OSError as error:
@@ -449,7 +450,7 @@ def stored_users(
 ) -> Iterator[UserStore]:
     """Write the users of `users_of` to an unnamed temporary file."""
     offsets, levels = array("q", [0]), array("H")
-    with closing(_temporary_file()) as file:
+    with closing(temporary_file()) as file:
         try:
             for user in users:
                 file.write(user.rows.data)

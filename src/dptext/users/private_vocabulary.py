@@ -14,7 +14,7 @@ from dptext import validation
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
 from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS
-from dptext.noise.set_union import SetUnion, weights
+from dptext.noise.set_union import SetUnion
 from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
@@ -112,7 +112,7 @@ def private_vocabulary(
 
     def row_of(token: str) -> int:
         word = fold(token)
-        is_candidate = kind_of(token) is Kind.WORD and word not in known_words and _may_enter(word)
+        is_candidate = kind_of(token) is Kind.WORD and word not in known_words and is_printable_word(word)
         return numbers.setdefault(word, len(numbers)) if is_candidate else NO_WORD
 
     rows_of = TokenRows(row_of)
@@ -229,11 +229,10 @@ def _released(
     """Return the names that enough users contribute, by descending noisy weight."""
     bits, cells = RandomBits(), np.zeros(0, dtype=np.int64)
     for parts in users:
-        numbers = _sample(np.unique(np.concatenate(list(parts))), union.keys, bits)
+        numbers = np.unique(np.concatenate(list(parts)))
         if len(names) > len(cells):  # names are numbered while users are read
             cells = np.concatenate([cells, np.zeros(len(names), dtype=np.int64)])
-        if numbers.size:
-            cells[numbers] += weights(numbers.size, union.noise)
+        cells[numbers] += union.contributions(np.zeros(len(numbers), dtype=np.int64), bits)
     kept, noisy = union.release(np.arange(len(cells)), cells, bits)
     words = np.array([*names, ""], dtype=object)[kept]
     return tuple(words[np.lexsort((words, -noisy))])  # post-processing: by noisy weight, then alphabetically
@@ -266,18 +265,11 @@ def _statement(
     )
 
 
-def _sample(numbers: npt.NDArray[np.int32], limit: int, bits: RandomBits) -> npt.NDArray[np.int32]:
-    """Choose at most ``limit`` numbers uniformly (up to n^2 / 2^64, the probability of equal random draws)."""
-    if numbers.size <= limit:
-        return numbers
-    return numbers[np.argpartition(bits.integers(numbers.size), limit - 1)[:limit]]
-
-
 def _may_be_label(label: str) -> bool:
     return len(label) <= LONGEST_LABEL and not any(letter != " " and _is_nonletter(letter) for letter in label)
 
 
-def _may_enter(word: str) -> bool:
+def is_printable_word(word: str) -> bool:
     return (
         0 < len(word) <= LONGEST_WORD
         and fold(word) == word

@@ -1,0 +1,1 @@
+"""What people write about: topics, phrases and trends, counted with a guarantee per person."""
