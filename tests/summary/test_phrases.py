@@ -164,7 +164,13 @@ def test_one_user_moves_each_round_by_a_norm_of_1(keys):
         assert (changes[0] ** 2).sum() > 0.999 * 2**48
 
 
-def test_phrases_are_chosen_at_random_up_to_the_limit():
+def test_the_most_frequent_phrases_of_a_user_are_chosen():
+    user = ["tea cup tea cup milk", "cup tea dog", "milk dog tea"]
+    result = found([user], exact(0.5, 9, 0.5, 9, keys=2))
+    assert result.keys() == {("tea",), ("cup",), ("tea", "cup"), ("cup", "tea")}
+
+
+def test_equally_frequent_phrases_are_chosen_at_random():
     user = [" ".join(f"w{letter}" for letter in "abcdefghij")]
     seen = Counter()
     for seed in range(200):
@@ -183,7 +189,7 @@ def test_phrases_of_one_user_pass_as_seldom_as_stated_and_a_lower_threshold_is_c
     others, runs, share = [["tea cup milk"]] * 300, 300, 0.05
     user = ["zorp frab quux tea zorp", "frab tea quux"]
 
-    def shown(less):
+    def revealing(less):
         unions = [SetUnion.build(1.3, share, 10) for _ in range(ROUNDS)]
         unions = [SetUnion("gaussian", 1.3, union.threshold - less, 10, share) for union in unions]
         phrases = UserPhrases()
@@ -194,5 +200,5 @@ def test_phrases_of_one_user_pass_as_seldom_as_stated_and_a_lower_threshold_is_c
         assert all(("tea", "cup", "milk") in entries for entries in results)
         return sum(any({"zorp", "frab", "quux"} & {*entry} for entry in entries) for entries in results)
 
-    most = binom.isf(1e-7, runs, 1 - (1 - share) ** ROUNDS)
-    assert shown(less=0.0) <= most < shown(less=1.3)
+    limit = binom.isf(1e-7, runs, 1 - (1 - share) ** ROUNDS)
+    assert revealing(less=0.0) <= limit < revealing(less=1.3)

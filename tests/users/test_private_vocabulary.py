@@ -39,8 +39,8 @@ class Spy:
         self.union = SetUnion("gaussian", 0.0, 1.0, keys, 0.0)
         return self
 
-    def contributions(self, users, bits):
-        cells = self.union.contributions(users, bits)
+    def contributions(self, users, counts, bits):
+        cells = self.union.contributions(users, counts, bits)
         return np.sign(cells) * self.weight if self.weight else cells
 
     def release(self, keys, cells, bits):
@@ -146,7 +146,13 @@ def letters(number):
     return "".join(chr(ord("a") + int(digit)) for digit in str(number))
 
 
-def test_the_words_of_a_user_are_chosen_uniformly(spy):
+def test_the_most_frequent_words_of_a_user_are_contributed(spy):
+    users = [document for user in "abcd" for document in by(user, "zorp frab zorp", f"frab w{user} w{user} w{user}")]
+    assert spy(users, words_per_user=3) == {"zorp": 4, "frab": 4, "wa": 1, "wb": 1, "wc": 1, "wd": 1}
+    assert spy(users, words_per_user=1) == {"wa": 1, "wb": 1, "wc": 1, "wd": 1}
+
+
+def test_equally_frequent_words_of_a_user_are_chosen_uniformly(spy):
     """3,000 users choose 2 of 6; false alarm 1e-7. One who always took the first two would be far off."""
     words = ["ab", "cd", "ef", "gh", "ij", "kl"]
     documents = [document for user in range(3000) for document in by(str(user), " ".join(words))]

@@ -97,12 +97,15 @@ class SetUnion:
             unions.append(cls.build(rounded_up(normal or 1 / left, _DIGITS), names, keys, noise))
         return min(unions, key=lambda union: union.threshold / int(weights(keys, union.noise)))
 
-    def contributions(self, users: Integers, bits: RandomBits) -> Integers:
-        """Return the weight of each key of sorted users, with 0 for all but ``keys`` random ones of a user."""
+    def contributions(self, users: Integers, counts: Integers, bits: RandomBits) -> Integers:
+        """Return the weights of the keys of sorted users: 0 beyond the ``keys`` of a user with the largest counts.
+
+        Equal counts are in random order, uniform up to n^2 / 2^64, the probability of equal random numbers.
+        """
         sizes = np.bincount(users)
         cells = weights(np.clip(sizes, 1, self.keys), self.noise)[users]
-        if sizes.max(initial=0) > self.keys:  # uniform up to n^2 / 2^64, the probability of equal random numbers
-            order = np.lexsort((bits.integers(len(users)), users))
+        if sizes.max(initial=0) > self.keys:
+            order = np.lexsort((bits.integers(len(users)), -counts, users))
             cells[order[np.arange(len(users)) - np.searchsorted(users, users) >= self.keys]] = 0
         return cells
 

@@ -72,9 +72,8 @@ class UserPhrases:
     def find(self, unions: Sequence[SetUnion], bits: RandomBits) -> list[Found]:
         """Return the phrases of many users, by the noise and threshold of each of the `ROUNDS`.
 
-        **Guarantee** (unit user, add/remove, central): the one of the composed unions. In a round, a user adds weights
-        of norm 1 to at most ``keys`` of their candidates, which follow from earlier rounds and public words (proof:
-        docs/mechanisms/cooccurrence.md#noise-thresholded (3)).
+        **Guarantee** (unit user, add/remove, central): the composed unions (docs/mechanisms/cooccurrence.md, (3)). In a
+        round, a user adds weights of norm 1 to their ``keys`` most frequent candidates, which earlier rounds determine.
         """
         names, known, left = np.array([*self._numbers], dtype=object), self._known, np.arange(len(self._numbers) + 1)
         left[:known] = left[_BREAK] = -1
@@ -118,21 +117,21 @@ class UserPhrases:
         def indices_of(rows: Rows) -> Integers:
             return np.concatenate([_lookup(keys, _number(places[rows], length, base)) for length in (1, 2, 3)])
 
-        for _, indices in self._contributions(indices_of, len(keys)):
+        for _, indices, _ in self._contributions(indices_of, len(keys)):
             users += np.bincount(indices, minlength=len(keys))
         return users[inverse], len(self._ends) - 1
 
     def _release(self, union: SetUnion, keys_of: KeysOf, width: int, bits: RandomBits) -> tuple[Integers, Floats]:
         """Return the keys that the union releases, sorted, and their noisy sums of weights."""
         parts = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
-        for users, keys in self._contributions(keys_of, width):
-            parts.append((keys, union.contributions(users, bits)))
+        for users, keys, counts in self._contributions(keys_of, width):
+            parts.append((keys, union.contributions(users, counts, bits)))
             if sum(len(keys) for keys, _ in parts[1:]) > max(_ENTRIES, len(parts[0][0])):
                 parts = [sum_cells(parts)]
         return union.release(*sum_cells(parts), bits)
 
-    def _contributions(self, keys_of: KeysOf, width: int) -> Iterator[tuple[Integers, Integers]]:
-        """Yield the distinct pairs of a user, numbered in a batch of users, and a key below ``width``, sorted."""
+    def _contributions(self, keys_of: KeysOf, width: int) -> Iterator[tuple[Integers, Integers, Integers]]:
+        """Yield sorted pairs of a user, numbered in a batch of users, and a key below ``width``, and their counts."""
         self._flush()
         ends, start = np.array(self._ends), 0
         rows = np.memmap(self._file, np.int32, mode="r", shape=(int(ends[-1]),)) if ends[-1] else np.empty(0, np.int32)
@@ -143,7 +142,8 @@ class UserPhrases:
             users = np.repeat(np.arange(stop - start), np.diff(ends[start : stop + 1]))
             users = np.resize(users, len(keys))  # `count` repeats the words for each length
             pairs = np.sort(users[keys >= 0] * width + keys[keys >= 0])
-            yield np.divmod(pairs[np.diff(pairs, prepend=-1) > 0], max(1, width))
+            first = np.flatnonzero(np.diff(pairs, prepend=-1))
+            yield *np.divmod(pairs[first], max(1, width)), np.diff(first, append=len(pairs))
             start = stop
 
     def _flush(self) -> None:

@@ -87,8 +87,8 @@ def private_vocabulary(
         documents: a table, as in `dptext.privatize`, or documents with users, in any order.
         epsilon, delta: privacy budget per user. All arguments are public.
         text, user: columns of the table.
-        words_per_user: L, the maximum number of different words that a user contributes. A user with m words gives each
-            the weight 1 / sqrt(m), so a larger L covers more of a user's vocabulary with smaller weights.
+        words_per_user: L, the maximum number of different words that a user contributes: the most frequent ones. A user
+            with m words gives each the weight 1 / sqrt(m), so a larger L covers more words with smaller weights.
         known: public words, or words that were released under their own privacy statement.
         public_users: public upper bound on the number of users, used to check delta: a
             `dptext.privacy.budgets.DeltaWarning` is issued unless delta is below its inverse.
@@ -181,7 +181,7 @@ def private_labels(
         column: name of the label column of the table, or in `Document.attributes` (a kept column); if it does not
             exist there, the label of the documents is used.
         text, user: columns of the table.
-        labels_per_user: L, the maximum number of different labels that a user contributes, chosen at random. The
+        labels_per_user: L, the maximum number of different labels that a user contributes: the most frequent ones. The
             weight of a user is split among them. With ``unit="document"``, L is 1.
         unit: privacy unit: a user with all their documents, or a single document.
         public_users: as in `private_vocabulary`.
@@ -229,10 +229,10 @@ def _released(
     """Return the names that enough users contribute, by descending noisy weight."""
     bits, cells = RandomBits(), np.zeros(0, dtype=np.int64)
     for parts in users:
-        numbers = np.unique(np.concatenate(list(parts)))
+        numbers, counts = np.unique(np.concatenate(list(parts)), return_counts=True)
         if len(names) > len(cells):  # names are numbered while users are read
             cells = np.concatenate([cells, np.zeros(len(names), dtype=np.int64)])
-        cells[numbers] += union.contributions(np.zeros(len(numbers), dtype=np.int64), bits)
+        cells[numbers] += union.contributions(np.zeros(len(numbers), dtype=np.int64), counts, bits)
     kept, noisy = union.release(np.arange(len(cells)), cells, bits)
     words = np.array([*names, ""], dtype=object)[kept]
     return tuple(words[np.lexsort((words, -noisy))])  # post-processing: by noisy weight, then alphabetically
