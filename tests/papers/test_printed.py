@@ -59,6 +59,7 @@ REPORTS = {
     "leakage.leakage": "results.csv",
     "ome.printed_report": "results",
     "sentences.report": "results",
+    "summary.phrases": "results",
     "synthesis.baselines": "results",
     "synthesis.generated": "results",
     "synthesis.peers": "results",
@@ -196,7 +197,9 @@ def means_of_sets():
             yield f"{mean:.3f} ± {half:.3f}"
 
 
-@pytest.mark.parametrize("paper", ["dpnr", "dptext", "dpugc", "leakage", "ome", "sentences", "synthesis", "tem"])
+@pytest.mark.parametrize(
+    "paper", ["dpnr", "dptext", "dpugc", "leakage", "ome", "sentences", "summary", "synthesis", "tem"]
+)
 def test_numbers_in_prose_are_those_of_the_rows(papers, paper):
     readme = (ROOT / "papers" / paper / "README.md").read_text("utf-8")
     tables = (match[1] for match in _BLOCK.finditer(readme))

@@ -164,6 +164,15 @@ def test_one_user_moves_each_round_by_a_norm_of_1(keys):
         assert (changes[0] ** 2).sum() > 0.999 * 2**48
 
 
+def test_the_order_of_the_result_reveals_nothing_about_the_order_of_users():
+    """Many sums are equal."""
+    users = random_users(7)
+    orders = [users, users[::-1], sorted(users, key=str)]
+    results = [list(found(entry, exact(9.0, 2.0, 2.0, 1.0)).items()) for entry in orders]
+    assert results[0] == results[1] == results[2]
+    assert len({weight for _, weight in results[0]}) < len(results[0])
+
+
 def test_the_most_frequent_phrases_of_a_user_are_chosen():
     user = ["tea cup tea cup milk", "cup tea dog", "milk dog tea"]
     result = found([user], exact(0.5, 9, 0.5, 9, keys=2))

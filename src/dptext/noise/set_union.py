@@ -110,7 +110,7 @@ class SetUnion:
         return cells
 
     def release(self, keys: Integers, cells: Integers, bits: RandomBits) -> tuple[Integers, Floats]:
-        """Return the keys whose noisy sum reaches the threshold, and these sums (in weights, not in cells)."""
+        """Return the keys whose noisy sum reaches the threshold, in the given order, and these sums (in weights)."""
         keys, cells = keys[cells > 0], cells[cells > 0]
         if self.noise == "gaussian":
             noisy = noisy_matrix(cells[:, None], self.scale, bits)[:, 0]

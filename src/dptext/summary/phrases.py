@@ -82,7 +82,7 @@ class UserPhrases:
             kept, noisy = self._release(union, left.__getitem__, len(names), bits)
             numbers, sums = np.r_[numbers, kept], np.r_[sums, noisy]
             left[kept] = -1
-        best = np.argsort(-sums)[: _MOST_WORDS - known]
+        best = np.lexsort((names[numbers], -sums))[: _MOST_WORDS - known]  # not in the order of the texts
         listed, sums = np.r_[np.arange(known), numbers[best]], sums[best]
         words, base, places = np.arange(known, len(listed)), max(1, len(listed)), np.full(len(names) + 1, -1)
         places[listed] = np.arange(len(listed))
