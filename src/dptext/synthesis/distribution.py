@@ -20,6 +20,7 @@ from dptext.errors import DataError, ParameterError, extra
 from dptext.features.features import UNIT, PublicFeatures, encoded_pool
 from dptext.features.latent_words import LatentWords
 from dptext.features.pool import Pool
+from dptext.intervals import CONFIDENCE, Estimate
 from dptext.io.artifacts import SavedFolder, read_statement_of, read_tensors, tensor_bytes
 from dptext.io.documents import canonical_label
 from dptext.privacy.gaussian import gaussian_delta
@@ -32,7 +33,8 @@ from dptext.representations.encoders import TextEncoder
 from dptext.synthesis.density import VARIETY, LogRatio, Weights, choose
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels
 from dptext.synthesis.prompts import CANDIDATES, Source, generated
-from dptext.validation import check_choice, check_int, check_path
+from dptext.synthesis.questions import FALSE_ALARMS, check_categories, read_shares
+from dptext.validation import check_choice, check_float, check_int, check_path
 
 Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
@@ -102,6 +104,49 @@ class TextDistribution(HasStatement, ReprMixin):
     def shares(self) -> dict[str, float]:
         """Return the noisy fraction of each label; all users have the same total weight."""
         return dict(zip(self.labels.names, self.ratio.shares.tolist(), strict=True))
+
+    def estimate_shares(
+        self,
+        categories: Mapping[str, Sequence[str]],
+        *,
+        confidence: float = CONFIDENCE,
+        other_source: bool = False,
+    ) -> dict[str, Estimate]:
+        """Estimate the share of each of several categories, which may be named after the release.
+
+        The estimate spends no budget: it compares the released sum with the mean features of public texts, corrected
+        for the categories that the features confuse. It assumes that the private texts of a category have the same
+        mean features as its public texts, and that the categories cover all private texts. Everyone has about the same
+        weight, however many documents they have. Labels of the release are not used.
+
+        Args:
+            categories: public texts by category, at least 20 each, hundreds are better. Add a category for each kind of
+                other texts: one that pools several kinds fits only if it mixes them as the private texts do.
+            confidence: confidence of the interval of each category on its own. Intervals that hold together for C
+                categories with 95% need ``1 - 0.05 / C``.
+            other_source: accept public texts that differ from the private ones. The intervals then rely on an estimate
+                of this difference; they are wrong if a kind of text is missing.
+
+        Returns:
+            One `dptext.intervals.Estimate` per category, with ``value``, ``low`` and ``high``.
+
+        Raises:
+            ParameterError: a category has too few texts.
+            DataError: the private texts do not look like a mixture of these categories. Of 100 sound questions, about
+                one is refused.
+        """
+        check_float("confidence", confidence, above=0, below=1)
+        public = check_categories(categories)
+        vectors = {name: np.float64(UNIT) * self.features.units(texts) for name, texts in public.items()}
+        sigma = self.sigma * math.sqrt(len(self.matrix))  # of the sum over the labels
+        result = read_shares(self.matrix.sum(axis=0), sigma, vectors, self.features.covariance, confidence=confidence)
+        if result.p_value < FALSE_ALARMS and not other_source:
+            raise DataError(
+                f"the private texts do not look like a mixture of these categories (p < {FALSE_ALARMS}): add public "
+                "texts of the missing kinds, or pass other_source=True if no kind is missing and only the source of "
+                "the public texts differs"
+            )
+        return dict(result.shares)
 
     def doubts(self) -> tuple[str, ...]:
         """Return warnings about noise, computed from the released matrix."""

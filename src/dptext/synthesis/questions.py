@@ -1,0 +1,166 @@
+"""Shares of categories that are named after a release, estimated from its noisy sum and public texts.
+
+Derivation: docs/mechanisms/synthesis.md#synthesis-questions
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import ParameterError
+from dptext.intervals import CONFIDENCE, Estimate
+from dptext.synthesis.moments import COUNT_WEIGHT
+from dptext.threads import one_blas_thread
+from dptext.validation import is_encodable
+
+Floats = npt.NDArray[np.float64]
+
+FALSE_ALARMS = 0.01
+"""Probability of a refusal if the private texts are a mixture of the categories."""
+FEWEST_TEXTS = 20
+"""Minimum number of public texts per category."""
+_FOLDS = 10
+_TEXTS_PER_DIRECTION = 5
+_MOST_DRIFT = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class SharesOfCategories:
+    """Shares with intervals, p-value of the test that categories and texts fit, and the drift t of (drift)."""
+
+    shares: Mapping[str, Estimate]
+    p_value: float
+    drift: float
+
+
+def check_categories(categories: Any) -> dict[str, list[str]]:
+    """Return the public texts of each category as lists."""
+    if not isinstance(categories, Mapping) or len(categories) < 2:
+        raise ParameterError(
+            "categories must map two or more names to lists of public texts: name one for all other texts too"
+        )
+    for name, texts in categories.items():
+        is_list = isinstance(texts, Sequence) and not isinstance(texts, str | bytes)
+        if not is_list or not all(isinstance(text, str) and text.strip() and is_encodable(text) for text in texts):
+            raise ParameterError(f"the category {name!r} must be a list of non-empty UTF-8 texts")
+        if len(set(texts)) < FEWEST_TEXTS:
+            raise ParameterError(
+                f"the category {name!r} needs at least {FEWEST_TEXTS} different public texts, got {len(set(texts))}"
+            )
+    return {str(name): list(texts) for name, texts in categories.items()}
+
+
+def read_shares(
+    released: Floats,
+    sigma: float,
+    vectors: Mapping[str, Floats],
+    covariance: Floats,
+    *,
+    confidence: float = CONFIDENCE,
+) -> SharesOfCategories:
+    """Estimate the shares of all categories.
+
+    ``released``: (1 + k,) noisy sum with noise ``sigma``. ``vectors``: (n, k) vectors of the public texts by category.
+    ``covariance``: (k, k) covariance of the vectors of a public pool.
+    """
+    if len(vectors) >= len(released):
+        raise ParameterError(f"at most {len(released) - 1} categories can be told apart by these features")
+    scale = math.sqrt(1 - COUNT_WEIGHT**2)
+    rows = [np.insert(values * scale, 0, COUNT_WEIGHT, axis=1) for values in vectors.values()]
+    pool = np.pad(covariance * scale**2, (1, 0))
+    sizes = np.array([len(values) for values in rows])
+    with one_blas_thread():
+        readout, confusion, within = _cross_fit(rows, _guess_weights(released, sigma, sizes), sigma, pool)
+        inverse = np.linalg.inv(confusion)
+        counts = inverse @ readout.T @ released  # (counts)
+        positive = np.maximum(counts, 0.0)
+        p_value, drift = _test_fit(released, sigma, rows, positive, pool)
+        weights = positive + positive**2 * (1 / sizes + drift)
+        errors = sigma**2 * readout.T @ readout + np.tensordot(weights, within, 1)  # (score errors)
+        shares = _intervals(counts, inverse @ errors @ inverse.T, NormalDist().inv_cdf((1 + confidence) / 2))
+    estimates = {
+        name: Estimate(value, low, high, len(rows_of_name), "public texts")
+        for (name, rows_of_name), (value, low, high) in zip(vectors.items(), shares.tolist(), strict=True)
+    }
+    return SharesOfCategories(estimates, p_value, drift)
+
+
+def _guess_weights(released: Floats, sigma: float, sizes: npt.NDArray[np.int64]) -> float:
+    """Return the sum of the weights of (sum errors) for equal shares; at least for a count of twice its noise."""
+    count = max(released[0], 2 * sigma) / COUNT_WEIGHT / len(sizes)
+    return float((count + count**2 / sizes).sum())
+
+
+def _cross_fit(rows: Sequence[Floats], weight: float, sigma: float, pool: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return R of (read-out), G of (confusion) and the covariance of the scores within each category."""
+    folds = [np.arange(len(values)) % _FOLDS for values in rows]
+    size, classes = len(pool), len(rows)
+    readout, confusion = np.zeros((size, classes)), np.zeros((classes, classes))
+    scores = [np.empty((len(values), classes)) for values in rows]
+    for fold in range(_FOLDS):
+        training = [values[place != fold] for values, place in zip(rows, folds, strict=True)]
+        means = np.stack([values.mean(axis=0) for values in training])
+        centred = np.concatenate([values - mean for values, mean in zip(training, means, strict=True)])
+        spread = (centred.T @ centred + size * pool) / (len(centred) - classes + size)  # (shrunk)
+        fitted = np.linalg.solve(weight * spread + sigma**2 * np.eye(size), means.T)
+        readout += fitted / _FOLDS
+        for index, (values, place) in enumerate(zip(rows, folds, strict=True)):
+            scores[index][place == fold] = values[place == fold] @ fitted
+            confusion[:, index] += scores[index][place == fold].mean(axis=0) / _FOLDS
+    within = np.stack([np.cov(values.T) for values in scores])
+    return readout, confusion, within
+
+
+def _test_fit(
+    released: Floats, sigma: float, rows: Sequence[Floats], counts: Floats, pool: Floats
+) -> tuple[float, float]:
+    """Return the p-value of (fit), and t of (drift)."""
+    sizes = np.array([len(values) for values in rows])
+    weights = counts + counts**2 / sizes
+    freedom = float(weights.sum() ** 2 / (weights**2 / (sizes - 1)).sum()) if weights.any() else float(sizes.sum())
+    directions = min(len(pool) - 1, max(int(freedom / _TEXTS_PER_DIRECTION), len(rows)))
+    leading = np.linalg.eigh(pool[1:, 1:])[1][:, ::-1][:, :directions]
+    basis = np.column_stack([np.eye(len(pool))[0], np.pad(leading, ((1, 0), (0, 0)))])
+    within = np.stack([np.cov(values.T) for values in rows])
+    sampling, between = (basis.T @ np.tensordot(entry, within, 1) @ basis for entry in (weights, counts**2))
+    means, total = basis.T @ np.stack([values.mean(axis=0) for values in rows]).T, basis.T @ released
+
+    def distance(drift: float) -> float:
+        errors = sampling + drift * between + sigma**2 * np.eye(len(basis.T))
+        whitened = np.linalg.solve(np.linalg.cholesky(errors), np.column_stack([means, total]))
+        solution = np.linalg.lstsq(whitened[:, :-1], whitened[:, -1], rcond=None)[0]
+        return float(np.square(whitened[:, -1] - whitened[:, :-1] @ solution).sum())
+
+    tested = 1 + directions - len(rows)
+    other = max(freedom - tested + 1, 1.0)
+    expected, residual = tested * freedom / other, distance(0.0)
+    low, high = 1e-9, _MOST_DRIFT
+    while residual > expected and high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if distance(middle) > expected else (low, middle)
+    return _f_tail(residual / expected, tested, other), high if residual > expected else 0.0
+
+
+def _f_tail(ratio: float, above: float, below: float) -> float:
+    """Return the approximate probability that F with (above, below) degrees of freedom exceeds a ratio (Paulson)."""
+    root, first, second = ratio ** (1 / 3), 2 / (9 * above), 2 / (9 * below)
+    return NormalDist().cdf(-((1 - second) * root - (1 - first)) / math.sqrt(first + second * root**2))
+
+
+def _intervals(counts: Floats, errors: Floats, quantile: float) -> Floats:
+    """Return the (C, 3) shares and their bounds by (ratio), cut to [0, 1]."""
+    total, common = counts.sum(), errors.sum(axis=1)
+    square = total**2 - quantile**2 * errors.sum()
+    if total <= 0 or square <= 0:  # the number of texts is within its noise
+        return np.column_stack([np.full(len(counts), 1 / len(counts)), np.zeros(len(counts)), np.ones(len(counts))])
+    middle = counts * total - quantile**2 * common
+    reach = np.sqrt(np.maximum(middle**2 - square * (counts**2 - quantile**2 * np.diag(errors)), 0.0))
+    shares = np.column_stack([counts / total, (middle - reach) / square, (middle + reach) / square])
+    return np.asarray(np.clip(shares, 0.0, 1.0))
