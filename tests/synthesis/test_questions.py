@@ -158,7 +158,16 @@ def test_a_question_without_a_kind_of_text_is_refused(distribution):
     categories = {name: CATEGORIES[name] for name in ("drinks", "games")}
     with pytest.raises(DataError, match="do not look like a mixture of these categories"):
         distribution.estimate_shares(categories)
+    with pytest.raises(DataError, match="do not look like a mixture of these categories"):
+        distribution.estimate_shares(categories, other_source=True)  # the difference is too large
+
+
+def test_another_source_is_accepted_if_it_differs_little(distribution, monkeypatch):
+    categories = {name: CATEGORIES[name] for name in ("drinks", "games")}
+    monkeypatch.setattr(questions, "MOST_DRIFT", 100.0)
     assert set(distribution.estimate_shares(categories, other_source=True)) == set(categories)
+    with pytest.raises(DataError, match="do not look like a mixture"):
+        distribution.estimate_shares(categories)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +176,7 @@ def test_a_question_without_a_kind_of_text_is_refused(distribution):
         (["tea"], "must map two or more names"),
         ({"drinks": CATEGORIES["drinks"]}, "must map two or more names"),
         ({"drinks": CATEGORIES["drinks"], "rules": "law"}, "'rules' must be a list"),
-        ({"drinks": CATEGORIES["drinks"], "rules": ["law"] * 50}, "at least 20 different public texts, got 1"),
+        ({"drinks": CATEGORIES["drinks"], "rules": ["law"] * 50}, "needs 20 different public texts or more, got 1"),
         ({f"category {number}": CATEGORIES["drinks"] for number in range(129)}, "at most 128 categories"),
     ],
 )

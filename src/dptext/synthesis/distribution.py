@@ -30,11 +30,11 @@ from dptext.privacy.statement import HasStatement, Parameter, PrivacyStatement
 from dptext.privacy.wording import facts_of, filled
 from dptext.release.release import Release
 from dptext.representations.encoders import TextEncoder
+from dptext.synthesis import questions
 from dptext.synthesis.density import VARIETY, LogRatio, Weights, choose
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels
 from dptext.synthesis.prompts import CANDIDATES, Source, generated
-from dptext.synthesis.questions import FALSE_ALARMS, check_categories, read_shares
-from dptext.validation import check_choice, check_float, check_int, check_path
+from dptext.validation import check_choice, check_int, check_path
 
 Floats = npt.NDArray[np.float64]
 Shares: TypeAlias = Literal["released", "uniform"]
@@ -114,39 +114,26 @@ class TextDistribution(HasStatement, ReprMixin):
     ) -> dict[str, Estimate]:
         """Estimate the share of each of several categories, which may be named after the release.
 
-        The estimate spends no budget: it compares the released sum with the mean features of public texts, corrected
-        for the categories that the features confuse. It assumes that the private texts of a category have the same
-        mean features as its public texts, and that the categories cover all private texts. Everyone has about the same
-        weight, however many documents they have. Labels of the release are not used.
+        No budget is spent: the released sum is compared with the mean features of public texts, corrected for
+        categories that the features confuse. This assumes that the private texts of a category have the same mean
+        features as its public texts, and that the categories cover all private texts. All users have about the same
+        total weight. Labels are not used.
 
         Args:
-            categories: public texts by category, at least 20 each, hundreds are better. Add a category for each kind of
-                other texts: one that pools several kinds fits only if it mixes them as the private texts do.
-            confidence: confidence of the interval of each category on its own. Intervals that hold together for C
-                categories with 95% need ``1 - 0.05 / C``.
+            categories: public texts by category, 20 or more each, better hundreds by different authors. Give each kind
+                of other texts its own category: a pooled one must mix the kinds as the private texts do.
+            confidence: confidence of the interval of each category on its own. The intervals of C categories hold
+                together with 95% for ``1 - 0.05 / C``.
             other_source: accept public texts that differ from the private ones. The intervals then rely on an estimate
-                of this difference; they are wrong if a kind of text is missing.
-
-        Returns:
-            One `dptext.intervals.Estimate` per category, with ``value``, ``low`` and ``high``.
+                of this difference. They are wrong if a kind of text has no category.
 
         Raises:
             ParameterError: a category has too few texts.
-            DataError: the private texts do not look like a mixture of these categories. Of 100 sound questions, about
-                one is refused.
+            DataError: the private texts do not look like a mixture of these categories (1% false alarms).
         """
-        check_float("confidence", confidence, above=0, below=1)
-        public = check_categories(categories)
-        vectors = {name: np.float64(UNIT) * self.features.units(texts) for name, texts in public.items()}
-        sigma = self.sigma * math.sqrt(len(self.matrix))  # of the sum over the labels
-        result = read_shares(self.matrix.sum(axis=0), sigma, vectors, self.features.covariance, confidence=confidence)
-        if result.p_value < FALSE_ALARMS and not other_source:
-            raise DataError(
-                f"the private texts do not look like a mixture of these categories (p < {FALSE_ALARMS}): add public "
-                "texts of the missing kinds, or pass other_source=True if no kind is missing and only the source of "
-                "the public texts differs"
-            )
-        return dict(result.shares)
+        return questions.estimate_shares(
+            self.matrix, self.sigma, self.features, categories, confidence=confidence, other_source=other_source
+        )
 
     def doubts(self) -> tuple[str, ...]:
         """Return warnings about noise, computed from the released matrix."""

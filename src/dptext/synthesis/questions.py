@@ -14,56 +14,64 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import ParameterError
+from dptext.errors import DataError, ParameterError
+from dptext.features.features import UNIT, PublicFeatures
 from dptext.intervals import CONFIDENCE, Estimate
 from dptext.synthesis.moments import COUNT_WEIGHT
 from dptext.threads import one_blas_thread
-from dptext.validation import is_encodable
+from dptext.validation import check_float, is_encodable
 
 Floats = npt.NDArray[np.float64]
 
 FALSE_ALARMS = 0.01
 """Probability of a refusal if the private texts are a mixture of the categories."""
 FEWEST_TEXTS = 20
-"""Minimum number of public texts per category."""
+MOST_DRIFT = 0.01
+"""Maximum of (drift) for public texts of another source: a tenth of a standard deviation."""
 _FOLDS = 10
 _TEXTS_PER_DIRECTION = 5
-_MOST_DRIFT = 100.0
 
 
 @dataclass(frozen=True, eq=False)
 class SharesOfCategories:
-    """Shares with intervals, p-value of the test that categories and texts fit, and the drift t of (drift)."""
+    """Shares with intervals, the p-value of (fit) and t of (drift)."""
 
     shares: Mapping[str, Estimate]
     p_value: float
     drift: float
 
 
-def check_categories(categories: Any) -> dict[str, list[str]]:
-    """Return the public texts of each category as lists."""
-    if not isinstance(categories, Mapping) or len(categories) < 2:
-        raise ParameterError(
-            "categories must map two or more names to lists of public texts: name one for all other texts too"
+def estimate_shares(
+    matrix: Floats, sigma: float, features: PublicFeatures, categories: Any, *, confidence: float, other_source: bool
+) -> dict[str, Estimate]:
+    """Validate and answer the question of `TextDistribution.estimate_shares`."""
+    check_float("confidence", confidence, above=0, below=1)
+    _check_categories(categories)
+    vectors = {str(name): np.float64(UNIT) * features.units(texts) for name, texts in categories.items()}
+    sigma = sigma * math.sqrt(len(matrix))  # of the sum over the labels
+    result = read_shares(matrix.sum(axis=0), sigma, vectors, features.covariance, confidence=confidence)
+    if result.p_value < FALSE_ALARMS and not (other_source and result.drift <= MOST_DRIFT):
+        raise DataError(
+            f"the private texts do not look like a mixture of these categories (p < {FALSE_ALARMS}; difference "
+            f"{math.sqrt(result.drift):.2f}): add public texts of the missing kinds. If only the source of the public "
+            f"texts differs, and by at most {math.sqrt(MOST_DRIFT):.2f}, other_source=True allows it"
         )
+    return dict(result.shares)
+
+
+def _check_categories(categories: Any) -> None:
+    if not isinstance(categories, Mapping) or len(categories) < 2:
+        raise ParameterError("categories must map two or more names, which cover all texts, to lists of public texts")
     for name, texts in categories.items():
         is_list = isinstance(texts, Sequence) and not isinstance(texts, str | bytes)
         if not is_list or not all(isinstance(text, str) and text.strip() and is_encodable(text) for text in texts):
             raise ParameterError(f"the category {name!r} must be a list of non-empty UTF-8 texts")
         if len(set(texts)) < FEWEST_TEXTS:
-            raise ParameterError(
-                f"the category {name!r} needs at least {FEWEST_TEXTS} different public texts, got {len(set(texts))}"
-            )
-    return {str(name): list(texts) for name, texts in categories.items()}
+            raise ParameterError(f"{name!r} needs {FEWEST_TEXTS} different public texts or more, got {len(set(texts))}")
 
 
 def read_shares(
-    released: Floats,
-    sigma: float,
-    vectors: Mapping[str, Floats],
-    covariance: Floats,
-    *,
-    confidence: float = CONFIDENCE,
+    released: Floats, sigma: float, vectors: Mapping[str, Floats], covariance: Floats, *, confidence: float = CONFIDENCE
 ) -> SharesOfCategories:
     """Estimate the shares of all categories.
 
@@ -76,8 +84,9 @@ def read_shares(
     rows = [np.insert(values * scale, 0, COUNT_WEIGHT, axis=1) for values in vectors.values()]
     pool = np.pad(covariance * scale**2, (1, 0))
     sizes = np.array([len(values) for values in rows])
+    guess = max(released[0], 2 * sigma) / COUNT_WEIGHT / len(rows)  # equal shares of at least twice the noise
     with one_blas_thread():
-        readout, confusion, within = _cross_fit(rows, _guess_weights(released, sigma, sizes), sigma, pool)
+        readout, confusion, within = _cross_fit(rows, float((guess + guess**2 / sizes).sum()), sigma, pool)
         inverse = np.linalg.inv(confusion)
         counts = inverse @ readout.T @ released  # (counts)
         positive = np.maximum(counts, 0.0)
@@ -90,12 +99,6 @@ def read_shares(
         for (name, rows_of_name), (value, low, high) in zip(vectors.items(), shares.tolist(), strict=True)
     }
     return SharesOfCategories(estimates, p_value, drift)
-
-
-def _guess_weights(released: Floats, sigma: float, sizes: npt.NDArray[np.int64]) -> float:
-    """Return the sum of the weights of (sum errors) for equal shares; at least for a count of twice its noise."""
-    count = max(released[0], 2 * sigma) / COUNT_WEIGHT / len(sizes)
-    return float((count + count**2 / sizes).sum())
 
 
 def _cross_fit(rows: Sequence[Floats], weight: float, sigma: float, pool: Floats) -> tuple[Floats, Floats, Floats]:
@@ -141,7 +144,7 @@ def _test_fit(
     tested = 1 + directions - len(rows)
     other = max(freedom - tested + 1, 1.0)
     expected, residual = tested * freedom / other, distance(0.0)
-    low, high = 1e-9, _MOST_DRIFT
+    low, high = 1e-9, 100.0
     while residual > expected and high > 1.01 * low:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if distance(middle) > expected else (low, middle)
