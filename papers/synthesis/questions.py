@@ -36,7 +36,14 @@ EPSILONS, DELTA = (0.5, 1.0, 4.0), 1e-6
 RELEASES = 200
 SAME = "public texts of the same source"
 CASES: dict[str, tuple[str, ...]] = {
-    "SNIPS": (SAME, "the last kind has no public texts", "public: the third kind, and all others as one category"),
+    "SNIPS": (
+        SAME,
+        "the last kind has no public texts",
+        "public: the third kind, and all others as one category",
+        "public: the test file",
+    ),
+    "SNIPS, features words": (SAME,),
+    "SNIPS, features words, fitted on the public texts": ("public: the texts of the pool",),
     "AG News": (
         SAME,
         "the last kind has no public texts",
@@ -46,8 +53,9 @@ CASES: dict[str, tuple[str, ...]] = {
     "IMDb and AG News": (SAME, "public: Yelp and MRPC", "public: IMDb and MRPC"),
     "Blogs, age group": ("public: one post per author", "public: all posts of the authors"),
 }
-_PRIVATE = {"SNIPS": 2000, "AG News": 4000, "IMDb and AG News": 4000, "Blogs, age group": 1200}
-_PUBLIC = {SAME: (50, 200, 500)}
+_PRIVATE = {"AG News": 4000, "IMDb and AG News": 4000, "Blogs, age group": 1200}
+_SIZES = (50, 200, 500)
+_SIZE, _SIZE_OF_WORDS = 500, 200
 _REVIEWS, _WORDS = 5000, 60
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.intp]
@@ -61,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = [
             {"data": name, "case": case, "public": size, "epsilon": epsilon}
             for case in CASES[name]
-            for size in _PUBLIC.get(case, (500,))
+            for size in ((_SIZE_OF_WORDS,) if "words" in name else _SIZES if case == SAME else (_SIZE,))
             for epsilon in EPSILONS
         ]
         releases = 5 if options.quick else RELEASES
@@ -89,6 +97,7 @@ class Source:
     cells: npt.NDArray[np.int64]  # of the people
     labels: Labels  # of the people
     other: Mapping[str, tuple[Floats, Labels | None]]  # public texts of other sources
+    divided: npt.NDArray[np.bool_] | None = None  # people who are always public
 
 
 def _texts(data: Path, name: str) -> tuple[list[str], Labels, Labels, tuple[str, ...]]:
@@ -98,9 +107,16 @@ def _texts(data: Path, name: str) -> tuple[list[str], Labels, Labels, tuple[str,
         texts = [" ".join(text.split()[:_WORDS]) for text in posts.texts]
         return texts, np.unique(ages, return_inverse=True)[1], posts.people, newswire(data)
     train, _ = ag_news(data)
-    if name == "SNIPS":
+    if name.startswith("SNIPS"):
         requests = snips(data).train
         texts, labels, pool = list(requests.texts), requests.labels, restaurants(data)
+        if "words" in name:  # half of the requests are private, a quarter public, a quarter are another pool
+            quarters = np.arange(len(texts)) % 4
+            pool = tuple(texts[place] for place in np.flatnonzero(quarters == (2 if "fitted" in name else 3)))
+            texts, labels = (
+                [text for text, place in zip(texts, quarters, strict=True) if place < 3],
+                labels[quarters < 3],
+            )
     elif name == "AG News":
         texts, labels, pool = list(train.texts), train.labels, newswire(data)
     else:
@@ -115,7 +131,8 @@ def _texts(data: Path, name: str) -> tuple[list[str], Labels, Labels, tuple[str,
 def source_of(data: Path, name: str) -> Source:
     texts, labels, authors, pool = _texts(data, name)
     unit = "user" if name.startswith("Blogs") else "document"
-    plan = dptext.Synthesizer(epsilon=1.0, delta=DELTA, unit=unit, features="static", cache=False).plan(list(pool))
+    features = "words" if "words" in name else "static"
+    plan = dptext.Synthesizer(epsilon=1.0, delta=DELTA, unit=unit, features=features, cache=False).plan(list(pool))
     order = np.argsort(authors, kind="stable")
     owners, first, places = np.unique(authors[order], return_index=True, return_inverse=True)
     vectors = plan.features.units([texts[row] for row in order.tolist()]) * np.float64(UNIT)
@@ -123,13 +140,14 @@ def source_of(data: Path, name: str) -> Source:
     sums = np.add.reduceat(rows, first, axis=0)
     cells = clipped_matrices(sums, np.arange(len(owners)), np.ones(len(owners)))
     other: dict[str, tuple[Floats, Labels | None]] = {}
-    if name == "AG News":
-        test = ag_news(data)[1]
+    if name in ("AG News", "SNIPS"):
+        test = ag_news(data)[1] if name == "AG News" else snips(data).test
         other["test"] = plan.features.units(test.texts) * np.float64(UNIT), test.labels
     if name == "IMDb and AG News":
         other["Yelp"] = plan.features.units(restaurants(data)) * np.float64(UNIT), None
         other["MRPC"] = plan.features.units(newswire(data)) * np.float64(UNIT), None
-    return Source(plan, vectors, places, cells, labels[order][first], other)
+    divided = np.arange(len(owners)) % 3 == 2 if "words" in name else None
+    return Source(plan, vectors, places, cells, labels[order][first], other, divided)
 
 
 def _divide(source: Source, name: str, generator: Generator) -> tuple[list[Labels], list[Labels]]:
@@ -138,8 +156,10 @@ def _divide(source: Source, name: str, generator: Generator) -> tuple[list[Label
     private, public = [], []
     for code, fraction in enumerate(generator.dirichlet(np.ones(classes))):
         rows = generator.permutation(np.flatnonzero(source.labels == code))
-        half = len(rows) // 2
-        private.append(rows[: min(half, max(1, round(fraction * _PRIVATE[name])))])
+        if source.divided is not None:
+            rows = rows[np.argsort(source.divided[rows], kind="stable")]
+        half = len(rows) // 2 if source.divided is None else int((~source.divided[rows]).sum())
+        private.append(rows[: min(half, max(1, round(fraction * _PRIVATE.get(name, 2000))))])
         public.append(rows[half:])
     return private, public
 
@@ -157,21 +177,21 @@ def _public_vectors(
     if case.startswith("public: the test file"):
         vectors, labels = source.other["test"]
         return [vectors[generator.permutation(np.flatnonzero(labels == code))[:size]] for code in range(len(public))]
-    own = [source.vectors[people[:size]] for people in public]  # one text per person
+    by_class = [source.vectors[people[:size]] for people in public]  # one text per person
     if "MRPC" in case:
         names = ("Yelp", "MRPC") if "Yelp" in case else ("IMDb", "MRPC")
-        others = [source.other[name][0] if name in source.other else own[0] for name in names]
+        others = [source.other[name][0] if name in source.other else by_class[0] for name in names]
         return [vectors[generator.permutation(len(vectors))[:size]] for vectors in others]
     if case.startswith("the last kind"):
-        return own[:-1]
+        return by_class[:-1]
     if "all others" in case:
-        place = _asked(case)
-        rest = np.concatenate([vectors for code, vectors in enumerate(own) if code != place])
-        return [own[place], rest[generator.permutation(len(rest))[:size]]]
-    return own
+        place = _category_of(case)
+        rest = np.concatenate([vectors for code, vectors in enumerate(by_class) if code != place])
+        return [by_class[place], rest[generator.permutation(len(rest))[:size]]]
+    return by_class
 
 
-def _asked(case: str) -> int:
+def _category_of(case: str) -> int:
     return 2 if "third" in case else 1
 
 
@@ -194,7 +214,7 @@ def measure(settings: Mapping[str, Any], seed: int, *, data: Path, releases: int
         vectors = _public_vectors(source, case, public, settings["public"], generator)
         counts = np.array([len(people) for people in private])
         if "all others" in case:
-            counts = np.array([counts[_asked(case)], counts.sum() - counts[_asked(case)]])
+            counts = np.array([counts[_category_of(case)], counts.sum() - counts[_category_of(case)]])
         truth = counts / counts.sum()
         runs.append(_compare(release.matrix[0], release.sigma, total[0] * CELL, vectors, truth, plan, turn))
     result = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}

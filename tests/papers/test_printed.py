@@ -64,6 +64,7 @@ REPORTS = {
     "synthesis.generated": "results",
     "synthesis.peers": "results",
     "synthesis.quality": "results",
+    "synthesis.questions": "results",
     "synthesis.report": "results",
     "tem.composed": "results-composed",
     "tem.pure": "results-pure",

@@ -29,15 +29,18 @@ def release(generator, counts, sigma, centres=CENTRES):
     return total + sigma * generator.normal(size=SIZE + 1)
 
 
-def question(seed, *, sigma=8.0, stated=8.0, public=80, repeated=1, centres=CENTRES, asked=CLASSES):
+def question(seed, *, sigma=8.0, assumed=8.0, public=80, repeated=1, centres=CENTRES, categories=CLASSES):
     """Return the true shares, and the answer for a release of 1,000 Gaussian texts of random shares."""
     generator = np.random.default_rng(seed)
     counts = generator.multinomial(1000, generator.dirichlet(np.ones(CLASSES)))
     released = release(generator, counts, sigma, centres)
     vectors = dict(
-        enumerate(np.repeat(values, repeated, axis=0) for values in texts(generator, [public] * asked, CENTRES[:asked]))
+        enumerate(
+            np.repeat(values, repeated, axis=0)
+            for values in texts(generator, [public] * categories, CENTRES[:categories])
+        )
     )
-    return counts / counts.sum(), read_shares(released, stated, vectors, np.diag(SPREAD**2))
+    return counts / counts.sum(), read_shares(released, assumed, vectors, np.diag(SPREAD**2))
 
 
 def test_shares_are_exact_without_noise_and_sampling():
@@ -69,7 +72,7 @@ FEWEST = binom.ppf(1e-6, RUNS, 0.95)
 @pytest.mark.parametrize("sigma", [2.0, 8.0, 40.0])
 def test_intervals_cover(sigma):
     """False alarm: 1e-6 per noise scale, for a coverage of exactly 95%."""
-    assert covered(sigma=sigma, stated=sigma) >= FEWEST
+    assert covered(sigma=sigma, assumed=sigma) >= FEWEST
 
 
 def test_an_interval_that_ignores_an_error_does_not_cover(monkeypatch):
@@ -78,16 +81,18 @@ def test_an_interval_that_ignores_an_error_does_not_cover(monkeypatch):
     The estimated drift would make up for both, so it is 0 here.
     """
     monkeypatch.setattr(questions, "_test_fit", lambda *_: (1.0, 0.0))
-    assert covered(sigma=40.0, stated=40.0) >= FEWEST
-    assert covered(sigma=40.0, stated=13.0) < FEWEST
-    assert covered(sigma=2.0, stated=2.0, public=20, repeated=30) < FEWEST
+    assert covered(sigma=40.0, assumed=40.0) >= FEWEST
+    assert covered(sigma=40.0, assumed=13.0) < FEWEST
+    assert covered(sigma=2.0, assumed=2.0, public=20, repeated=30) < FEWEST
 
 
 def test_refusals_of_sound_questions_are_rare_and_a_missing_category_is_noticed():
     """False alarm: 1e-6, for a probability of 1% (the approximation allows 3%)."""
     refused = sum(question(seed)[1].p_value < FALSE_ALARMS for seed in range(RUNS))
     assert refused <= binom.isf(1e-6, RUNS, 0.03)
-    p_values = [answer.p_value for truth, answer in (question(seed, asked=2) for seed in range(40)) if truth[2] > 0.2]
+    p_values = [
+        answer.p_value for truth, answer in (question(seed, categories=2) for seed in range(40)) if truth[2] > 0.2
+    ]
     assert len(p_values) > 10
     assert max(p_values) < FALSE_ALARMS
 
@@ -97,7 +102,7 @@ def test_a_difference_of_the_source_widens_the_intervals():
     hits, drifts = 0, []
     for seed in range(100):
         moved = CENTRES + 0.15 * SPREAD * np.random.default_rng([seed, 1]).normal(size=CENTRES.shape)
-        truth, answer = question(seed, sigma=2.0, stated=2.0, public=400, centres=moved)
+        truth, answer = question(seed, sigma=2.0, assumed=2.0, public=400, centres=moved)
         drifts.append(answer.drift)
         hits += answer.shares[seed % CLASSES].low <= truth[seed % CLASSES] <= answer.shares[seed % CLASSES].high
     assert 0.15**2 / 3 < np.median(drifts) < 3 * 0.15**2

@@ -117,15 +117,19 @@ class TextDistribution(HasStatement, ReprMixin):
         No budget is spent: the released sum is compared with the mean features of public texts, corrected for
         categories that the features confuse. This assumes that the private texts of a category have the same mean
         features as its public texts, and that the categories cover all private texts. All users have about the same
-        total weight. Labels are not used.
+        total weight. Labels are not used. Derivation and limits: docs/mechanisms/synthesis.md#ask-later
 
         Args:
             categories: public texts by category, 20 or more each, better hundreds by different authors. Give each kind
-                of other texts its own category: a pooled one must mix the kinds as the private texts do.
+                of other texts its own category: a pooled one must mix the kinds as the private texts do. If the
+                features include "words", the pool of the release must not contain these texts.
             confidence: confidence of the interval of each category on its own. The intervals of C categories hold
                 together with 95% for ``1 - 0.05 / C``.
-            other_source: accept public texts that differ from the private ones. The intervals then rely on an estimate
-                of this difference. They are wrong if a kind of text has no category.
+            other_source: accept public texts that differ a little from the private ones. The intervals then rely on
+                the estimated difference. They are wrong if a kind of text has no category.
+
+        Returns:
+            The estimate of each category: ``value``, ``low`` and ``high``.
 
         Raises:
             ParameterError: a category has too few texts.
