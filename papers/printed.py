@@ -641,8 +641,8 @@ reason why there is none. A cell: printed / **ours** [95% interval] (sample size
 claim, and the proved value for any two texts or people ([docs/papers](../docs/papers/index.md) gives the reasons). The
 last lines of a table are baselines that use no text.
 
-`python -m papers.printed` writes this page from the rows in `papers/*/results`; a test compares. papers/synthesis and
-papers/sentences repeat no paper.
+`python -m papers.printed` writes this page from the rows in `papers/*/results`; a test compares. papers/synthesis,
+papers/sentences and papers/summary repeat no paper.
 
 ## Your own texts
 
