@@ -26,7 +26,7 @@ from dptext.noise.gaussian_sums import grid_step
 from dptext.noise.set_union import SetUnion, sum_cells, weights
 from dptext.privacy.gaussian import gaussian_sigma
 from dptext.privacy.randomness import RandomBits
-from dptext.summary.phrases import ROUNDS, UserPhrases, _lookup, _number
+from dptext.summary.phrases import UserPhrases, _lookup, _number
 
 HERE = Path(__file__).resolve().parent
 Integers = npt.NDArray[np.int64]
@@ -151,7 +151,7 @@ class Users:
 
     def found(self, unions: Sequence[SetUnion], bits: RandomBits) -> Integers:
         """Return the keys of the phrases that are released."""
-        if len(unions) == ROUNDS:
+        if len(unions) > 1:
             numbers, base = self.phrases._numbers, len(self.phrases._numbers) + 1
             digits = [[numbers[word] + 1 for word in entry.words] for entry in self.phrases.find(unions, bits)]
             keys = [sum(digit * base**place for place, digit in enumerate(reversed(row))) for row in digits]

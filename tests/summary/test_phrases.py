@@ -11,10 +11,12 @@ from dptext.noise.gaussian_sums import CELL
 from dptext.noise.set_union import SetUnion, weights
 from dptext.privacy.randomness import RandomBits
 from dptext.summary import phrases as module
-from dptext.summary.phrases import ROUNDS, UserPhrases
+from dptext.summary.phrases import UserPhrases
 
 KNOWN = ("the", "of", "and", "to")
 WORDS = ("tea", "cup", "milk", "tax", "law", "dog", "cat", *KNOWN)
+
+ROUNDS = 4
 
 
 class Exact(SetUnion):

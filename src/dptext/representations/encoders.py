@@ -280,13 +280,18 @@ class MeanOfWords(FrozenEncoder, ReprMixin):
         self.dimension = vectors.dimension
 
     def _vectors(self, texts: list[str]) -> Vectors:
+        return self._means(*self._rows(texts))
+
+    @cached_property
+    def _rows(self) -> TokenRows:
+        """Rows of words; its cache serves all later texts."""
         vocabulary = self.vectors.vocabulary
 
         def row_of(token: str) -> int:
             row = vocabulary.row(token) if kind_of(token) is Kind.WORD else vocabulary.unknown_row
             return NO_WORD if row == vocabulary.unknown_row else row
 
-        return self._means(*TokenRows(row_of)(texts))
+        return TokenRows(row_of)
 
     def _means(self, rows: npt.NDArray[np.int32], lengths: npt.NDArray[np.int64]) -> Vectors:
         """Return (n, D) weighted means of the words of each text."""

@@ -17,10 +17,9 @@ from dptext.text.tokens import Kind, fold, kind_of
 from dptext.users.grouping import NO_WORD, TokenRows, temporary_file
 from dptext.users.private_vocabulary import is_printable_word
 
-ROUNDS = 4
-"""Words, words that the first round left, pairs of released words, and triples of released pairs."""
 _BREAK = -1  # end of a text, or a token that is no word: no phrase contains it
 _MOST_WORDS = 1 << 20  # listed words, so that the number of a triple has 60 bits
+_END, _WORD_BYTES = np.int32(_BREAK).tobytes(), 4
 _TOKENS_AT_ONCE = 1 << 20
 _ENTRIES = 1 << 22  # sums of a round that wait to be merged
 
@@ -54,7 +53,7 @@ class UserPhrases:
             return NO_WORD if kind is Kind.SPACE else _BREAK
 
         self._numbers, self._known, self._rows_of = numbers, len(numbers), TokenRows(row_of)
-        self._file, self._buffer, self._ends, self._written = temporary_file(), array("i"), array("q", [0]), 0
+        self._file, self._buffer, self._ends, self._written = temporary_file(), bytearray(), array("q", [0]), 0
 
     def close(self) -> None:
         """Close the file, which deletes it."""
@@ -63,14 +62,15 @@ class UserPhrases:
     def add(self, texts: Sequence[str]) -> None:
         """Add all texts of one user."""
         for text in texts:
-            self._buffer.extend(self._rows_of.of(text))
-            self._buffer.append(_BREAK)
-        self._ends.append(self._written + len(self._buffer))
-        if len(self._buffer) >= _TOKENS_AT_ONCE:
+            self._buffer += self._rows_of.of(text) + _END
+        self._ends.append((self._written + len(self._buffer)) // _WORD_BYTES)
+        if len(self._buffer) >= _TOKENS_AT_ONCE * _WORD_BYTES:
             self._flush()
 
     def find(self, unions: Sequence[SetUnion], bits: RandomBits) -> list[Found]:
-        """Return the phrases of many users, by the noise and threshold of each of the `ROUNDS`.
+        """Return the phrases of many users, by the noise and threshold of each round.
+
+        The last two are for pairs of released words and for triples of released pairs; all others are for words.
 
         **Guarantee** (unit user, add/remove, central): the composed unions (docs/mechanisms/cooccurrence.md, (3)). In a
         round, a user adds weights of norm 1 to their ``keys`` most frequent candidates, which earlier rounds determine.
@@ -78,7 +78,8 @@ class UserPhrases:
         names, known, left = np.array([*self._numbers], dtype=object), self._known, np.arange(len(self._numbers) + 1)
         left[:known] = left[_BREAK] = -1
         numbers, sums = np.empty(0, dtype=np.int64), np.empty(0)
-        for union in unions[:2]:
+        *of_words, of_pairs, of_triples = unions
+        for union in of_words:
             kept, noisy = self._release(union, left.__getitem__, len(names), bits)
             numbers, sums = np.r_[numbers, kept], np.r_[sums, noisy]
             left[kept] = -1
@@ -98,10 +99,10 @@ class UserPhrases:
             joined = is_known | np.roll(is_known, 1) | (_lookup(pairs, phrases_of(rows, 2)) >= 0)
             return np.where(joined & np.roll(joined, 1), phrases_of(rows, 3), -1)
 
-        pairs, of_pairs = self._release(unions[2], lambda rows: phrases_of(rows, 2), base**2, bits)
-        triples, of_triples = self._release(unions[3], triples_of, base**3, bits)
+        pairs, sums_of_pairs = self._release(of_pairs, lambda rows: phrases_of(rows, 2), base**2, bits)
+        triples, sums_of_triples = self._release(of_triples, triples_of, base**3, bits)
         result: list[Found] = []
-        for length, keys, weights in ((1, words, sums), (2, pairs, of_pairs), (3, triples, of_triples)):
+        for length, keys, weights in ((1, words, sums), (2, pairs, sums_of_pairs), (3, triples, sums_of_triples)):
             rows = names[listed[keys[:, None] // base ** np.arange(length)[::-1] % base]]
             result += map(Found, map(tuple, rows.tolist()), weights.tolist())
         return result
@@ -149,7 +150,7 @@ class UserPhrases:
     def _flush(self) -> None:
         self._file.write(self._buffer)
         self._file.flush()
-        self._written, self._buffer = self._written + len(self._buffer), array("i")
+        self._written, self._buffer = self._written + len(self._buffer), bytearray()
 
 
 def _number(places: Integers, length: int, base: int) -> Integers:

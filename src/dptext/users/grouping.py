@@ -10,7 +10,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -216,8 +215,7 @@ def users_of(
     limit = math.inf if most_words is None else most_words
     with closing(_Partition(seed)) as partition:
         for user, text, values in _rows_in(documents, unit, () if level is None else (level,), is_level=True):
-            rows = array("i", rows_of.of(text))
-            partition.add(user, levels.number_of(*values), rows.tobytes() + _END)
+            partition.add(user, levels.number_of(*values), rows_of.of(text) + _END)
         partition.flush()
         yield _Repeatable(lambda: _words_of(partition, levels.values, limit))
 
@@ -251,31 +249,28 @@ class _Levels:
 
 
 class TokenRows:
-    """Mapping from texts to the concatenated rows of their words."""
+    """Mapping from texts to the rows of their words, as the bytes of int32 numbers."""
 
     def __init__(self, row_of: Callable[[str], int]) -> None:
         rows: _TokenCache[int] = _TokenCache(row_of)
 
-        def rows_in(chunk: str) -> tuple[int, ...]:  # a method would make a reference cycle that keeps the caches
-            return tuple([row for row in map(rows.__getitem__, pieces(chunk)) if row != NO_WORD])
+        def rows_in(chunk: str) -> bytes:  # a method would make a reference cycle that keeps the caches
+            return array("i", [row for row in map(rows.__getitem__, pieces(chunk)) if row != NO_WORD]).tobytes()
 
         self._rows_in = rows_in
-        self._chunks: _TokenCache[tuple[int, ...]] = _TokenCache(rows_in)
+        self._chunks: _TokenCache[bytes] = _TokenCache(rows_in)
 
-    def of(self, text: str | None) -> Sequence[int]:
+    def of(self, text: str | None) -> bytes:
         """Return the rows of the words of one text."""
         if text and text.isascii():  # no token contains a space and other characters, so chunks can be cached
-            return list(chain.from_iterable(map(self._chunks.__getitem__, text.split(" "))))
-        return self._rows_in(text) if text else ()
+            return b"".join(map(self._chunks.__getitem__, text.split(" ")))
+        return self._rows_in(text) if text else b""
 
     def __call__(self, texts: Iterable[str | None]) -> tuple[Rows, Lengths]:
         """Return (words,) int32 rows and the number of words in each text."""
-        rows = array("i")
-        ends = [0]
-        for text in texts:
-            rows.extend(self.of(text))
-            ends.append(len(rows))
-        return np.array(rows, dtype=np.int32), np.diff(ends)
+        parts = list(map(self.of, texts))
+        lengths = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)) // _WORD_BYTES
+        return np.frombuffer(b"".join(parts), dtype=np.int32), lengths
 
 
 class _TokenCache(dict[str, Value]):
