@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -43,9 +43,9 @@ from dptext.methods.files import (
 )
 from dptext.noise.gaussian_sums import CELL, count_off_grid
 from dptext.privacy.budgets import PersonalBudgets
-from dptext.privacy.guarantee import Relation, Trust, Unit
+from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.statement import PrivacyStatement, disagreements, release_statement
+from dptext.privacy.statement import Parameter, PrivacyStatement, disagreements, release_statement
 from dptext.release.release import is_present
 from dptext.synthesis.distribution import (
     Described,
@@ -101,7 +101,7 @@ def check_corpus(files: ReleaseFiles, described: Described | None) -> Audit:
             "one as --public. Nothing was checked."
         )
     contents = partial(_check_texts, files, described)
-    audit = audit_file(files, contents, _check_people(statement), _judge_people(statement))
+    audit = audit_file(files, contents, _check_people(statement), judge_people(statement))
     if described is not None:
         differ = disagreements(statement, described.statement, of_a_release=True)  # the corpus may add to it
         if statement.release_id is None or statement.release_id != described.statement.release_id:
@@ -160,7 +160,7 @@ def check_description(folder: Path) -> Audit:
         _check_grid(described),
         _check_people(statement),
     ]
-    return Audit(statement, checks, _judge_people(statement))
+    return Audit(statement, checks, judge_people(statement))
 
 
 def _check_grid(described: Described) -> Check:
@@ -204,27 +204,50 @@ def _check_people(statement: PrivacyStatement) -> Check:
     guarantee, earlier = own_guarantee(statement), earlier_guarantees(statement)
     with describes("a budget"):
         budget = PersonalBudgets(guarantee.epsilon, delta=guarantee.delta, floor=0.0)
-    repeated = release_statement(
-        guarantee=guarantee,
-        unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
-        relation=Relation.ADD_REMOVE,
-        trust=Trust.CENTRAL,
-        mechanism=statement.mechanism if is_described(statement) else TextDistribution.mechanism,
-        parameters=noise_parameters(budget, budget.guarantee(relation=Relation.SUBSTITUTION)),
-        assumptions=always_assumed(statement.unit, counted_in=bool(earlier)),
-    )
+    parameters = noise_parameters(budget, budget.guarantee(relation=Relation.SUBSTITUTION))
+    mechanism = statement.mechanism if is_described(statement) else TextDistribution.mechanism
+    repeated = repeated_statement(statement, mechanism, parameters, counted_in=bool(earlier))
     # earlier guarantees are known up to the digits in the statement
     summed = ("guarantee", "epsilon_under_substitution", "delta_under_substitution") if earlier else ()
     check = check_guarantee(statement, repeated, apart_from=summed)
     return Check(check.name, *covers_earlier(statement)) if earlier and check.passed else check
 
 
-def _judge_people(statement: PrivacyStatement) -> Verdict:
-    sigma, guarantee = real_parameter(statement, "sigma"), own_guarantee(statement)
+def repeated_statement(
+    statement: PrivacyStatement, mechanism: str, parameters: Mapping[str, Parameter], *, counted_in: bool = False
+) -> PrivacyStatement:
+    """Return the statement of a sum with Gaussian noise, as this version writes it."""
+    return release_statement(
+        guarantee=own_guarantee(statement),
+        unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
+        relation=Relation.ADD_REMOVE,
+        trust=Trust.CENTRAL,
+        mechanism=mechanism,
+        parameters=parameters,
+        assumptions=always_assumed(statement.unit, counted_in=counted_in),
+    )
+
+
+def judge_people(statement: PrivacyStatement, guarantee: ApproxDP | None = None) -> Verdict:
+    """Judge whether the stated noise suffices, for this guarantee or that of the release."""
+    sigma, guarantee = real_parameter(statement, "sigma"), guarantee or own_guarantee(statement)
     people = "people" if statement.unit is Unit.USER else "documents"
     coverage = f"all {people}, each of length 1 at most, if the stated software works as documented"
     with describes("noise"):
         return judge_gaussian(statement, sigma=sigma, sensitivity=1.0, release_guarantee=guarantee, coverage=coverage)
+
+
+def membership_bound(statement: PrivacyStatement) -> AttackScore:
+    """Return the largest AUC of any membership inference, by the stated noise."""
+    auc = gaussian_ceiling(real_parameter(statement, "sigma")).auc
+    return AttackScore(
+        attack="membership (knows everybody else)",
+        measure="AUC",
+        score=Estimate(auc, auc, auc, 1, "releases"),
+        baseline=0.5,
+        baseline_name="chance",
+        detail=f"upper bound on average, computed from the stated noise, for any {statement.unit}",
+    )
 
 
 # -- the report ----------------------------------------------------------------------------------------------------
@@ -266,7 +289,7 @@ class CorpusExamination(Examination):
         if files.held_out is not None and files.original is None:
             raise ParameterError("held_out needs original: name both, to compare members with other people")
         self.add_audit(check_corpus(files, described))
-        self.attacks.append(self._bound())
+        self.attacks.append(membership_bound(self.statement))
         self.corpus = Corpus(texts=files.counted("texts"), pool=files.counted("pool_texts") or None)
         if files.label is not None and files.original is None:
             self.notes.append("No model was trained: name real texts to test it on (--original).")
@@ -287,7 +310,7 @@ class CorpusExamination(Examination):
     def membership(self) -> list[AttackScore]:
         """Return the bound on membership inference, and the success of an adversary who guesses the other texts."""
         self._attack_membership()
-        return [self._bound(), *self.owner_attacks]
+        return [membership_bound(self.statement), *self.owner_attacks]
 
     @cached_property
     def _folder(self) -> Path | None:
@@ -382,17 +405,6 @@ class CorpusExamination(Examination):
         return real.select(np.flatnonzero(first)), real.select(np.flatnonzero(~first))
 
     # -- membership -------------------------------------------------------------------------------------------
-
-    def _bound(self) -> AttackScore:
-        auc = gaussian_ceiling(real_parameter(self.statement, "sigma")).auc
-        return AttackScore(
-            attack="membership (knows everybody else)",
-            measure="AUC",
-            score=Estimate(auc, auc, auc, 1, "releases"),
-            baseline=0.5,
-            baseline_name="chance",
-            detail=f"upper bound on average, computed from the stated noise, for any {self.statement.unit}",
-        )
 
     def _attack_membership(self) -> None:
         files = self.files

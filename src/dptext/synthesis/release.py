@@ -4,7 +4,7 @@ to the ledger; the texts are post-processing of the distribution and public text
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +14,7 @@ from typing import Any, Protocol, get_args
 
 from dptext.errors import ParameterError
 from dptext.features.pool import Pool, pool_cache
+from dptext.io.artifacts import SavedFolder
 from dptext.io.atomic import file_lock, hashed_file, is_same
 from dptext.io.batches import STANDARD, is_pipe
 from dptext.io.documents import DocumentReader, DocumentWriter, PathLike
@@ -38,8 +39,39 @@ from dptext.validation import check_choice, check_float, check_int, check_path
 _ROWS_AT_ONCE = 10_000
 
 
+@dataclass(frozen=True, kw_only=True)
+class FolderRun:
+    """One release of private documents into a folder."""
+
+    kind: SavedFolder
+    statement: PrivacyStatement  # before the release
+    columns: tuple[str, ...]
+    pool: Iterable[str] = ()
+    seeded: bool = False
+    fit: Callable[[Any, str], Any]  # (documents, release id) -> an object with a method save
+    advice: str  # for an error after the folder was written
+
+    @classmethod
+    def of(cls, synthesizer: Synthesizer, plan: SynthesisPlan, fit: Callable[[Any, str], Any]) -> FolderRun:
+        """Return the release of a distribution."""
+        return cls(
+            kind=FOLDER,
+            statement=plan.future_statement,
+            columns=plan.labels.columns,
+            pool=plan.pool,
+            seeded=synthesizer.seed is not None,
+            fit=fit,
+            advice=_DRAW_AGAIN,
+        )
+
+
 class PrivateRows(Protocol):
     """Private documents: files (`PrivateFiles`) or a Spark DataFrame."""
+
+    def release_into(
+        self, folder: Path, run: FolderRun, *, ledger: PathLike | None = None, force: bool = False
+    ) -> tuple[Any, DocumentReader | None]:
+        """Release into a folder, charged to a ledger; return the release and the reader of files, if any."""
 
     @property
     def text(self) -> str: ...
@@ -83,24 +115,32 @@ class PrivateFiles(TextFiles):
         ledger: PathLike | None = None,
         force: bool = False,
     ) -> tuple[TextDistribution, DocumentReader]:
+        def fit(reader: DocumentReader, release_id: str) -> TextDistribution:
+            return synthesizer.fit(reader, public=plan, release_id=release_id)
+
+        return self.release_into(folder, FolderRun.of(synthesizer, plan, fit), ledger=ledger, force=force)
+
+    def release_into(
+        self, folder: Path, run: FolderRun, *, ledger: PathLike | None = None, force: bool = False
+    ) -> tuple[Any, DocumentReader]:
+        """Release into a folder, charged to a ledger; return the release and the reader of the files."""
         if ledger is not None and any(is_pipe(Path(source)) for source in self.sources):
             raise ParameterError("a ledger reads the input twice, which a pipe does not allow: name files")
-        columns = plan.labels.columns
         charges = Charges(ledger, self.user if ledger is not None else None, missing="")
 
         def charged_rows() -> DocumentReader:
-            rows, sample = self.labelled(columns), TextSample()
-            rows.watch(sample.add_block, at_end=lambda: sample.check_pool(plan.pool))
+            rows, sample = self.labelled(run.columns), TextSample()
+            rows.watch(sample.add_block, at_end=lambda: sample.check_pool(run.pool))
             return rows
 
         readers: list[DocumentReader] = []
 
-        def fit(release_id: str) -> TextDistribution:
-            readers.append(charges.track(self.labelled(columns)))
+        def fit(release_id: str) -> Any:
+            readers.append(charges.track(self.labelled(run.columns)))
             with closing(readers[0]):
-                return synthesizer.fit(readers[0], public=plan, release_id=release_id)
+                return run.fit(readers[0], release_id)
 
-        return described_into(folder, synthesizer, plan, charges, charged_rows, fit, force=force), readers[0]
+        return described_into(folder, run, charges, charged_rows, fit, force=force), readers[0]
 
 
 def check_columns(text: str, user: str | None, labels: Sequence[str]) -> None:
@@ -226,7 +266,7 @@ def synthesize_file(
         try:
             release = write_corpus(draw.of(described), out, writer)
         except BaseException as error:
-            _note_description(error, folder)
+            error.add_note(_DRAW_AGAIN.format(folder=folder))
             raise
         return replace(release, skipped=0 if reader is None else reader.skipped)
 
@@ -259,13 +299,7 @@ def check_places(
     distance: dict[str, Sequence[PathLike]] = {"the public texts": public}
     check = partial(check_output, source.sources, out, ledger=ledger, apart_from=distance)
     check(force=True)
-    inputs = [Path(entry) for entry in source.sources if Path(entry) != STANDARD]
-    for pool, private in product(map(Path, public), inputs):
-        if _is_around(private, pool) or is_same(private, pool):
-            raise ParameterError(
-                f"{str(pool)!r} is both a file of IN and of the public texts: private texts would be released "
-                "unchanged. Provide public texts that were chosen without regard to IN"
-            )
+    check_apart(source.sources, public)
     if any(_is_around(folder, file) for file in (out, statement_path(out), rejects_path(out))):
         raise ParameterError(f"{str(folder)!r} (--distribution) must not be or contain OUT: choose another folder")
     FOLDER.place(folder, replace=True)
@@ -278,6 +312,17 @@ def check_places(
         )
     # without an output, the other files belong to the resumed run
     check(force=force, statement_file=force or (resume and is_there))
+
+
+def check_apart(sources: Sequence[PathLike], public: Sequence[PathLike]) -> None:
+    """Raise if private files are also named as public ones."""
+    inputs = [Path(entry) for entry in sources if Path(entry) != STANDARD]
+    for pool, private in product(map(Path, public), inputs):
+        if _is_around(private, pool) or is_same(private, pool):
+            raise ParameterError(
+                f"{str(pool)!r} is both a file of IN and of the public texts: private texts would be released "
+                "unchanged. Provide public texts that were chosen without regard to IN"
+            )
 
 
 def _is_around(folder: Path, file: Path) -> bool:
@@ -307,40 +352,38 @@ def earlier(folder: Path, plan: SynthesisPlan, *, seeded: bool = False) -> TextD
 
 def described_into(
     folder: Path,
-    synthesizer: Synthesizer,
-    plan: SynthesisPlan,
+    run: FolderRun,
     charges: Charges,
     read: Callable[[], Any],
-    fit: Callable[[str], TextDistribution],
+    fit: Callable[[str], Any],
     *,
     force: bool = False,
-) -> TextDistribution:
-    """Release a distribution into a folder: reserve, compute, save, settle."""
-    if charges.kind is not None and synthesizer.seed is not None:
+) -> Any:
+    """Release into a folder: reserve, compute, save, settle."""
+    if charges.kind is not None and run.seeded:
         raise ParameterError("a seed voids the guarantee, and a ledger adds up guarantees: omit one of them")
-    place, release_id = FOLDER.place(folder, replace=force), new_release_id()
+    place, release_id = run.kind.place(folder, replace=force), new_release_id()
 
     def note(error: BaseException) -> None:
         charges.note_pending(error, release_id)
         if folder_is_of(folder, release_id):
-            _note_description(error, folder)
+            error.add_note(run.advice.format(folder=folder))
 
     with charged(charges, release_id, note=note):
         if charges.kind is not None:
-            promise = plan.future_statement
-            terms = {"unit": promise.unit, "relation": promise.relation, "mechanism": promise.mechanism}
-            charges.reserve(release_id, promise.guarantee, read(), **terms)
-        distribution = fit(release_id)
+            before = run.statement
+            terms = {"unit": before.unit, "relation": before.relation, "mechanism": before.mechanism}
+            charges.reserve(release_id, before.guarantee, read(), **terms)
+        result = fit(release_id)
         charges.check(release_id)
-        distribution.save(place, replace=force)
-    return distribution
+        result.save(place, replace=force)
+    return result
 
 
-def _note_description(error: BaseException, folder: Path) -> None:
-    error.add_note(
-        f"the distribution is released in {folder}: draw texts from it without further privacy loss (the same command "
-        "with --resume, or --distribution)"
-    )
+_DRAW_AGAIN = (
+    "the distribution is released in {folder}: draw texts from it without further privacy loss (the same command "
+    "with --resume, or --distribution)"
+)
 
 
 def write_corpus(release: Release, out: Path, writer: DocumentWriter) -> Release:
