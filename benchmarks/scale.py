@@ -232,7 +232,7 @@ def spark_description(source: Path, work: Path) -> Callable[[], object]:  # noqa
 
     (synthesizer, plan), spark = description_plan(), spark_session()
     frame = spark.read.parquet(str(source))
-    return lambda: dptext.spark.frames.describe(frame, synthesizer, public=plan)
+    return lambda: dptext.spark.frames.fit_distribution(frame, synthesizer, public=plan)
 
 
 WORDS = {

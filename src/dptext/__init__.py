@@ -48,6 +48,8 @@ _HOME = {
         "sentences.bank": "TextBank",
         "sentences.rewriter": "BankRewriter",
         "sentences.sentence_privatizer": "SentencePrivatizer",
+        "summary.describe": "describe",
+        "summary.text_summary": "TextSummary",
         "synthesis.chat": "ChatEndpoint CompletionEndpoint",
         "synthesis.distribution": "TextDistribution",
         "synthesis.local_model": "LocalModel",

@@ -48,6 +48,8 @@ from dptext.representations.sentence_encoder import SentenceEncoder as SentenceE
 from dptext.sentences.bank import TextBank as TextBank
 from dptext.sentences.rewriter import BankRewriter as BankRewriter
 from dptext.sentences.sentence_privatizer import SentencePrivatizer as SentencePrivatizer
+from dptext.summary.describe import describe as describe
+from dptext.summary.text_summary import TextSummary as TextSummary
 from dptext.synthesis.chat import ChatEndpoint as ChatEndpoint
 from dptext.synthesis.chat import CompletionEndpoint as CompletionEndpoint
 from dptext.synthesis.distribution import TextDistribution as TextDistribution

@@ -72,6 +72,7 @@ def user_objects(folder):
     described = synthesizer.fit(documents, public=POOL)
     yield described
     yield described.sample(POOL, 2, cache=False)
+    yield dptext.describe(documents, **SMALL, topics=["drinks", TAG], phrases=0)
     yield dptext.HidingEncoder(VECTORS, epsilon=8.0)
     yield dptext.PersonalBudgets({"strict": 1.0, "open": 8.0}, delta=1e-6)
     yield dptext.Ledger.create(folder / "ledger.db", epsilon=5.0)

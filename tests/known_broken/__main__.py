@@ -10,7 +10,18 @@ from importlib import import_module
 
 MODULES = (
     *("selections", "replacements", "redactions", "sentences", "subsets", "samplers", "noises", "published", "caps"),
-    *("vectors", "vectors_bits", "randomizers", "releases", "synthesis", "levels", "trainings", "skipgrams", "unions"),
+    *(
+        "vectors",
+        "vectors_bits",
+        "randomizers",
+        "releases",
+        "synthesis",
+        "summaries",
+        "levels",
+        "trainings",
+        "skipgrams",
+        "unions",
+    ),
 )
 CASES = [case for name in MODULES for case in import_module(f"known_broken.{name}").CASES]
 FAMILY_ERROR = 1e-6

@@ -172,7 +172,7 @@ def test_rows_without_an_author_are_counted_and_the_commands_leave_them_out(advi
     assert (advice.data.anonymous, advice.data.empty, advice.data.rows) == (4, 1, ROWS)
     assert "600, 1 without a text, 4 without an author" in " ".join(str(advice).split())
     commands = [command for method in advice.methods for command in method.commands if "FILE.jsonl" in command]
-    assert len(commands) == 5 and all("--on-error skip" in command.replace("\\\n   ", "") for command in commands)
+    assert len(commands) == 6 and all("--on-error skip" in command.replace("\\\n   ", "") for command in commands)
     complete = advise(rows[10:], purpose="read", trust="central")
     assert not any("--on-error" in command for method in complete.methods for command in method.commands)
     assert complete.data.anonymous == 0 and "without an author" not in str(complete)

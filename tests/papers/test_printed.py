@@ -59,6 +59,7 @@ REPORTS = {
     "leakage.leakage": "results.csv",
     "ome.printed_report": "results",
     "sentences.report": "results",
+    "summary.experiment": "results",
     "summary.phrases": "results",
     "synthesis.baselines": "results",
     "synthesis.generated": "results",

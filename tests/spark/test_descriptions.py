@@ -57,7 +57,7 @@ def synthesizer(**changes):
 
 
 def described(df, fitted_with, **settings):
-    return frames.describe(df, fitted_with, **{"public": POOL, "user": "who", "partitions": 2, **settings})
+    return frames.fit_distribution(df, fitted_with, **{"public": POOL, "user": "who", "partitions": 2, **settings})
 
 
 @pytest.fixture(scope="module")

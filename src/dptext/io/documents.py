@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -88,6 +89,8 @@ def canonical_label(value: object) -> str | None:
         value = value.item()
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, date) and value == value:  # a datetime is one, and NaT differs from itself
+        return value.isoformat()
     if isinstance(value, float) and math.isfinite(value) and not value.is_integer():
         return repr(value)
     label = canonical_id(value)

@@ -14,6 +14,7 @@ from dptext.methods.base import Method
 from dptext.methods.embeddings import Embeddings
 from dptext.methods.examination import ROW_ATTACKS, AttackResult
 from dptext.methods.files import ReleaseFiles, columns_of
+from dptext.methods.summary import Summaries
 from dptext.methods.synthesis import Synthesis
 from dptext.methods.vectors import Vectors
 from dptext.methods.words import Words
@@ -32,7 +33,7 @@ from dptext.representations.registry import add_randomizer
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import add_word_mechanism
 
-METHODS: tuple[Method, ...] = (Synthesis(), Embeddings(), Bank(), Vectors(), Words())
+METHODS: tuple[Method, ...] = (Synthesis(), Summaries(), Embeddings(), Bank(), Vectors(), Words())
 
 MechanismClass = TypeVar("MechanismClass", bound=type)
 

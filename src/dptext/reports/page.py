@@ -188,7 +188,8 @@ def report(
     public = options.get("public") or ()
     options |= named | {"public": public_sources(public)}
     data, statement_file = data_and_statement(path)
-    if data.is_dir() and method_of_folder(data) is not None:
+    of_folder = method_of_folder(data) if data.is_dir() else None
+    if of_folder is not None and (of_folder.examination is None or "distribution" in of_folder.inputs):
         raise ParameterError(
             f"{data.name} is a folder of dptext: name a private file, or run `dptext audit {data.name}`"
         )
@@ -201,7 +202,7 @@ def report(
     if method.examination is None:
         raise ParameterError(f"{data.name} contains {method.holds}: there is no report about this method")
     refuse_inputs(method, data, options)
-    options["text"] = options.get("text") or text_column(data, statement)
+    options["text"] = options.get("text") or ("text" if of_folder else text_column(data, statement))
     files = ReleaseFiles(data=data, statement_or_none=statement, **options)
     if files.rows < 2 * FOLDS:
         raise ParameterError(f"rows must be at least {2 * FOLDS}, got {files.rows}")

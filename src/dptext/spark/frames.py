@@ -15,11 +15,11 @@ from urllib.parse import unquote, urlsplit
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.errors import DataError, ParameterError
 from dptext.io.batches import describe_columns
-from dptext.io.documents import PathLike, check_kept_columns, without_user
+from dptext.io.documents import Document, PathLike, check_kept_columns, without_user
 from dptext.io.formats import announced_by
 from dptext.io.tables import unknown_type
 from dptext.privacy.budgets import warn_of_delta
-from dptext.privacy.guarantee import as_approx
+from dptext.privacy.guarantee import Unit, as_approx
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.mechanism import Rewriter, TextMechanism
@@ -29,9 +29,11 @@ from dptext.representations.device import VECTOR, DeviceEncoder
 from dptext.spark import tasks
 from dptext.spark.release import FrameReader, SparkRelease, quoted
 from dptext.spark.session import check_frame, plain_errors, run_job, session
+from dptext.summary.describe import SummaryPlan, describe_files
+from dptext.summary.text_summary import TextSummary
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import Labels
-from dptext.synthesis.release import check_columns, described_into
+from dptext.synthesis.release import FolderRun, check_columns, described_into
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.text.identifiers import LOOKED_AT, Column, look_at
 from dptext.users.grouping import UserUnit
@@ -284,7 +286,7 @@ def fit(
     return model.released(plan, rows.total(sums, plan.unit), bits)
 
 
-def describe(
+def fit_distribution(
     df: Any,
     synthesizer: Synthesizer,
     *,
@@ -326,6 +328,39 @@ def describe(
     if out is None:
         return rows.fit(synthesizer, plan)
     return rows.describe(check_path("out", out), synthesizer, plan, ledger=ledger, force=force)[0]
+
+
+def describe(
+    df: Any,
+    plan: SummaryPlan,
+    *,
+    text: str = "text",
+    user: str | None = "user",
+    seed: int | None = None,
+    out: PathLike | None = None,
+    ledger: PathLike | None = None,
+    force: bool = False,
+) -> TextSummary:
+    """Release a summary of the texts in a DataFrame; its rows are counted on the driver, in bounded memory.
+
+    Args:
+        df, text, user, out, ledger, force: as in `fit_distribution`.
+        plan: what to count, with its budget.
+        seed: as in `dptext.describe`.
+
+    **Guarantee** (unit user or document; add/remove; central): exactly that of `dptext.describe`.
+
+    Raises:
+        ParameterError, RefusedError, DataError, StorageError, MissingExtraError: as in `fit_distribution`.
+    """
+    rows = PrivateFrame(df, text=text, user=user if plan.unit == "user" else None)
+    rows.check(plan.columns, "user" if plan.unit == "user" else "document")
+    if out is not None:
+        return describe_files(rows, out, plan, seed=seed, ledger=ledger, force=force)
+    if ledger is not None:
+        raise ParameterError("a ledger is settled when the summary is in a folder: name one (out=...)")
+    rows.check_users()
+    return plan.release(rows.documents(plan.columns), RandomBits(seed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,17 +461,35 @@ class PrivateFrame:
         ledger: PathLike | None = None,
         force: bool = False,
     ) -> tuple[TextDistribution, None]:
-        user = self.check(plan.labels.columns, plan.unit)
+        def fit(_: Any, release_id: str) -> TextDistribution:
+            return self.fit(synthesizer, plan, release_id=release_id)
+
+        return self.release_into(folder, FolderRun.of(synthesizer, plan, fit), ledger=ledger, force=force)
+
+    def release_into(
+        self, folder: Path, run: FolderRun, *, ledger: PathLike | None = None, force: bool = False
+    ) -> tuple[Any, None]:
+        """Release into a folder, charged to a ledger (`dptext.synthesis.release.PrivateFiles.release_into`)."""
+        user = self.check(run.columns, "user" if run.statement.unit is Unit.USER else "document")
         charges = Charges(ledger, None if ledger is None else user, missing="")
         reader = FrameReader(self.frame, self.text, charges.column)
 
-        def fit(release_id: str) -> TextDistribution:
-            distribution = self.fit(synthesizer, plan, release_id=release_id)
+        def fit(release_id: str) -> Any:
+            result = run.fit(self.documents(run.columns), release_id)
             reader.check()
-            return distribution
+            return result
 
         with plain_errors():
-            return described_into(folder, synthesizer, plan, charges, lambda: reader, fit, force=force), None
+            return described_into(folder, run, charges, lambda: reader, fit, force=force), None
+
+    def documents(self, columns: Sequence[str] = ()) -> Iterator[Document]:
+        """Yield all rows with these columns on the driver. They are private."""
+        names = [self.text, *([] if self.user is None else [self.user]), *columns]
+        with plain_errors():
+            for row in self.frame.select(*map(quoted, names)).toLocalIterator():
+                values = dict(zip(names, row, strict=True))
+                attributes = {name: values[name] for name in columns}
+                yield Document(values[self.text], user=values[self.user] if self.user else None, attributes=attributes)
 
 
 # -- files ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,100 @@
+"""``dptext describe``: count what people write about, in one noisy release."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from dptext.cli import options
+from dptext.cli.console import print_json
+from dptext.cli.labels import PrivateTexts
+from dptext.cli.options import input_option, method_option, output_option, privacy_option
+from dptext.cli.outputs import announce, check_columns, refuse_pipes, say_large_delta, shell_argument, written_as_dict
+from dptext.errors import ParameterError
+from dptext.features.pool import Pool, local_files, public_sources
+from dptext.privacy.budgets import DeltaWarning
+from dptext.privacy.wording import cautioned_of, render
+from dptext.summary.describe import SummaryPlan, describe_files
+from dptext.synthesis.release import PrivateFiles
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryOptions:
+    """What a summary counts, and its guarantee."""
+
+    epsilon: float | None = privacy_option(None, "Privacy budget (epsilon) per user, for all parts together.")
+    delta: float = options.DELTA
+    public_users: int | None = options.PUBLIC_USERS
+    ledger: Path | None = options.LEDGER
+    topics: Path | None = input_option(
+        None, "Public topics, one NAME: DESCRIPTION per line.", "FILE", show_default="61 general topics"
+    )
+    time: str | None = input_option(None, "Column of dates (2004-05-31, with or without a time).", "COLUMN")
+    bins: str | None = input_option(
+        None, "Public time bins: a range of years, months or days, such as 2004-01..2004-12.", "BINS"
+    )
+    public: tuple[str, ...] = input_option(
+        (), "Public texts: examples are chosen among them, and unusual phrases come first (repeatable).", "POOL"
+    )
+    public_text: str = options.PUBLIC_TEXT
+    licence: str | None = options.LICENCE_OPTION
+    phrases: int = method_option(50, "Number of phrases to count; 0: none.", "N", min=0)
+    examples: int = method_option(3, "Number of public texts to show per topic.", "N", min=0)
+    features: str = method_option("static", "Text features to compare texts with topics.", "NAME|PATH")
+    most_documents: int = privacy_option(1000, "Maximum number of documents used per user.", "N", min=1)
+
+    def plan(self, unit: str) -> SummaryPlan:
+        if self.epsilon is None:
+            raise ParameterError(options.EPSILON_REQUIRED)
+        given = {
+            name: value for name, value in vars(self).items() if name in {field.name for field in fields(SummaryPlan)}
+        }
+        pool = Pool(public_sources(self.public), text=self.public_text, licence=self.licence) if self.public else None
+        return SummaryPlan(**{**given, "public": pool, "unit": unit})
+
+
+def describe(
+    *,
+    private: PrivateTexts,
+    out: Path | None = output_option(None, "Output folder of the summary.", "FOLDER", "--out", "-o"),
+    summary: SummaryOptions,
+    force: bool = options.FORCE,
+    seed: int | None = options.SEED,
+    output: options.Output,
+) -> None:
+    """Count what people write about: topics, phrases and trends, with intervals.
+
+    All files of IN make one release. FOLDER has a page that can be shared, the numbers as JSON, and the privacy
+    statement.
+
+    Example: dptext describe notes.csv --user author --epsilon 1 --time date --bins 2024-01..2024-12 -o summary
+    """
+    if not private.sources or out is None:
+        raise ParameterError("IN and --out FOLDER are required")
+    options.check_user(private.unit, private.user)
+    plan = summary.plan(private.unit)
+    rows = private.rows(plan.columns)
+    if summary.ledger is not None:
+        refuse_pipes([Path(source) for source in private.sources], "--ledger")
+    public = local_files(public_sources(summary.public))
+    check_columns(public, text=summary.public_text)
+    if isinstance(rows, PrivateFiles):
+        sources = [Path(path) for path in rows.sources]
+        check_columns(sources, text=private.text, user=private.user, keep=plan.columns, **private.layout)
+    settings: dict[str, Any] = {"seed": seed, "ledger": summary.ledger, "force": force}
+    weights = ", ".join(f"{name} {weight:.0%}" for name, weight in plan.weights.items())
+    statement = plan.statement(seeded=seed is not None)
+    guarantee = render("before_summary", statement=statement, user=private.user, weights=f"shares: {weights}")
+    caution = cautioned_of([statement], source=shell_argument(private.sources[0]))
+    announce(guarantee, caution, options.Run(resume=False, seed=seed, force=force, yes=force), output)
+    say_large_delta(summary.delta, summary.public_users, output)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeltaWarning)  # printed above
+        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+        result = describe_files(rows, out, plan, **settings)
+    output.say(f"Wrote the summary to {out}. It can be shared: {out / 'page.html'} shows it.")
+    output.say(f"To explain it: dptext explain {out}")
+    if output.as_json:
+        print_json({**result.as_dict(), **written_as_dict(out, result.statement)})

@@ -1,0 +1,168 @@
+"""Estimates with intervals from a noisy two-way table, and tests of change. They only post-process released numbers.
+
+Derivation: docs/mechanisms/summary.md#summary-estimates
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.intervals import CONFIDENCE, Estimate
+
+Floats = npt.NDArray[np.float64]
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoisyTable:
+    """Noisy (T, B) table of weights of people by topic and time, its margins and its total; B = 1 without times.
+
+    Each part has independent normal noise with its own variance; infinite: the part was not released.
+    """
+
+    cells: Floats
+    topics: Floats
+    bins: Floats
+    total: float
+    variances: Mapping[str, float]
+
+    @cached_property
+    def _eigenvalues(self) -> list[float]:
+        """Precision of the best estimate in orthogonal subspaces: (mean or rest of T) x (mean or rest of B)."""
+        rows, columns = self.cells.shape
+        cells, topics, bins, people = (1 / self.variances[name] for name in ("cells", "topics", "bins", "people"))
+        of_means = [cells + topics * columns + bins * rows + people * rows * columns, cells + topics * columns]
+        return of_means if columns == 1 else [*of_means, cells + bins * rows, cells]
+
+    @cached_property
+    def values(self) -> Floats:
+        """(T, B) best linear unbiased estimate from all parts.  (1)"""
+        right: Floats = self.cells / self.variances["cells"] + self.topics[:, None] / self.variances["topics"]
+        right = right + self.bins / self.variances["bins"] + self.total / self.variances["people"]
+        mean, rows, columns = right.mean(), right.mean(axis=1, keepdims=True), right.mean(axis=0, keepdims=True)
+        projections = (mean, rows - mean, columns - mean, right - rows - columns + mean)
+        estimates = (part / value for part, value in zip(projections, self._eigenvalues, strict=False))
+        return sum(estimates, np.zeros_like(self.cells))
+
+    def covariance(self, first: Floats, other: Floats, times: Floats) -> float:
+        """Return the covariance of two sums of `values`, with weights first x times and other x times.  (2)"""
+        rows, columns = self.cells.shape
+        topics_mean = float(first.sum() * other.sum()) / rows
+        times_mean = float(times.sum() ** 2) / columns
+        topics_rest, times_rest = float(first @ other) - topics_mean, float(times @ times) - times_mean
+        squares = (
+            topics_mean * times_mean,
+            topics_rest * times_mean,
+            topics_mean * times_rest,
+            topics_rest * times_rest,
+        )
+        return float(sum(square / value for square, value in zip(squares, self._eigenvalues, strict=False)))
+
+    def times(self, place: int | None = None) -> Floats:
+        """Return the weights of all times, or of one bin."""
+        count = self.cells.shape[1]
+        return np.ones(count) if place is None else np.eye(count)[place]
+
+    def people(self) -> Estimate:
+        """Return the number of people."""
+        everyone = np.ones(len(self.topics))
+        return positive(float(self.values.sum()), self.covariance(everyone, everyone, self.times()), 1)
+
+    def shares(self, place: int | None = None) -> list[Estimate]:
+        """Return the share of each topic, at all times or in one bin, with simultaneous intervals of Fieller.
+
+        The shares are at least 0 and sum to 1 (the nearest such point).
+        """
+        times, everyone = self.times(place), np.ones(len(self.topics))
+        numerators, units = self.values @ times, np.eye(len(self.topics))
+        total, limit = float(numerators.sum()), critical(len(self.topics)) ** 2
+        spread = self.covariance(everyone, everyone, times)
+        first = total**2 - limit * spread
+        if first <= 0:  # the noise may hide everybody
+            return [Estimate(1 / len(units), 0.0, 1.0, 1, "releases") for _ in units]
+        points, result = _on_simplex(numerators / total), []
+        for number, unit, point in zip(numerators.tolist(), units, points.tolist(), strict=True):
+            own, shared = self.covariance(unit, unit, times), self.covariance(unit, everyone, times)
+            middle, last = number * total - limit * shared, number**2 - limit * own
+            root = math.sqrt(max(middle**2 - first * last, 0.0))
+            low, high = ((middle - root) / first, (middle + root) / first)  # (3)
+            result.append(Estimate(point, max(min(low, point), 0.0), min(max(high, point), 1.0), 1, "releases"))
+        return result
+
+    def trends(self) -> list[tuple[Estimate, float]]:
+        """Return the slope of the share of each topic over all bins but the last (other times), and its p-value.
+
+        The null hypothesis is a population whose shares are the same in all bins; the people are a sample of it.
+        """
+        people, numbers = np.maximum(self.values.sum(axis=0)[:-1], 0.0), np.arange(self.cells.shape[1] - 1)
+        places = numbers - np.average(numbers, weights=people) if people.sum() > 0 else 0.0 * numbers
+        spread = float(people @ places**2)
+        times, everyone, result = np.r_[places, 0.0], np.ones(len(self.topics)), []
+        for row, unit in enumerate(np.eye(len(self.topics))):
+            share = min(max(float(self.values[row, :-1].sum() / max(people.sum(), 1e-9)), 0.0), 1.0)
+            contrast = unit - share * everyone
+            variance = self.covariance(contrast, contrast, times) + spread * share * (1 - share)
+            result.append(self._tested(float(contrast @ self.values @ times), variance, spread))  # (4)
+        return result
+
+    def changes(self, earlier: NoisyTable) -> list[tuple[Estimate, float]]:
+        """Return the difference of each share from an earlier release, and its p-value.
+
+        The null hypothesis is that both are samples of populations with the same share. People who are in both
+        releases make the test conservative.
+        """
+        everyone, result = np.ones(len(self.topics)), []
+        for unit in np.eye(len(self.topics)):
+            value, variance = 0.0, 0.0
+            for table, sign in ((self, 1.0), (earlier, -1.0)):
+                total = max(float(table.values.sum()), 1e-9)
+                share = min(max(float(unit @ table.values.sum(axis=1)) / total, 0.0), 1.0)
+                contrast = unit - share * everyone
+                noise = table.covariance(contrast, contrast, table.times())
+                value += sign * share
+                variance += (noise + total * share * (1 - share)) / total**2
+            result.append(self._tested(value, variance, 1.0))
+        return result
+
+    def _tested(self, value: float, variance: float, scale: float) -> tuple[Estimate, float]:
+        """Return a number, divided by a scale, with its simultaneous interval and the p-value of 0."""
+        if scale <= 0:
+            return Estimate(0.0, -1.0, 1.0, 1, "releases"), 1.0
+        reach, point = critical(len(self.topics)) * math.sqrt(variance) / scale, value / scale
+        p_value = math.erfc(abs(value) / math.sqrt(2 * variance))
+        return Estimate(point, max(point - reach, -1.0), min(point + reach, 1.0), 1, "releases"), p_value
+
+
+def positive(value: float, variance: float, count: int) -> Estimate:
+    """Return one of ``count`` numbers that cannot be negative, with its simultaneous interval."""
+    reach = critical(count) * math.sqrt(variance)
+    return Estimate(max(value, 0.0), max(value - reach, 0.0), max(value + reach, 0.0), 1, "releases")
+
+
+def critical(count: int) -> float:
+    """Return the number of standard deviations of simultaneous intervals for ``count`` numbers (Sidak 1967)."""
+    return _NORMAL.inv_cdf((1 + CONFIDENCE ** (1 / count)) / 2)
+
+
+def significant(p_values: Sequence[float], error: float = 1 - CONFIDENCE) -> list[bool]:
+    """Return which null hypotheses are rejected, with a family-wise error (Holm 1979)."""
+    result = [False] * len(p_values)
+    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[place] > error / (len(p_values) - rank):
+            break
+        result[place] = True
+    return result
+
+
+def _on_simplex(shares: Floats) -> Floats:
+    """Return the nearest numbers that are at least 0 and sum to 1 (Duchi et al. 2008)."""
+    ordered = np.sort(shares)[::-1]
+    excess = (np.cumsum(ordered) - 1) / np.arange(1, len(ordered) + 1)
+    return np.asarray(np.maximum(shares - excess[np.flatnonzero(ordered > excess)[-1]], 0.0))

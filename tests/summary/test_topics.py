@@ -1,0 +1,76 @@
+"""Public topics and time bins."""
+
+import numpy as np
+import pytest
+
+from dptext.errors import DataError, ParameterError, StorageError
+from dptext.summary.topics import OTHER, TimeBins, Topics, read_topics
+
+
+def test_texts_get_the_topic_with_the_nearest_description():
+    topics = Topics.of()
+    texts = ["a recipe for chicken soup", "the striker scored two goals", "xqzzk", "", "the guitar solo in that song"]
+    names = [topics.names[code] for code in topics.codes(topics.features.units(texts))]
+    assert names == ["food and cooking", "sports", OTHER, OTHER, "music"]
+    assert len(topics.names) == 62
+
+
+def test_own_topics_come_from_a_file_a_mapping_or_a_list(tmp_path):
+    path = tmp_path / "topics.txt"
+    path.write_text("billing: invoices and payments\n\nlogin\tpasswords and accounts: lost\n")
+    assert read_topics(path) == {"billing": "invoices and payments", "login": "passwords and accounts: lost"}
+    for topics in (path, str(path), read_topics(path), ["billing", "login"]):
+        assert Topics.of(topics).names == ("billing", "login", OTHER)
+
+
+@pytest.mark.parametrize("content", ["a name alone", "a: one\na: two", ": no name", "name:"])
+def test_a_wrong_line_is_named(tmp_path, content):
+    path = tmp_path / "topics.txt"
+    path.write_text(f"{content}\n")
+    with pytest.raises(DataError, match=r"topics.txt, line \d: expected NAME: DESCRIPTION"):
+        Topics.of(path)
+
+
+def test_wrong_taxonomies_are_errors(tmp_path):
+    for topics in ({"one": "only one"}, {OTHER: "a", "b": "c"}):
+        with pytest.raises(ParameterError, match="topics must have at least two names"):
+            Topics.of(topics)
+    with pytest.raises(StorageError):
+        Topics.of(tmp_path / "missing.txt")
+
+
+@pytest.mark.parametrize(
+    ("bins", "names"),
+    [
+        ("2003..2005", ("2003", "2004", "2005")),
+        ("2004-11..2005-01", ("2004-11", "2004-12", "2005-01")),
+        ("2004-02-28..2004-03-01", ("2004-02-28", "2004-02-29", "2004-03-01")),
+        ("2003,2005", ("2003", "2005")),
+        (["2004-01", "2004-03"], ("2004-01", "2004-03")),
+    ],
+)
+def test_bins_are_a_range_or_a_list(bins, names):
+    assert TimeBins.of("date", bins).names == names
+
+
+@pytest.mark.parametrize(
+    "bins", ["month", "2004", "2005..2004", "2004..2005-01", "2004-13..2005-01", "2004,2003", "1000..9000"]
+)
+def test_wrong_bins_are_errors(bins):
+    with pytest.raises(ParameterError, match="bins must"):
+        TimeBins.of("date", bins)
+
+
+def test_times_are_compared_by_their_beginning():
+    bins = TimeBins.of("date", "2004-01..2004-03")
+    values = ["2004-01-31", "2004-03", "2004-03-01T10:00:00", "2003-12-31", None, "March", ""]
+    assert [bins.code((value,)) for value in values] == [0, 2, 2, 3, 3, 3, 3]
+    with pytest.raises(ParameterError, match="belong together"):
+        TimeBins.of(None, "2004..2005")
+
+
+def test_a_topic_depends_on_its_own_text_only():
+    topics = Topics.of()
+    texts = ["a recipe for soup", "goals and a penalty", "my guitar"]
+    together = topics.codes(topics.features.units(texts))
+    assert np.array_equal(together, [topics.codes(topics.features.units([text]))[0] for text in texts])
