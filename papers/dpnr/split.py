@@ -20,14 +20,14 @@ from papers.data_sets import Ragged, tokens_of
 from papers.ome.perceptron import layers_of, seed_torch
 
 from dptext.errors import ParameterError, extra
-from dptext.hiding.training import bounding, noise_on, one_torch_thread
+from dptext.hiding.training import bounding, noise_on
 from dptext.privacy.randomness import RandomBits, seed_bytes
 from dptext.representations.bounds import TRAINED_INTO, Bound, Floats, bound_into
 from dptext.representations.encoders import finite
 from dptext.representations.layers import DeviceModel
 from dptext.representations.published import MinMaxLaplace
 from dptext.representations.randomizer import Channel, Randomizer
-from dptext.threads import one_blas_thread
+from dptext.threads import one_blas_thread, torch_threads
 
 Rows = npt.NDArray[np.int64]
 Vectors = npt.NDArray[np.float32]
@@ -136,7 +136,7 @@ def train_split(
         bits = RandomBits.keyed(seed_bytes(b"words masked in a training", seed))
     classes, codes = np.unique(np.asarray(labels), return_inverse=True)
     bound_vectors = min_max_with_gradient if is_min_max else bounding(torch, channel.domain)
-    with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
+    with torch.random.fork_rng(devices=[]), torch_threads(1), one_blas_thread():
         seed_torch(torch, seed)
         start = torch.empty(ngrams.buckets, dimension).uniform_(-_START, _START)
         bag = torch.nn.EmbeddingBag.from_pretrained(start, freeze=False, mode="mean", sparse=True)

@@ -24,10 +24,9 @@ from papers.data_sets import words_of
 
 from dptext.errors import ParameterError, extra
 from dptext.hiding.inputs import Rows, shuffled, stream_of
-from dptext.hiding.training import one_torch_thread
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.encoders import finite
-from dptext.threads import one_blas_thread
+from dptext.threads import one_blas_thread, torch_threads
 
 Vectors = npt.NDArray[np.float32]
 
@@ -79,7 +78,7 @@ def train_autoencoder(
         torch.manual_seed(int.from_bytes(stream_of(start, purpose).take(8), "little") >> 1)
 
     losses: list[float] = []
-    with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
+    with torch.random.fork_rng(devices=[]), torch_threads(1), one_blas_thread():
         seed_torch(b"first weights")
         network = AutoEncoder(torch, WordTable(texts), dimension=dimension, units=units)
         rows = [network.table.rows(text) for text in texts]
@@ -129,7 +128,7 @@ class AutoEncoder:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         torch = self._torch
-        with torch.no_grad(), one_torch_thread(torch):
+        with torch.no_grad(), torch_threads(1):
             blocks = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
             rows = (padded([self.table.rows(text) for text in block]) for block in blocks)
             return finite(np.concatenate([self._vectors(*map(torch.from_numpy, entry)).numpy() for entry in rows]))

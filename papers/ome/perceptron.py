@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import extra
-from dptext.hiding.training import one_torch_thread
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.layers import DeviceModel
+from dptext.threads import torch_threads
 
 Layers = tuple[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]], ...]
 
@@ -35,7 +35,7 @@ class Perceptron:
         torch = extra("torch", "train", "the perceptron")
         classes, codes = np.unique(labels, return_inverse=True)
         scale = float(np.sqrt(np.mean(np.asarray(vectors, dtype=np.float64) ** 2))) or 1.0
-        with torch.random.fork_rng(devices=[]), one_torch_thread(torch):
+        with torch.random.fork_rng(devices=[]), torch_threads(1):
             seed_torch(torch, self.seed)
             order = torch.randperm(len(vectors)).numpy()
             network = torch.nn.Sequential(

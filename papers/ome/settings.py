@@ -23,7 +23,7 @@ from dptext.evaluation.utility import words_of
 from dptext.privacy.guarantee import PureDP
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Domain
-from dptext.representations.classifiers import NoisyClassifier, linear_prior
+from dptext.representations.classifiers import NoisyClassifier, fit_linear
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published import OME
 from dptext.representations.randomizer import Channel
@@ -148,7 +148,7 @@ def supervised(public: Floats, labels: Labels, dimension: int) -> Projection:
     """
     centre = public.mean(axis=0)
     vectors = public - centre
-    weights = linear_prior(vectors, labels, 2).weights
+    weights = fit_linear(vectors, labels, 2).prior.weights
     score_axis = weights[:, 1] - weights[:, 0]
     score_axis = score_axis / (vectors @ score_axis).std()
     score = vectors @ score_axis

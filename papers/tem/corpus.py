@@ -19,9 +19,9 @@ from papers.sweeps import sweep
 from dptext import TEM, WordVectors, load_vectors
 from dptext.errors import DataError, extra
 from dptext.evaluation.measures import fold_of_rows
-from dptext.hiding.training import one_torch_thread
 from dptext.privacy.randomness import RandomBits
 from dptext.text.tokens import pieces
+from dptext.threads import torch_threads
 from dptext.words.mechanism import WordMechanism
 from dptext.words.replacing import Codes
 
@@ -132,7 +132,7 @@ class FastText:
     def __init__(self, ids: Ragged, labels: Ids, vectors: WordVectors, seed: int, *, classes: int = 2) -> None:
         self._torch = torch = extra("torch", "train", "the classifier")
         truth = torch.from_numpy(labels)
-        with torch.random.fork_rng(devices=[]), one_torch_thread(torch):
+        with torch.random.fork_rng(devices=[]), torch_threads(1):
             seed_torch(torch, seed)
             start = torch.from_numpy(vectors.matrix.copy())
             self._words = torch.nn.EmbeddingBag.from_pretrained(start, freeze=False, mode="mean")
@@ -153,7 +153,7 @@ class FastText:
         return self._words(*map(self._torch.from_numpy, (rows.values, rows.starts[:-1])))
 
     def predict_proba(self, rows: Ragged) -> npt.NDArray[np.float64]:
-        with self._torch.no_grad(), one_torch_thread(self._torch):
+        with self._torch.no_grad(), torch_threads(1):
             scores = self._means(rows).double() @ self._layer.weight.double().T + self._layer.bias.double()
             shares: npt.NDArray[np.float64] = scores.softmax(dim=1).numpy()
         return shares

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -80,6 +81,18 @@ def one_blas_thread() -> Iterator[None]:
             _limit.users -= 1
             if _limit.users == 0:
                 _limit.limiter.restore_original_limits()
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Let torch use this many threads. With one, its sums are the same on every machine."""
+    torch: Any = import_module("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _after_fork() -> None:

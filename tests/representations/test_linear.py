@@ -8,7 +8,6 @@ from dptext.representations.classifiers import (
     LinearPrior,
     covariance,
     fit_linear,
-    linear_prior,
 )
 from dptext.representations.privunit import PrivUnit
 
@@ -58,7 +57,7 @@ def test_debiased_moments_find_a_difference_that_the_naive_fit_misses():
 
 def test_public_weights_stay_if_noise_drowns_the_data_and_wrong_ones_go_with_enough_data():
     public, test = topics(2000, 1), topics(4000, 2)
-    prior, alone = linear_prior(*public, 2), accuracy(fit_linear(*public, 2).clean, *test)
+    prior, alone = fit_linear(*public, 2).prior, accuracy(fit_linear(*public, 2).clean, *test)
     for epsilon in (0.5, 1.0, 2.0):
         channel = PrivUnit(epsilon=epsilon).channel(24)
         for seed in range(3):

@@ -45,7 +45,7 @@ def mechanism(small):
 
 def test_the_groups_are_those_of_the_simple_construction(small):
     for size in (2, 7, 160, 400):
-        np.testing.assert_array_equal(CusText(small, epsilon=1.0, size=size).groups, labels_again(small, size))
+        np.testing.assert_array_equal(CusText(small, epsilon=1.0, size=size).labels, labels_again(small, size))
 
 
 def test_probabilities_are_the_formula(small, mechanism):

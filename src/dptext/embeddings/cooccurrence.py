@@ -79,13 +79,8 @@ class Plan(ReleasePlan):
 
     def total_of(self, documents: DocumentReader | Iterable[Document]) -> npt.NDArray[np.int64]:
         """Return the `total` of the authors of these documents, in any order."""
-        with users_of(
-            documents,
-            self.words,
-            unit=self.unit,
-            level=self.levels.attribute,
-            most_words=self.most_words,
-        ) as users:
+        options: dict[str, Any] = {"level": self.levels.attribute, "most_words": self.most_words}
+        with users_of(documents, self.words, unit=self.unit, **options) as users:
             return self.total(users)
 
     def clipping_norm(self, levels: Iterable[Any]) -> float:
@@ -231,8 +226,7 @@ class Cooccurrence(Shareable, ReprMixin):
         plan, bits = self.plan(), RandomBits(self.seed)
         documents = documents_of(documents, plan.unit, text=text, user=user, columns=[self.level])
         warn_of_delta(plan.total_delta, public_users=self.public_users)
-        total = plan.total_of(documents)
-        return self.released(plan, total, bits, release_id=release_id)
+        return self.released(plan, plan.total_of(documents), bits, release_id=release_id)
 
     def released(
         self, plan: Plan, total: npt.NDArray[np.int64], bits: RandomBits, *, release_id: str | None = None

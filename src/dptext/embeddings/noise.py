@@ -6,7 +6,7 @@ Derivation: docs/mechanisms/skip-gram.md#embeddings-dpsgd-noise
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
 
@@ -163,7 +163,11 @@ class CellNoise:
         grid = _Grid(noise, inverse, doubt, rate * step)
         result = np.empty((_DOUBTFUL, 5), dtype=np.int64)
         kept = np.empty(_DOUBTFUL, dtype=np.float32)
-        for first, last, words in _pieces(len(rows) * tables.shape[1], bits):
+        count, pair = len(rows) * tables.shape[1], 2 * _PAIRS
+        words = np.empty(min(_AT_ONCE, -(-count // pair) * pair), dtype=np.uint64)
+        for first in range(0, count, _AT_ONCE):
+            last = min(first + _AT_ONCE, count)
+            bits.fill(words[: -(-(last - first) // pair) * pair])
             missed = _descend(tables, rows, sums, first, last, words, grid, result, kept)
             self._settle(tables, rows, grid.factor, words, result[:missed].tolist(), kept, bits)
 
@@ -190,14 +194,6 @@ class CellNoise:
             for number in numbers:
                 slot, axis, _, place, _ = doubtful[number]
                 tables[rows[slot], axis] = kept[number] - np.float32(exact[place // _PAIRS] * factor)
-
-
-def _pieces(count: int, bits: RandomBits) -> Iterator[tuple[int, int, Words]]:
-    words = np.empty(min(_AT_ONCE, -(-count // (2 * _PAIRS)) * 2 * _PAIRS), dtype=np.uint64)
-    for first in range(0, count, _AT_ONCE):
-        last = min(first + _AT_ONCE, count)
-        bits.fill(words[: -(-(last - first) // (2 * _PAIRS)) * 2 * _PAIRS])
-        yield first, last, words
 
 
 class _Grid(NamedTuple):

@@ -6,7 +6,7 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, ClassVar
 
@@ -101,19 +101,13 @@ class UserText:
     norm: float = 1.0
 
 
-@dataclass(eq=False)
 class UserMatrixSum:
     """The sum of all users' matrices."""
 
-    features: ContextFeatures
-    weights: Floats
-    window: int
-    cells: Integers = field(init=False)
-    _by_dimension: npt.NDArray[np.int32] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self.cells = np.zeros((self.features.words, self.features.dimension), dtype=np.int64)
-        self._by_dimension = np.ascontiguousarray(self.features.matrix.T)
+    def __init__(self, features: ContextFeatures, weights: Floats, window: int) -> None:
+        self.features, self.weights, self.window = features, weights, window
+        self.cells: Integers = np.zeros((features.words, features.dimension), dtype=np.int64)
+        self._by_dimension = np.ascontiguousarray(features.matrix.T)
 
     def add(self, users: Iterable[UserText]) -> int:
         """Add the matrices of users, each with all their texts, and return the number of users."""
@@ -124,10 +118,7 @@ class UserMatrixSum:
             chunks = list(user.chunks)
             if not chunks:
                 continue
-            rows, lengths = (
-                np.concatenate([rows for rows, _ in chunks]),
-                np.concatenate([lengths for _, lengths in chunks]),
-            )
+            rows, lengths = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
             if size + len(rows) > _BATCH:
                 self._add_batch(batch)
                 batch, size = [], 0
@@ -157,17 +148,14 @@ class UserMatrixSum:
     def _summed(
         self, rows: npt.NDArray[np.int32], lengths: Integers, owner: Integers
     ) -> tuple[Integers, Integers, Integers]:
-        """Return keys owner * V + word, ascending; s_w of equation (rows) in units of `UNIT`; and counts.
-
-        One feature at a time fits into the cache.
-        """
+        """Return keys owner * V + word, ascending; s_w of equation (rows) in units of `UNIT`; and counts."""
         known = np.flatnonzero(rows >= 0)
         keys, counts, order, first = _grouped(owner[known] * self.features.words + rows[known])
         words = known[order]
         start, end = (entry[words] for entry in _reach(lengths, self.window))
         sums = np.empty((len(keys), self.features.dimension), dtype=np.int64)
         running = np.zeros(len(rows) + 1, dtype=np.int64)
-        for column, feature in enumerate(self._by_dimension):
+        for column, feature in enumerate(self._by_dimension):  # one feature at a time fits into the cache
             values = feature[rows]
             np.cumsum(values, dtype=np.int64, out=running[1:])
             contexts = running[end]
@@ -311,8 +299,7 @@ class ReleasePlan(ABC):
         return {level: self.statement(level, seeded=seeded, release_id=release_id) for level in self.levels.shares}
 
     def substitution_guarantee(self, level: str) -> ApproxDP:
-        release = self.guarantee(level, relation=Relation.SUBSTITUTION)
-        return substituted(release, self.prior)
+        return substituted(self.guarantee(level, relation=Relation.SUBSTITUTION), self.prior)
 
     @property
     def total_delta(self) -> float:
@@ -351,15 +338,14 @@ class ReleasePlan(ABC):
         if len(self.levels.shares) > 1:
             parameters |= {f"{self.share}_of_{name}": share for name, share in self.levels.shares.items()}
             parameters |= {"level": level, "default_level": self.levels.default}
-        parameters |= {"words": len(self.words), "new_words": self.new_words}
-        return (
-            parameters
-            | self._shape()
-            | {
-                "public_vectors": None if self.public is None else self.public.source,
-                "public_vectors_sha256": None if self.public is None else self.public.fingerprint,
-            }
-        )
+        return {
+            **parameters,
+            "words": len(self.words),
+            "new_words": self.new_words,
+            **self._shape(),
+            "public_vectors": None if self.public is None else self.public.source,
+            "public_vectors_sha256": None if self.public is None else self.public.fingerprint,
+        }
 
     def _substituted(self, level: str) -> dict[str, Parameter]:
         guarantee = self.substitution_guarantee(level)

@@ -52,7 +52,12 @@ def improved(noisy: Floats, sigma: float, base: Floats, measured: Rows) -> Float
     public[:known] = base
     has_public = np.arange(len(noisy)) < known
     result = news(noisy, sigma, public, measured & has_public)
-    vectors = public + _BETA * result.guess @ _back(result.slope)  # (improved)
+    left, sizes, right = np.linalg.svd(result.slope, full_matrices=False)
+    largest = float(sizes.max(initial=0.0))
+    back = np.zeros(result.slope.T.shape)
+    if largest > 0.0:
+        back = (right.T * (sizes / (sizes**2 + _RHO * largest**2))) @ left.T
+    vectors: Floats = public + _BETA * result.guess @ back  # (improved)
     new = np.flatnonzero(measured & ~has_public)
     if len(new):
         vectors[new] = _unit(_new_words(noisy[new], sigma, result, base))
@@ -69,27 +74,14 @@ def learned(rows: Floats, sigma: float) -> Floats:
 
 
 def learned_bands(rows: Floats, sigma: float) -> Rows:
-    """Return (n,) whether `learned` finds, in the band of a row, more than noise of sigma has by chance.
-
-    The mean square of m normal numbers exceeds its expectation by five standard deviations, sqrt(50 / m) times itself,
-    less than once in a million bands.
-    """
+    """Return (n,) whether `learned` finds, in the band of a row, more than noise of sigma has by chance."""
     rest = _without(rows, rows.sum(axis=0))
     result = np.zeros(len(rest), dtype=bool)
     for band in bands(len(rest)):
         part = rest[band]
+        # five standard deviations of a mean square of m normal numbers: by chance less than once in a million bands
         result[band] = float((part**2).mean()) > sigma**2 * (1 + math.sqrt(50 / max(part.size, 1)))
     return result
-
-
-def _back(slope: Floats) -> Floats:
-    """Return (k, d) K of equation (improved)."""
-    left, sizes, right = np.linalg.svd(slope, full_matrices=False)
-    largest = float(sizes.max(initial=0.0))
-    if largest == 0.0:
-        return np.zeros(slope.T.shape)
-    back: Floats = (right.T * (sizes / (sizes**2 + _RHO * largest**2))) @ left.T
-    return back
 
 
 def _new_words(rows: Floats, sigma: float, news: News, base: Floats) -> Floats:
@@ -175,10 +167,7 @@ def filtered(rows: Floats, noise: float) -> tuple[Floats, Floats]:
 
 
 def news(noisy: Floats, sigma: float, public: Floats, measured: Rows) -> News:
-    """Fit equation (model) and guess e_w, from (V, k) Y with noise of sigma, and (V, d) t_w.
-
-    Words that are not ``measured``, because they have no public vector or no weight, are left out of the fit.
-    """
+    """Fit equation (model) on the measured words and guess e_w, from (V, k) Y with noise of sigma, and (V, d) t_w."""
     of_band, strength, slope, common = _fitted(noisy, sigma, public, measured)
     guess = np.zeros_like(noisy)
     covariance = np.zeros((noisy.shape[1],) * 2)
@@ -201,7 +190,8 @@ def _fitted(rows: Floats, sigma: float, public: Floats, measured: Rows) -> tuple
             strength[words] = _Along(rows[words], predicted[words]).strength
     for words in of_band:
         strength[words] = _Along(rows[words], predicted[words]).word_strengths(sigma)
-    common = _direction(intercept)
+    length = float(np.linalg.norm(intercept))
+    common = intercept / length if length > 0 else intercept
     return of_band, strength, _less(slope, common), common
 
 
@@ -231,11 +221,6 @@ class _Along:
         trusted = np.divide(spread, spread + noise, out=np.zeros_like(noise), where=spread + noise > 0)
         strengths: Floats = np.maximum(mean + (word_factors - mean) * trusted, _LEAST_SHARE * mean)
         return strengths
-
-
-def _direction(vector: Floats) -> Floats:
-    length = float(np.linalg.norm(vector))
-    return vector / length if length > 0 else vector
 
 
 def _fit(noisy: Floats, sigma: float, public: Floats, measured: Rows, strength: Floats) -> tuple[Floats, Floats]:

@@ -6,8 +6,7 @@ Derivation: docs/mechanisms/hiding.md#hiding-training
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from dptext.representations.bounds import TRAINED_INTO, Domain, Floats
 from dptext.representations.encoders import Provenance
 from dptext.representations.layers import HidingLayers
 from dptext.representations.randomizer import Channel, Randomizer
-from dptext.threads import one_blas_thread
+from dptext.threads import one_blas_thread, torch_threads
 from dptext.validation import check_float, check_int
 
 _COUNTS = ("epochs", "batch_size", "adversary_steps", "patience")
@@ -121,7 +120,7 @@ def train_layers(
     def seed_torch(purpose: bytes) -> None:
         torch.manual_seed(int.from_bytes(stream_of(start, purpose).take(8), "little") >> 1)
 
-    with torch.random.fork_rng(devices=[]), one_torch_thread(torch), one_blas_thread():
+    with torch.random.fork_rng(devices=[]), torch_threads(1), one_blas_thread():
         seed_torch(b"first weights")
         body = _Layers(torch, vectors, kept, options)
         game = (game_type or Game)(torch, body.module, channel, targets, options)
@@ -162,17 +161,6 @@ def train_layers(
                 options.progress(history[-1])
         game.module.load_state_dict(weights)
         return Trained(body.layers(), best, tuple(history))
-
-
-@contextmanager
-def one_torch_thread(torch: Any) -> Iterator[None]:
-    """Use one thread: small batches gain nothing from more, and sums are the same on every machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class _Layers:

@@ -201,7 +201,10 @@ class Job:
         with self._errors():
             _write_at(self._spool, self.size, data)
             line = {**asdict(part), "digest": digest.hex(), "written": part.written.hex()}
-            self._append({**line, "rejects": [_as_json(reject) for reject in rejects]})
+            # the name of a file need not be UTF-8
+            files = [os.fsencode(reject.file).decode("utf-8", "backslashreplace") for reject in rejects]
+            line["rejects"] = [{**asdict(row), "file": file} for row, file in zip(rejects, files, strict=True)]
+            self._append(line)
         self.parts.append(part)
 
     def rejects(self) -> Iterator[Reject]:
@@ -294,11 +297,6 @@ def _write_at(stream: IO[bytes], end: int, data: bytes) -> int:
     stream.flush()
     os.fsync(stream.fileno())
     return len(data)
-
-
-def _as_json(reject: Reject) -> dict[str, Any]:
-    file = os.fsencode(reject.file).decode("utf-8", "backslashreplace")  # a name need not be UTF-8
-    return {**asdict(reject), "file": file}
 
 
 def _rejects_of(line: Mapping[str, Any]) -> list[Reject]:

@@ -41,7 +41,12 @@ def mark(kind: str) -> str:
 
 def show_marks(text: str) -> str:
     """Return the text with placeholders instead of marks."""
-    return _MARK.sub(_placeholder, text) if _EDGE in text else text
+
+    def shown(match: re.Match[str]) -> str:
+        code = match[1]
+        return placeholder("".join(_LETTER_OF[code[start : start + 3]] for start in range(0, len(code), 3)))
+
+    return _MARK.sub(shown, text) if _EDGE in text else text
 
 
 def unmarked(text: str) -> str:
@@ -49,17 +54,11 @@ def unmarked(text: str) -> str:
     return text.translate(_SPACES)
 
 
-def _placeholder(match: re.Match[str]) -> str:
-    code = match[1]
-    return placeholder("".join(_LETTER_OF[code[start : start + 3]] for start in range(0, len(code), 3)))
-
-
 class Replacing(Protocol):
     """A function that replaces texts in one process. It keeps caches between calls, and is never pickled or shared."""
 
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
         """Return one private text per text, and counts over the texts."""
-        ...
 
 
 class TextMechanism(ReprMixin, ABC):

@@ -125,16 +125,12 @@ class Charges:
                     yield from (text for text in texts if text is not None)
                     continue
                 first = reader.count - len(block.texts) + 1
-                for number, value in enumerate(block.columns[self.column], first):
-                    yield _key(value, number, self.column)
+                for row, value in enumerate(block.columns[self.column], first):
+                    key = canonical_id(value)
+                    if key is None:
+                        raise without_user(f"row {row} has", self.column, can_skip=False)
+                    yield key
         self._seen = digest.digest()
-
-
-def _key(value: object, row: int, column: str) -> str:
-    key = canonical_id(value)
-    if key is None:
-        raise without_user(f"row {row} has", column, can_skip=False)
-    return key
 
 
 @dataclass(frozen=True)
@@ -247,19 +243,15 @@ class Run(Protocol):
 
     def work(self, blocks: Iterable[tuple[int, Batch]], *, row: int) -> Iterator[Piece]:
         """Yield the output of the numbered blocks in order; the same block always gets the same noise."""
-        ...
 
     def finish(self, blocks: Path, ends: Sequence[int], out: HashedFile) -> None:
         """Build the output from the bytes of all pieces, for formats that are more than their concatenation."""
-        ...
 
     def statement_before(self) -> PrivacyStatement:
         """Return a statement that covers every possible row, for the ledger to charge before any is read."""
-        ...
 
     def statement(self, tally: Tally) -> PrivacyStatement:
         """Return the statement for rows with these counts."""
-        ...
 
 
 Begin = Callable[[NoiseKey, str], Run]
@@ -366,17 +358,14 @@ def check_output(
         "the ledger": [] if ledger is None else [ledger, f"{os.fspath(ledger)}-journal"],
         **{label: list(files) for label, files in apart_from.items()},
     }
-    if not replace and Job.is_open(out) and any(map(os.path.lexists, _written(out))):
+    written = (out, statement_path(out), rejects_path(out))
+    if not replace and Job.is_open(out) and any(map(os.path.lexists, written)):
         raise interrupted(out)
-    for target in _written(out):
+    for target in written:
         may_go = replace if statement_file is None or target == out else statement_file
         check_target(target, replace=may_go, apart_from=never)
     for target in Job.files(out):
         check_target(target, replace=True, apart_from=never)
-
-
-def _written(out: Path) -> tuple[Path, Path, Path]:
-    return out, statement_path(out), rejects_path(out)
 
 
 # -- one file ----------------------------------------------------------------------------------------------

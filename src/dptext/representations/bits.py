@@ -50,18 +50,13 @@ class CodeChannel(BitChannel):
         self.guarantee = PureDP(round_up_epsilon(dimension * math.fsum(map(flip_epsilon, thresholds))))
         chances = np.array(thresholds) / SCALE
         leaning = 1 - 2 * chances
-        weights = _weights(self.bits_a_number)
+        weights, step = _weights(self.bits_a_number), 2 / ((1 << self.bits_a_number) - 1)
+        self._rounding = step * step / 4
         self._noise = float((weights**2 * 4 * chances * (1 - chances) / leaning**2).sum())  # eq. (variance)
         signs = 2.0 * (np.arange(2**self.bits_a_number)[:, None] >> np.arange(self.bits_a_number) & 1) - 1
         self._numbers = (signs @ (weights / leaning)).astype(np.float32)  # z of every code
         # one bit: 1 - x^2 exactly, so 1 less over a vector of length 1
         self.expected_squared_error = dimension * (self._noise + self._rounding) - (self.bits_a_number == 1)
-
-    @property
-    def _rounding(self) -> float:
-        """(step / 2)^2."""
-        step = 2 / ((1 << self.bits_a_number) - 1)
-        return step * step / 4
 
     def _codes(self, numbers: Floats, bits: RandomBits) -> Codes:
         """Return (m,) noisy codes of (m,) numbers between -1 and 1: rounded at random, then bits are flipped."""

@@ -48,8 +48,8 @@ def covariance(
     outer = np.outer(mean, mean)
     estimates = np.stack([(moment if debias is None else debias(moment)) - outer for moment in moments])
     estimate = estimates.mean(axis=0)
-    if target is None:
-        target = isotropic(estimate)
+    if target is None:  # the multiple of the identity with the same trace
+        target = np.eye(len(estimate)) * (max(float(np.trace(estimate)), 0.0) / len(estimate))
     if blocks == 1:
         return Covariance(target, 0.0)
     variance = float(((estimates - estimate) ** 2).sum()) / (blocks * (blocks - 1))
@@ -65,12 +65,6 @@ def shrunk_mean(vectors: Floats, centre: Floats) -> Floats:
     distance = float(((mean - centre) ** 2).sum())
     shrunk: Floats = centre + max(0.0, 1 - noise / max(distance, _TINY)) * (mean - centre)
     return shrunk
-
-
-def isotropic(matrix: Floats) -> Floats:
-    """Return the multiple of the identity with the matrix's trace; 0 if the trace is negative."""
-    size = len(matrix)
-    return np.eye(size) * (max(float(np.trace(matrix)), 0.0) / size)
 
 
 def positive(matrix: Floats) -> Floats:
@@ -97,11 +91,6 @@ class LinearFit(NamedTuple):
     strength: float
 
 
-def linear_prior(vectors: Floats, labels: Labels, classes: int) -> LinearPrior:
-    """Return the prior from (n, d) *public* clean vectors and their labels (0 to classes - 1)."""
-    return fit_linear(vectors, labels, classes).prior
-
-
 def fit_linear(
     vectors: Floats,
     labels: Labels,
@@ -110,7 +99,7 @@ def fit_linear(
     channel: Channel | None = None,
     prior: LinearPrior | None = None,
 ) -> LinearFit:
-    """Fit weights on (n, k) noisy vectors and their labels (0 to classes - 1)."""
+    """Fit weights on (n, k) noisy vectors and their labels (0 to classes - 1); or on *public* ones, for a prior."""
     count, width = vectors.shape
     shares = np.bincount(labels, minlength=classes) / count
     centred = np.eye(classes)[labels] - shares
@@ -328,12 +317,11 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _fit(self, vectors: Floats, codes: Labels, public: tuple[Floats, Labels] | None) -> Self:
         classes = len(self.classes_)
-        prior = None if public is None else linear_prior(*public, classes)
+        prior = None if public is None else fit_linear(*public, classes).prior
         linear = fit_linear(vectors, codes, classes, channel=self.channel_, prior=prior)
-        noisy: Any = (linear.noisy,)
-        clean: Any = (linear.clean,)
+        layers: Any = linear
         names, domain = tuple(self.classes_.tolist()), None if self.channel_ is None else self.channel_.domain
-        self._noisy, self._clean = DeviceModel(names, noisy), DeviceModel(names, clean, domain)
+        self._noisy, self._clean = DeviceModel(names, (layers.noisy,)), DeviceModel(names, (layers.clean,), domain)
         return self
 
 

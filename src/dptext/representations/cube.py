@@ -60,25 +60,18 @@ class CubeChannel(Channel):
         budget = asked_less_rounding(epsilon) / self.numbers
         self.window = window_within(budget, steps, plan.half) if self.windowed else None
         self.flip = flip_threshold(budget) if self.windowed < SCALE else None
+        of_window = 0.0 if self.window is None else self.window.epsilon
+        of_bit = 0.0 if self.flip is None else flip_epsilon(self.flip)
         # the coin does not depend on the number: the larger of the two counts
-        spent = [0.0 if self.window is None else self.window.epsilon, 0.0 if self.flip is None else self.flip_epsilon]
-        self.guarantee = PureDP(round_up_epsilon(self.numbers * max(spent)))
+        self.guarantee = PureDP(round_up_epsilon(self.numbers * max(of_window, of_bit)))
         self._scale = dimension / self.numbers
-        self._constant, self._slope = self._moments()
-        rounding = 0.0 if self.window is None else self._slope / (4 * steps * steps)
-        self.expected_squared_error = self._scale * (dimension * (self._constant + rounding) + self._slope) - 1
-
-    @property
-    def flip_epsilon(self) -> float:
-        assert self.flip is not None
-        return flip_epsilon(self.flip)
-
-    def _moments(self) -> tuple[float, float]:
-        """Return (A, B) of one number, averaged over the choice between window and one bit."""
+        # A and B of one number, averaged over the choice between window and one bit
         share = self.windowed / SCALE
         constant, slope = (0.0, 0.0) if self.window is None else self.window.moments
-        of_bit = 0.0 if self.flip is None else (1 - 2 * self.flip / SCALE) ** -2
-        return share * constant + (1 - share) * of_bit, share * slope
+        noise = 0.0 if self.flip is None else (1 - 2 * self.flip / SCALE) ** -2
+        self._constant, self._slope = share * constant + (1 - share) * noise, share * slope
+        rounding = 0.0 if self.window is None else self._slope / (4 * steps * steps)
+        self.expected_squared_error = self._scale * (dimension * (self._constant + rounding) + self._slope) - 1
 
     def _sample(self, vectors: Floats, bits: RandomBits) -> Private:
         everything = self.numbers == self.dimension

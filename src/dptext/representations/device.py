@@ -89,7 +89,8 @@ def described(encoder: TextEncoder) -> Described:
     if isinstance(encoder, MeanOfWords):
         vectors = encoder.vectors
         config |= {"source": vectors.source, "weighting": encoder.weighting}
-        return config, {"words": _bytes_of(vectors.words), "vectors": vectors.matrix}, vectors.statement
+        words = np.frombuffer(b"\n".join(encoded_words(vectors.words)), dtype=np.uint8)
+        return config, {"words": words, "vectors": vectors.matrix}, vectors.statement
     if isinstance(encoder, SentenceEncoder):
         return config | {"model": encoder.model, "batch_size": encoder.batch_size}, {}, None
     if isinstance(encoder, LayeredEncoder):
@@ -133,13 +134,6 @@ def rebuilt(
     raise DataError(
         f"{source}: the encoder is a custom function, which the folder does not contain. Pass it as encoder=..."
     )
-
-
-def _bytes_of(words: tuple[str, ...]) -> npt.NDArray[Any]:
-    for row, word in enumerate(words):
-        if "\n" in word:
-            raise DataError(f"row {row}: the word contains a line feed. Drop it")
-    return np.frombuffer(b"\n".join(encoded_words(words)), dtype=np.uint8)
 
 
 def check_device(folder: Path) -> PrivacyStatement:

@@ -154,13 +154,11 @@ class FrozenEncoder(ABC):
     name: str
     dimension: int
 
-    _texts_at_once = _TEXTS_AT_ONCE
-
     def encode(self, texts: Iterable[str | None], *, progress: Progress | None = None) -> Vectors:
         """Return (n, D) float32, one vector per text. *Not private.*"""
         values = check_texts(texts)
         vectors = np.empty((len(values), self.dimension), dtype=np.float32)
-        for block in in_parts(values, self._texts_at_once, progress):
+        for block in in_parts(values, _TEXTS_AT_ONCE, progress):
             vectors[block] = self._vectors(values[block])
         return vectors
 

@@ -17,12 +17,7 @@ from dptext.release.scikit_learn import (
     TransformerMixin,
     check_is_fitted,
 )
-from dptext.representations.bounds import (
-    BOUNDS,
-    NATURAL,
-    Bound,
-    fit_bound,
-)
+from dptext.representations.bounds import BOUNDS, NATURAL, Bound, fit_bound
 from dptext.representations.device import DeviceEncoder, encoder_of
 from dptext.representations.encoders import MeanOfWords, TextEncoder, check_texts
 from dptext.representations.randomizer import Private, Randomizer

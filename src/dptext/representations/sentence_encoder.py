@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +20,7 @@ from dptext.errors import MissingExtraError, ParameterError, extra, extras
 from dptext.io.artifacts import file_digest
 from dptext.privacy.statement import Parameter
 from dptext.representations.encoders import Progress, Vectors, check_texts, finite, in_parts
-from dptext.threads import for_each_block
+from dptext.threads import for_each_block, torch_threads
 from dptext.validation import check_int, check_path, encodable
 
 _MODEL, _TOKENIZER, _CONFIG = "model.onnx", "tokenizer.json", "sentence_bert_config.json"
@@ -190,7 +190,7 @@ class SentenceEncoder(ReprMixin):
         model = self._loaded
         if self.is_onnx:
             return finite(model.encode(texts))
-        with _threads(self.threads), _quietly():
+        with nullcontext() if self.threads is None else torch_threads(self.threads), _quietly():
             return finite(
                 model.encode(texts, batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True)
             )
@@ -265,17 +265,3 @@ def _quietly() -> Iterator[None]:
     finally:
         if visible:
             logging.enable_progress_bar()
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    if count is None:
-        yield
-        return
-    torch: Any = import_module("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

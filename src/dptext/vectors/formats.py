@@ -208,17 +208,11 @@ def _word_before_space(file: io.BufferedReader, place: str, dimension: int) -> b
     return bytes(head).lstrip(b"\n")  # the line feed of the row before
 
 
-def check_words(words: Sequence[str]) -> list[bytes]:
-    """Return the words in UTF-8; raise if word2vec's formats cannot represent one."""
-    for row, word in enumerate(words):
-        if not word or "\0" in word or any(map(str.isspace, word)):
-            raise DataError(f"row {row}: word2vec cannot store an empty word, white space or NUL: save to a folder")
-    return encoded_words(words)
-
-
 def encoded_words(words: Sequence[str]) -> list[bytes]:
-    """Return the words in UTF-8."""
+    """Return the words in UTF-8, none of which contains a line feed."""
     for row, word in enumerate(words):
+        if "\n" in word:
+            raise DataError(f"row {row}: the word contains a line feed. Drop it")
         if any("\ud800" <= character <= "\udfff" for character in word):
             raise DataError(f"row {row}: the word contains a lone surrogate, which UTF-8 cannot encode. Drop it")
     return [word.encode() for word in words]
@@ -236,7 +230,10 @@ def write_binary(vectors: WordVectors, stream: HashedFile) -> None:
 
 
 def _write(vectors: WordVectors, stream: HashedFile, row_of: Callable[[bytes, Any], bytes]) -> None:
-    words = check_words(vectors.words)
+    for number, word in enumerate(vectors.words):
+        if not word or "\0" in word or any(map(str.isspace, word)):
+            raise DataError(f"row {number}: word2vec cannot store an empty word, white space or NUL: save to a folder")
+    words = encoded_words(vectors.words)
     stream.write(b"%d %d\n" % (len(vectors), vectors.dimension))
     for start in range(0, len(words), _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
@@ -265,9 +262,6 @@ def write_folder(
     replace: bool = False,
 ) -> None:
     """Write a folder of vectors; ``levels`` are further statements by the name of their file."""
-    for row, word in enumerate(vectors.words):
-        if "\n" in word:
-            raise DataError(f"row {row}: the word contains a line feed, which {_WORDS} cannot represent. Drop it")
     statements = levels if vectors.statement is None else {_PRIVACY: vectors.statement, **levels}
     files: dict[str, Content] = {
         _TENSORS: tensor_bytes({_TENSOR: vectors.matrix}),

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
+from dptext.noise.selection import DistanceTable
 from dptext.validation import check_float, display_value
 from dptext.vectors.search import ExactDistances, Factor, Floats, Rows, Tile
 from dptext.vectors.word_vectors import WordVectors
@@ -97,8 +98,8 @@ class MetricSpace:
 
     name: str
     space: str
-    exact: Any
-    coarse: Any
+    exact: DistanceTable
+    coarse: DistanceTable | None
     diameter: float = math.inf
     functions: str = _EXP_ONLY
     assumptions: tuple[str, ...] = ()

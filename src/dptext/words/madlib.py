@@ -82,8 +82,7 @@ class Mahalanobis(NoisyVectors):
 
     def __init__(self, vectors: VectorsLike, *, epsilon: float, lambda_: float = 0.2) -> None:
         super().__init__(vectors, epsilon=epsilon)
-        vectors = self.vectors
-        self._ellipsoid = Ellipsoid(vectors.matrix, lambda_)
+        self._ellipsoid = Ellipsoid(self.vectors.matrix, lambda_)
         self.lambda_ = float(lambda_)
         self._freeze()
 
@@ -169,31 +168,18 @@ class Vickrey(NoisyVectors):
         unsafe_as_published: bool = False,
     ) -> None:
         super().__init__(vectors, epsilon=epsilon)
-        vectors = self.vectors
-        if unsafe_as_published and len(vectors) < 3:
-            raise ParameterError(
-                f"the published variant needs two words besides the true one, got {len(vectors)} words"
-            )
+        count = len(self.vectors)
+        if unsafe_as_published and count < 3:
+            raise ParameterError(f"the published variant needs two words besides the true one, got {count} words")
         self.t = check_float("t", t, minimum=0, maximum=1)
         self.unsafe_as_published = bool(unsafe_as_published)
+        self.claimed_epsilon = self.epsilon if unsafe_as_published else None
         self._wanted = 3 if unsafe_as_published else 2 if self.t > 0 else 1
         self._freeze()
 
-    def word_guarantee(self) -> MetricDP:
-        """Return metric DP with distances capped at the public diameter; RefusedError for the published variant."""
-        if self.unsafe_as_published:
-            raise RefusedError(f"Vickrey as published has no proved guarantee: {_REASON}")
-        return super().word_guarantee()
-
-    @property
-    def claimed_epsilon(self) -> float | None:
-        return self.epsilon if self.unsafe_as_published else None
-
-    def _stated_guarantee(self) -> Guarantee:
-        return NoGuarantee(_REASON) if self.unsafe_as_published else self.word_guarantee()
-
-    def document_guarantee(self, longest: int) -> Guarantee:
-        return self._stated_guarantee() if self.unsafe_as_published else super().document_guarantee(longest)
+    def word_guarantee(self) -> Guarantee:
+        """Return metric DP with distances capped at the public diameter; no guarantee as published."""
+        return NoGuarantee(_REASON) if self.unsafe_as_published else super().word_guarantee()
 
     def parameters(self) -> dict[str, Parameter]:
         options: dict[str, Parameter] = {"t": self.t}
@@ -275,13 +261,21 @@ class TruncatedGumbel(WordMechanism):
                 f"{_NO_PROOF}; use TEM or SanText, or unsafe_as_published=True to compare (the statement then has "
                 "no guarantee)"
             )
-        self.unsafe_as_published = True
+        self.unsafe_as_published, self.claimed_epsilon = True, self.epsilon
         self._table = ExactDistances(vectors.matrix)
         self._right = self._table.columns(0, len(vectors))
         counts = np.arange(1, len(vectors) + 1)
         logs = counts * math.log(math.log(len(vectors))) - np.cumsum(np.log(counts))
         self._log_k = logs - np.logaddexp.reduce(logs)  # log-probabilities of the truncated Poisson distribution
-        nearest, self.farthest = self._extremes()
+        extremes: list[tuple[float, float]] = []
+
+        def add(start: int) -> None:
+            far = self._far(np.arange(start, min(start + _AT_A_TIME, len(vectors))))
+            extremes.append((float(far.min(initial=math.inf, where=far > 0)), float(far.max())))
+
+        for_each_block(add, range(0, len(vectors), _AT_A_TIME))
+        nearest = min(low for low, _ in extremes)
+        self.farthest = max(high for _, high in extremes)
         if scale is None:
             self.scale = published_scale(self.epsilon, len(vectors), nearest, self.farthest)
         else:
@@ -291,10 +285,6 @@ class TruncatedGumbel(WordMechanism):
 
     def word_guarantee(self) -> Guarantee:
         return NoGuarantee(self._reason)
-
-    @property
-    def claimed_epsilon(self) -> float:
-        return self.epsilon
 
     def parameters(self) -> dict[str, Parameter]:
         options = {"scale": self.scale, "farthest": self.farthest, "unsafe_as_published": True}
@@ -327,19 +317,7 @@ class TruncatedGumbel(WordMechanism):
 
     def _far(self, rows: Rows) -> npt.NDArray[np.float64]:
         squared = self._table.squared(self._table.rows(rows), self._right)
-        far: npt.NDArray[np.float64] = np.sqrt(squared) * self._table.step
-        return far
-
-    def _extremes(self) -> tuple[float, float]:
-        extremes: list[tuple[float, float]] = []
-
-        def add(start: int) -> None:
-            far = self._far(np.arange(start, min(start + _AT_A_TIME, len(self.vectors))))
-            extremes.append((float(far.min(initial=math.inf, where=far > 0)), float(far.max())))
-
-        for_each_block(add, range(0, len(self.vectors), _AT_A_TIME))
-        nearest, farthest = zip(*extremes, strict=True)
-        return min(nearest), max(farthest)
+        return np.sqrt(squared) * self._table.step
 
     @staticmethod
     def _list_of(far: npt.NDArray[np.float64], row: int, count: int) -> Rows:

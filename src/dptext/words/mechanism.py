@@ -157,6 +157,10 @@ class WordMechanism(TextMechanism):
     """Upper bound on the privacy loss of a document of any length; None: no bound."""
     max_words: int | None = None
     """Maximum number of words read per document; later words become ``"<unk>"``. None: no limit."""
+    labels: Rows | None = None
+    """(V,) public groups of the words, if the guarantee covers only pairs of one group."""
+    claimed_epsilon: float | None = None
+    """The epsilon that the paper prints for a word, if it differs from the proved one."""
 
     def __init__(self, vectors: VectorsLike, *, epsilon: float) -> None:
         vectors = word_vectors(vectors)
@@ -167,11 +171,7 @@ class WordMechanism(TextMechanism):
 
     @abstractmethod
     def word_guarantee(self) -> Guarantee:
-        """Return the guarantee for one word."""
-
-    def _stated_guarantee(self) -> Guarantee:
-        """Return the guarantee of the statement: NoGuarantee for a published variant without proof."""
-        return self.word_guarantee()
+        """Return the guarantee for one word: NoGuarantee for a published variant without proof."""
 
     @abstractmethod
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
@@ -181,16 +181,6 @@ class WordMechanism(TextMechanism):
     def slack(self) -> float:
         """Upper bound on the loss that finite arithmetic adds per word, in nats."""
         return 0.0
-
-    @property
-    def labels(self) -> Rows | None:
-        """(V,) public groups of the words, if the guarantee covers only pairs of one group."""
-        return None
-
-    @property
-    def claimed_epsilon(self) -> float | None:
-        """The epsilon that the paper prints for a word, if it differs from the proved one."""
-        return None
 
     def requirements(self) -> tuple[Requirement, ...]:
         """Return the conditions on two words under which the guarantee holds between them."""
@@ -259,7 +249,7 @@ class WordMechanism(TextMechanism):
     def statement(self) -> PrivacyStatement:
         """The statement for one word: unit word, substitution, local."""
         return self._statement_of(
-            self._stated_guarantee(),
+            self.word_guarantee(),
             unit=Unit.WORD,
             condition=Condition(requirements=(SameLayout(), *self.requirements())),
             assumptions=self.assumptions(),
@@ -283,7 +273,7 @@ class WordMechanism(TextMechanism):
 
     def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
         """Return the statement for a document of at most ``longest`` protected words, which the output shows."""
-        word, limit = self._stated_guarantee(), self.max_words
+        word, limit = self.word_guarantee(), self.max_words
         adds_up = "distances" if isinstance(word, MetricDP) else "losses"
         parameters: dict[str, Parameter] = {}
         if isinstance(word, MetricDP | PureDP):
@@ -397,7 +387,7 @@ class NoisyVectors(WordMechanism):
         """Return (count, d) independent noise vectors, of density proportional to exp(-epsilon ||z||)."""
         return l2_laplace(bits, count, self.vectors.dimension, 1.0 / self.epsilon)
 
-    def word_guarantee(self) -> MetricDP:
+    def word_guarantee(self) -> Guarantee:
         """Return metric DP with distances capped at the public diameter."""
         vectors = self.vectors
         return MetricDP(self.epsilon, "euclidean", vectors.diameter_bound, vectors.fingerprint)
@@ -431,7 +421,12 @@ class NoisyVectors(WordMechanism):
                 part = slice(place * _BATCH, place * _BATCH + rows[batches[entry]].size)
                 draws[batches[entry]] = self._choose(near[part], noisy[part], rows[batches[entry]], streams[entry])
 
-        for_each_block(draw, self._tasks(len(batches)))
+        # long runs of batches cost less, but every core needs work
+        longest = max(1, min(_MOST_BATCHES, self._neighbours.many // _BATCH))
+        cores = available_cores()
+        count = min(len(batches), -(-len(batches) // (longest * cores)) * cores)
+        cuts = [len(batches) * index // count for index in range(count + 1)] if count else [0]
+        for_each_block(draw, [range(*pair) for pair in pairwise(cuts)])
         return draws
 
     def _noisy(self, rows: Rows, bits: RandomBits) -> Floats:
@@ -441,11 +436,3 @@ class NoisyVectors(WordMechanism):
         np.rint(noisy, out=noisy)
         noisy *= self._step
         return noisy
-
-    def _tasks(self, batches: int) -> list[range]:
-        """Return runs of batches to search together: long runs cost less, but every core needs work."""
-        longest = max(1, min(_MOST_BATCHES, self._neighbours.many // _BATCH))
-        cores = available_cores()
-        count = min(batches, -(-batches // (longest * cores)) * cores)
-        cuts = [batches * index // count for index in range(count + 1)] if count else [0]
-        return [range(*pair) for pair in pairwise(cuts)]

@@ -152,16 +152,13 @@ class SanTextPlus(SanText):
         epsilon = self._exact_epsilon() if size <= _EXACT_UP_TO else self.epsilon_bound()
         # to a thousandth, so that logarithms of other machines give the same number
         self._pure_epsilon_of_all = math.ceil((epsilon + 1e-9) * 1000) / 1000
+        self.claimed_epsilon = self.epsilon
         self._freeze()
 
     @property
     def slack(self) -> float:
         """Always 0: the epsilon of the statement already includes the rounding of the integers."""
         return 0.0
-
-    @property
-    def claimed_epsilon(self) -> float:
-        return self.epsilon
 
     def epsilon_bound(self) -> float:
         """Return the pure epsilon in closed form (bound)."""
@@ -268,7 +265,7 @@ class CusText(ShownMechanism):
         if unsafe_as_published and size >= len(vectors):
             raise ParameterError(f"{size} nearest words of {len(vectors)} are all words: omit unsafe_as_published")
         self.unsafe_as_published = bool(unsafe_as_published)
-        self.groups: Rows | None = None
+        self.claimed_epsilon = self.epsilon if unsafe_as_published else None
         self._members, self._sizes = self._nearest() if unsafe_as_published else self._grouped()
         self._sums = self._cumulative_weights()
         for array in (self._members, self._sizes, self._sums):
@@ -286,7 +283,7 @@ class CusText(ShownMechanism):
             members[group, : group.size] = group
             sizes[group], labels[group] = group.size, label
         labels.setflags(write=False)
-        self.groups = labels
+        self.labels = labels
         return members, sizes
 
     def _nearest(self) -> tuple[Rows, Rows]:
@@ -325,14 +322,6 @@ class CusText(ShownMechanism):
         """Return pure DP inside a group; no guarantee as published."""
         return PureDP(self.epsilon) if self._reason is None else NoGuarantee(self._reason)
 
-    @property
-    def labels(self) -> Rows | None:
-        return self.groups
-
-    @property
-    def claimed_epsilon(self) -> float | None:
-        return None if self._reason is None else self.epsilon
-
     def exposes(self) -> tuple[str, ...]:
         if self._reason is not None:
             return ()
@@ -342,8 +331,8 @@ class CusText(ShownMechanism):
         )
 
     def _groups_in_words(self) -> str:
-        assert self.groups is not None
-        sizes = np.bincount(self.groups)
+        assert self.labels is not None
+        sizes = np.bincount(self.labels)
         largest = "" if sizes.min() == sizes.max() else f" to {sizes.max()}"
         return f"{sizes.size:,} groups of {sizes.min()}{largest} words"
 

@@ -89,8 +89,13 @@ class TEM(SelectingMechanism):
                     "pure_epsilon, threshold and document_epsilon each set the threshold: pass one of them"
                 )
             threshold = check_float("pure_epsilon", pure_epsilon, above=0) / self.epsilon
-        if document_epsilon is not None or max_words is not None:
-            self.threshold = self._budgeted_threshold(threshold)
+        if self.document_epsilon is not None and max_words is not None:
+            if threshold is not None:
+                raise ParameterError("document_epsilon sets the threshold: pass one of them")
+            words = check_int("max_words", max_words, minimum=1)
+            self.threshold = self.document_epsilon / (words * self.epsilon)  # epsilon * g = E / n
+        elif document_epsilon is not None or max_words is not None:
+            raise ParameterError("document_epsilon and max_words must be passed together")
         elif threshold is not None:
             self.threshold = check_float("threshold", threshold, above=0)
         else:
@@ -104,14 +109,6 @@ class TEM(SelectingMechanism):
             coarse=self._space.coarse,
         )
         self._freeze()
-
-    def _budgeted_threshold(self, threshold: float | None) -> float:
-        if self.document_epsilon is None or self.max_words is None:
-            raise ParameterError("document_epsilon and max_words must be passed together")
-        if threshold is not None:
-            raise ParameterError("document_epsilon sets the threshold: pass one of them")
-        words = check_int("max_words", self.max_words, minimum=1)
-        return self.document_epsilon / (words * self.epsilon)  # epsilon * g = E / n
 
     @property
     def beta(self) -> float:
@@ -153,5 +150,4 @@ class TEM(SelectingMechanism):
         return {name: parameters[name] for name in ("epsilon", "metric", *options)}
 
     def distance_table(self) -> DistanceTable:
-        table: DistanceTable = self._space.exact
-        return table
+        return self._space.exact
