@@ -13,18 +13,8 @@ from dptext.attacks.linkage import (
     nearest_secrets_known,
     secret_ranks,
 )
-from dptext.attacks.membership import (
-    Membership,
-    gaussian_ceiling,
-    score_membership,
-    sum_membership,
-)
-from dptext.attacks.recovery import (
-    bag_inversion,
-    bayes_recovery,
-    expected_recovery,
-    nearest_recovery,
-)
+from dptext.attacks.membership import Membership, gaussian_ceiling, score_membership, sum_membership
+from dptext.attacks.recovery import bag_inversion, bayes_recovery, expected_recovery, nearest_recovery
 
 __all__ = [
     "AttackScore",

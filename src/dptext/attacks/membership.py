@@ -122,7 +122,19 @@ def score_membership(scores: npt.ArrayLike, members: npt.ArrayLike, *, attack: s
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ParameterError("scores must be a one-dimensional array of finite numbers")
-    truth = check_members("members", members, values.size)
+    truth = np.asarray(members)
+    if truth.dtype.kind not in "biuf" or not np.isin(truth, (0, 1)).all():
+        raise ParameterError("members must contain only true and false (or 1 and 0)")
+    if truth.shape != values.shape:
+        raise ParameterError(
+            f"members must have one truth value for each of {values.size:,} rows, got shape {truth.shape}"
+        )
+    truth = truth.astype(bool)
+    inside = int(truth.sum())
+    if min(inside, truth.size - inside) < 2:
+        raise ParameterError(
+            f"members must have at least two members and two non-members, got {inside} and {truth.size - inside}"
+        )
     # members and others are split alternately, so the order of the rows does not matter
     half = np.zeros(truth.size, dtype=bool)
     for side in (truth, ~truth):
@@ -182,22 +194,3 @@ def _best_threshold(scores: Floats, members: Mask) -> float:
     possible = np.concatenate([[True], ordered[1:] != ordered[:-1], [True]])
     best = int(np.argmax(np.where(possible, gained, -scores.size - 1)))
     return math.inf if best == 0 else float(ordered[best - 1])
-
-
-def check_members(name: str, members: npt.ArrayLike, rows: int) -> Mask:
-    values = check_truths(name, members)
-    if values.shape != (rows,):
-        raise ParameterError(f"{name} must have one truth value for each of {rows:,} rows, got shape {values.shape}")
-    inside = int(values.sum())
-    if min(inside, rows - inside) < 2:
-        raise ParameterError(
-            f"{name} must have at least two members and two non-members, got {inside} and {rows - inside}"
-        )
-    return values
-
-
-def check_truths(name: str, values: npt.ArrayLike) -> Mask:
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
-        raise ParameterError(f"{name} must contain only true and false (or 1 and 0)")
-    return array.astype(bool)

@@ -29,12 +29,12 @@ from dptext.calibration.reidentification import (
     UnreachableError,
     calibrate_bank,
     crossing,
-    fresh_seed,
     log_odds,
 )
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import rounded_down
+from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import facts_of
 from dptext.sentences.bank import TextBank
 from dptext.validation import check_choice, check_float
@@ -162,16 +162,11 @@ def calibrate(
         vectors = word_vectors(vectors)
     if not isinstance(vectors, WordVectors):
         raise ParameterError(f"vectors must be WordVectors or a TextBank, got {type(vectors).__name__}")
-    seed = fresh_seed() if seed is None else seed  # the same draws for every epsilon
+    if seed is None:
+        seed = int.from_bytes(RandomBits().take(8), "little")  # the same draws for every epsilon
     family = Family(vectors, mechanism, **options)
-    return _calibrate_words(family, keep_rate, weights=weights, rows=rows, draws=draws, seed=seed)
-
-
-def _calibrate_words(
-    family: Family, keep_rate: float, *, weights: npt.ArrayLike | None, rows: int, draws: int, seed: int
-) -> Calibration:
     goal = check_float("keep_rate", keep_rate, above=0, below=1)
-    sample = sample_words(check_weights(weights, len(family.vectors)), rows)
+    sample = sample_words(check_weights(weights, len(vectors)), rows)
     start = family.start()
     is_sampled = distributions_of(family(start)) is None
 
@@ -188,6 +183,6 @@ def _calibrate_words(
             f"{family.name} cannot reach a keep rate of {goal:g} here: the {'largest' if end.upwards else 'smallest'} "
             f"is {reach(end.epsilon):.4g} (at epsilon {end.epsilon:.3g})"
         ) from None
-    mechanism = family(epsilon)
-    result = deniability(mechanism, weights=weights, rows=rows, draws=draws, seed=seed)
-    return Calibration(epsilon, goal, result.mean("keep"), result.error("keep"), result, mechanism)
+    calibrated = family(epsilon)
+    result = deniability(calibrated, weights=weights, rows=rows, draws=draws, seed=seed)
+    return Calibration(epsilon, goal, result.mean("keep"), result.error("keep"), result, calibrated)

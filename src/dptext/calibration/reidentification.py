@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
 from dptext.privacy.guarantee import epsilon_at_most, rounded_down
-from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import paragraphs
 from dptext.sentences.bank import TextBank
 from dptext.sentences.rewriter import BankRewriter, UnitOfEpsilon
@@ -90,11 +89,6 @@ def log_odds(share: float) -> float:
     """Return ln(p / (1 - p)), nearly linear in ln epsilon; 0 and 1 are replaced by the nearest finite values."""
     share = min(max(share, _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
     return math.log(share / (1 - share))
-
-
-def fresh_seed() -> int:
-    """Return a random seed, for draws that one calculation repeats."""
-    return int.from_bytes(RandomBits().take(8), "little")
 
 
 PEOPLE = (10, 100, 1_000)

@@ -111,15 +111,11 @@ def expand_options(command: Any) -> Callable[..., None]:
 
     described: Any = run
     context = Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    described.__signature__ = Signature([context, *map(_for_typer, sorted(options.values(), key=_panel))])
+    ordered = sorted(options.values(), key=lambda option: (None, *PANELS).index(option.default.rich_help_panel))
+    described.__signature__ = Signature([context, *map(_for_typer, ordered)])
     described.__annotations__ = {}
     described.__doc__ = "\n\n".join(" ".join(part.split()) for part in (command.__doc__ or "").split("\n\n"))
     return run
-
-
-def _panel(option: Parameter) -> int:
-    panel = option.default.rich_help_panel
-    return PANELS.index(panel) if panel in PANELS else -1
 
 
 def _for_typer(option: Parameter) -> Parameter:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -65,7 +65,15 @@ class EmbedOptions:
 
     @property
     def budget(self) -> Any:
-        return _parse_levels(self.levels) if self.levels else self.epsilon
+        """The epsilon; or, of ``["strict=1,open=8"]``, the levels ``{"strict": 1.0, "open": 8.0}``."""
+        if not self.levels:
+            return self.epsilon
+        parts = [part.rpartition("=") for part in ",".join(self.levels).split(",")]
+        with suppress(ValueError):
+            parsed = {name.strip(): float(value) for name, _, value in parts}
+            if len(parsed) == len(parts) and "" not in parsed:
+                return parsed
+        raise ParameterError("--levels expects NAME=EPSILON,NAME=EPSILON,... with each name once")
 
 
 def embed(
@@ -187,16 +195,6 @@ def _check(settings: EmbedOptions, run: options.Run, *, has_pipe: bool) -> None:
     options.check_user(settings.unit, settings.user)
 
 
-def _parse_levels(levels: Sequence[str]) -> dict[str, float]:
-    """Return ``["strict=1,open=8"]`` as ``{"strict": 1.0, "open": 8.0}``."""
-    parts = [part.rpartition("=") for part in ",".join(levels).split(",")]
-    with suppress(ValueError):
-        parsed = {name.strip(): float(value) for name, _, value in parts}
-        if len(parsed) == len(parts) and "" not in parsed:
-            return parsed
-    raise ParameterError("--levels expects NAME=EPSILON,NAME=EPSILON,... with each name once")
-
-
 def _plan(settings: EmbedOptions, public: WordVectors) -> tuple[ReleasePlan, Callable[..., Cooccurrence | SkipGram]]:
     """Return the plan of the release, and a function that builds its model."""
     common: dict[str, Any] = {"unit": settings.unit, "level": settings.level, "delta": settings.delta}
@@ -269,13 +267,9 @@ def _print_prediction(settings: EmbedOptions, texts: options.Inputs, output: opt
     def show() -> None:
         sentences: dict[str, Any] = {"template": "cli/templates/plan.txt"}
         print_paragraphs(topic="vectors", people=people, unit=settings.unit, simulated=unit, **sentences)
-        counts = (
-            ["never" if count is None else f"{count:,}" for count in (row.min_people, row.half)] for row in expected
-        )
-        rows = [
-            [f"{row.epsilon:g}", f"{row.sigma:.3g}", f"{row.passed:.0%}", *count]
-            for row, count in zip(expected, counts, strict=True)
-        ]
+        rows = [[f"{row.epsilon:g}", f"{row.sigma:.3g}", f"{row.passed:.0%}"] for row in expected]
+        for cells, row in zip(rows, expected, strict=True):
+            cells += ["never" if count is None else f"{count:,}" for count in (row.min_people, row.half)]
         print_table(("epsilon", "sigma", "share", f"{settings.unit}s until 1%", f"{settings.unit}s until 50%"), rows)
         hidden = [row.epsilon for row in expected if row.min_people is None or people < row.min_people]
         print_paragraphs(topic="hidden", hidden=hidden, expected=expected, **sentences)

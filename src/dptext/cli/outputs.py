@@ -7,7 +7,6 @@ import shlex
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from statistics import median_low
 from typing import Any
 
 import typer
@@ -24,9 +23,8 @@ from dptext.release.job import Job
 from dptext.release.release import MostTexts, Release, rejects_path, statement_for_largest_user, statement_path
 from dptext.release.run import TextFiles, check_output
 from dptext.text.identifiers import Column, columns_of
-from dptext.text.tokens import count_words
 
-_OWNER = "For you alone (it is in no statement):"
+OWNER = "For you alone (it is in no statement):"
 
 # -- before the work -----------------------------------------------------------------------------------------------
 
@@ -79,7 +77,7 @@ def say_coverage(read: Callable[[], Iterable[str]], public: Any, kind: str, outp
     covered = coverage(texts, public)
     if covered is not None and covered.is_low:
         warning = _hanging(" ".join(filled("cli/templates/coverage.txt", kind=kind, covered=covered).split()))
-        output.say(warning if kind == "features" else f"{_OWNER}\n{warning}")
+        output.say(warning if kind == "features" else f"{OWNER}\n{warning}")
     return texts
 
 
@@ -150,14 +148,7 @@ def say_to_owner(
     if warning is not None:
         lines.append(_hanging(f"{warning[:1].upper()}{warning[1:]}."))
     if lines:
-        output.say("\n".join([_OWNER, *lines]))
-
-
-def say_length(corpus: Sequence[str | None], private: Sequence[str], output: options.Output) -> None:
-    """Print the median number of words of a corpus and of the first private texts."""
-    if private:
-        words, first = (median_low(count_words(text or "") for text in texts) for texts in (corpus, private))
-        output.say(f"{_OWNER}\nTexts of the corpus have a median of {words:,} words, the first private ones {first:,}.")
+        output.say("\n".join([OWNER, *lines]))
 
 
 def _hanging(text: str) -> str:

@@ -18,7 +18,7 @@ from dptext.features.pool import local_files
 from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.base import Method
 from dptext.methods.files import Audit
-from dptext.methods.registry import Verification, open_release, verify_release
+from dptext.methods.registry import open_release, verify_release
 from dptext.privacy.wording import paragraphs
 from dptext.release.release import STATEMENT, data_and_statement
 from dptext.reports.page import Report
@@ -37,14 +37,10 @@ def explain(*, file: Path = options.RELEASE, output: options.Output) -> None:
     if output.as_json:
         print_json({"statement": json.loads(release.statement.to_json()), "data_agrees": release.agrees})
     elif not output.quiet:
-        typer.echo(f"{release.statement.explain()}\n\nTHE DATA\n{filled(_comparison(release))}")
+        [comparison] = paragraphs("cli/templates/explain.txt", release=release, name=release.data.name)
+        typer.echo(f"{release.statement.explain()}\n\nTHE DATA\n{filled(comparison)}")
     if release.agrees is False:
         raise DataError(f"{release.data.name} does not match its statement: the SHA-256 digest differs")
-
-
-def _comparison(release: Verification) -> str:
-    [text] = paragraphs("cli/templates/explain.txt", release=release, name=release.data.name)
-    return text
 
 
 # -- audit ---------------------------------------------------------------------------------------------------------
@@ -164,16 +160,15 @@ _LISTS = ("checks", "attacks", "owner_attacks", "controls", "utility", "identify
 
 
 def _as_dict(page: Report) -> dict[str, Any]:
-    recommended = recommendation(page)
+    recommended, derived = recommendation(page), ("succeeded", "advantage", "is_useful")
+
+    def as_dict(item: Any) -> dict[str, Any]:
+        return asdict(item) | {name: getattr(item, name) for name in derived if hasattr(item, name)}
+
     return {
         "recommended": {"decision": recommended.decision.name.lower(), "words": recommended.words},
         "verdicts": [json.loads(verdict.to_json()) for verdict in page.verdicts],
-        **{name: [_item(item) for item in getattr(page, name)] for name in _LISTS},
+        **{name: [as_dict(item) for item in getattr(page, name)] for name in _LISTS},
         "corpus": None if page.corpus is None else asdict(page.corpus),
         **{name: getattr(page, name) for name in ("refuted", "stays", "notes")},
     }
-
-
-def _item(item: Any) -> dict[str, Any]:
-    derived = ("succeeded", "advantage", "is_useful")
-    return asdict(item) | {name: getattr(item, name) for name in derived if hasattr(item, name)}

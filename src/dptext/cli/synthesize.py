@@ -6,6 +6,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 from dptext.cli import options, outputs
@@ -25,16 +26,9 @@ from dptext.synthesis.distribution import Shares, read_description
 from dptext.synthesis.moments import Labels
 from dptext.synthesis.planning import COVERED, expected_quality
 from dptext.synthesis.prompts import CANDIDATES, Source
-from dptext.synthesis.release import (
-    Draw,
-    PrivateFiles,
-    check_places,
-    distribution_path,
-    draw_file,
-    synthesize_file,
-)
+from dptext.synthesis.release import Draw, PrivateFiles, check_places, distribution_path, draw_file, synthesize_file
 from dptext.synthesis.synthesizer import Synthesizer
-from dptext.text.tokens import TextUnit, units_of
+from dptext.text.tokens import TextUnit, count_words, units_of
 
 _PUBLIC = "Public pool, chosen without regard to IN: files, or hf://datasets/... of Hugging Face (repeatable)."
 
@@ -167,7 +161,10 @@ def synthesize(
         with suppress(OSError):
             _answers_path(out).unlink(missing_ok=True)
     say_written(release.documents, "texts", out, output, skipped=release.skipped)
-    outputs.say_length(release.texts, originals, output)
+    if originals:
+        words, first = (median_low(count_words(text or "") for text in texts) for texts in (release.texts, originals))
+        lengths = f"Texts of the corpus have a median of {words:,} words, the first private ones {first:,}."
+        output.say(f"{outputs.OWNER}\n{lengths}")
     if folder.is_dir():
         output.say(f"The released distribution is in {folder}. To draw more texts at no further privacy budget:")
         output.say(f"  dptext synthesize --distribution {folder} --public POOL -n N -o OUT")

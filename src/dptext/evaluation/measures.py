@@ -6,7 +6,7 @@ Derivation: docs/understand/utility.md#evaluation-measures
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -75,16 +75,12 @@ def class_score(name: str, true: Rows, predicted: Rows, people: Rows | None, *, 
 def codes_of_answers(true: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Rows, Rows]:
     """Return integer codes of labels and answers; an answer that is not a label gets a separate code."""
     labels, answers = np.asarray(true), np.asarray(predicted)
-    _check_lengths(labels, answers)
+    if labels.ndim != 1 or labels.shape != answers.shape:
+        raise ParameterError(f"predicted must have one entry for each of {labels.size} rows, got shape {answers.shape}")
     if "U" in labels.dtype.kind + answers.dtype.kind:  # texts of different lengths, or texts and numbers
         labels, answers = labels.astype(object), answers.astype(object)
     codes = codes_of("predicted", np.concatenate([labels, answers]))
     return codes[: labels.size], codes[labels.size :]
-
-
-def _check_lengths(true: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> None:
-    if true.ndim != 1 or true.shape != predicted.shape:
-        raise ParameterError(f"predicted must have one entry for each of {true.size} rows, got shape {predicted.shape}")
 
 
 def people_of(people: npt.ArrayLike | None, rows: int) -> Rows:
@@ -129,17 +125,7 @@ def make_folds(
     count = check_int("folds", count, minimum=2)
     codes = codes_of("targets", targets)
     owners = people_of(people, codes.size)
-    _check_counts(codes, owners, count, unit="rows" if people is None else "people")
-    bits = RandomBits(seed)
-    places = fold_of_rows(codes, count, bits) if people is None else _fold_of_people(codes, owners, count, bits)
-    folds = [Fold(np.flatnonzero(places != index), np.flatnonzero(places == index)) for index in range(count)]
-    if any(np.unique(codes[fold.train]).size <= codes.max() for fold in folds):
-        raise ParameterError("targets: all rows of a class are in one fold. Use fewer folds, or drop the class")
-    return folds
-
-
-def _check_counts(codes: Rows, owners: Rows, count: int, *, unit: str) -> None:
-    units = np.unique(owners).size
+    unit, units = "rows" if people is None else "people", np.unique(owners).size
     if units < count:
         raise ParameterError(f"folds must be at most the number of {unit}, {units}, got {count}")
     if codes.max() == 0:
@@ -149,6 +135,12 @@ def _check_counts(codes: Rows, owners: Rows, count: int, *, unit: str) -> None:
         raise ParameterError(
             f"targets: the rarest class has {rarest} {unit}, fewer than {count} folds. Use fewer folds, or drop it"
         )
+    bits = RandomBits(seed)
+    places = fold_of_rows(codes, count, bits) if people is None else _fold_of_people(codes, owners, count, bits)
+    folds = [Fold(np.flatnonzero(places != index), np.flatnonzero(places == index)) for index in range(count)]
+    if any(np.unique(codes[fold.train]).size <= codes.max() for fold in folds):
+        raise ParameterError("targets: all rows of a class are in one fold. Use fewer folds, or drop the class")
+    return folds
 
 
 def fold_of_rows(strata: Rows, count: int, bits: RandomBits) -> Rows:

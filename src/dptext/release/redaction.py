@@ -21,15 +21,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import after_redaction
 from dptext.privacy.statement import Parameter, PrivacyStatement
 from dptext.privacy.wording import render
-from dptext.release.mechanism import (
-    Replacing,
-    TextMechanism,
-    check_mechanism,
-    mark,
-    placeholder,
-    show_marks,
-    unmarked,
-)
+from dptext.release.mechanism import Replacing, TextMechanism, check_mechanism, mark, placeholder, show_marks, unmarked
 from dptext.release.release import Tally
 from dptext.text.patterns import KINDS, VERSION, Span, check_kinds, find
 from dptext.text.tokens import fold, letters_between
@@ -143,7 +135,16 @@ class Redaction:
 
     @cached_property
     def _analyzer(self) -> Any:
-        return _default_analyzer() if isinstance(self._given, str) else self._given
+        if not isinstance(self._given, str):
+            return self._given
+        module = extra("presidio_analyzer", "presidio", "redaction by Presidio")
+        try:
+            return module.AnalyzerEngine()
+        except (Exception, SystemExit) as error:  # noqa: BLE001  without a model it downloads one, or exits
+            raise ParameterError(
+                f"Presidio's default analyzer cannot be built ({type(error).__name__}): install a spaCy model (python "
+                "-m spacy download en_core_web_lg), or pass an analyzer with a model of your own"
+            ) from None
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
@@ -238,17 +239,6 @@ def united(spans: Iterable[Span]) -> list[Span]:
 def _kind_of_entity(entity: str) -> str:
     letters = "".join(letter if "a" <= letter <= "z" else "_" for letter in entity.lower())[:40]
     return _KIND_OF_ENTITY.get(entity, letters or "_")
-
-
-def _default_analyzer() -> Any:
-    module = extra("presidio_analyzer", "presidio", "redaction by Presidio")
-    try:
-        return module.AnalyzerEngine()
-    except (Exception, SystemExit) as error:  # noqa: BLE001  without a model it downloads one, or exits
-        raise ParameterError(
-            f"Presidio's default analyzer cannot be built ({type(error).__name__}): install a spaCy model (python -m "
-            "spacy download en_core_web_lg), or pass an analyzer with a model of your own"
-        ) from None
 
 
 def _type_of(analyzer: object) -> str:

@@ -166,7 +166,13 @@ class _Rows:
         """Return the rows after a mechanism or an encoder, computed on demand."""
         from pyspark.sql.types import ArrayType, FloatType, LongType, StructField, StructType
 
-        rows = self._scanned() if self.scan else self._grouped(key, _partitions(self.df, partitions))
+        if self.scan:  # a scan gives every attempt of a task the same rows
+            rows = self.df.select(*map(quoted, (self.text, *self.keep)))
+            level = str(rows._jdf.queryExecution().toRdd().outputDeterministicLevel().toString())
+            if level != "DETERMINATE":
+                raise ParameterError(f"this DataFrame is not a plain scan: the order of its rows is {level}. Omit scan")
+        else:
+            rows = self._grouped(key, _partitions(self.df, partitions))
         tables = tasks.to_nodes(self.df.sparkSession, thing)
         task = tasks.BlockTask(work, tables, key.secret(), self.text, self.keep, is_grouped=not self.scan)
         fields = [StructField(VECTOR, ArrayType(FloatType(), containsNull=False), nullable=False)]
@@ -201,14 +207,6 @@ class _Rows:
         else:
             rows = rows.repartition(partitions, quoted(tasks.GROUP))
         return rows.sortWithinPartitions(quoted(tasks.GROUP), quoted(tasks.LABEL))
-
-    def _scanned(self) -> Any:
-        """Return the rows in their order; a scan gives every attempt of a task the same rows."""
-        rows = self.df.select(*map(quoted, (self.text, *self.keep)))
-        level = str(rows._jdf.queryExecution().toRdd().outputDeterministicLevel().toString())
-        if level != "DETERMINATE":
-            raise ParameterError(f"this DataFrame is not a plain scan: the order of its rows is {level}. Omit scan")
-        return rows
 
     def state(self, statement: PrivacyStatement) -> PrivacyStatement:
         """Return the statement as on one machine, with the name of the engine."""

@@ -62,14 +62,13 @@ def _settings() -> dict[str, str]:
     return settings
 
 
-def check_frame(frame: Any) -> Any:
-    """Return the session of a DataFrame of pyspark; raise a ParameterError for anything else."""
+def check_frame(frame: Any) -> None:
+    """Raise a ParameterError unless this is a DataFrame of pyspark."""
     sql = extra("pyspark.sql", "spark", "Spark")
     if not isinstance(frame, sql.DataFrame):
         raise ParameterError(f"df must be a DataFrame of pyspark, got {type(frame).__name__}")
     if type(frame).__module__.startswith("pyspark.sql.connect"):
         raise ParameterError("df is of Spark Connect, which sends no files to workers: run on the driver")
-    return frame.sparkSession
 
 
 # -- jobs -----------------------------------------------------------------------------------------------------
