@@ -42,11 +42,11 @@ def mark(kind: str) -> str:
 def show_marks(text: str) -> str:
     """Return the text with placeholders instead of marks."""
 
-    def shown(match: re.Match[str]) -> str:
+    def placeholder_of(match: re.Match[str]) -> str:
         code = match[1]
         return placeholder("".join(_LETTER_OF[code[start : start + 3]] for start in range(0, len(code), 3)))
 
-    return _MARK.sub(shown, text) if _EDGE in text else text
+    return _MARK.sub(placeholder_of, text) if _EDGE in text else text
 
 
 def unmarked(text: str) -> str:

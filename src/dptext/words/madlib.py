@@ -177,7 +177,7 @@ class Vickrey(NoisyVectors):
         self._wanted = 3 if unsafe_as_published else 2 if self.t > 0 else 1
         self._freeze()
 
-    def word_guarantee(self) -> Guarantee:
+    def word_guarantee(self) -> Guarantee:  # type: ignore[override]  # as published there is none
         """Return metric DP with distances capped at the public diameter; no guarantee as published."""
         return NoGuarantee(_REASON) if self.unsafe_as_published else super().word_guarantee()
 

@@ -387,7 +387,7 @@ class NoisyVectors(WordMechanism):
         """Return (count, d) independent noise vectors, of density proportional to exp(-epsilon ||z||)."""
         return l2_laplace(bits, count, self.vectors.dimension, 1.0 / self.epsilon)
 
-    def word_guarantee(self) -> Guarantee:
+    def word_guarantee(self) -> MetricDP:
         """Return metric DP with distances capped at the public diameter."""
         vectors = self.vectors
         return MetricDP(self.epsilon, "euclidean", vectors.diameter_bound, vectors.fingerprint)
