@@ -4,7 +4,7 @@ import numpy as np
 
 from dptext.audits.verdict import judge_gaussian
 from dptext.noise.gaussian_sums import CELL, noisy_matrix
-from dptext.noise.set_union import SetUnion
+from dptext.noise.set_union import SetUnion, weights
 from dptext.privacy.guarantee import Unit
 from dptext.summary.describe import SummaryPlan, UserSums
 from dptext.users.grouping import UserTexts
@@ -13,7 +13,7 @@ from known_broken.case import ApproxDP, Case, claim, judge_pair
 EPSILON, DELTA = 2.0, 1e-5
 TOPICS = {"tea": "tea and a cup of coffee", "law": "tax law in court", "sports": "the team won the game"}
 PLAN = SummaryPlan(epsilon=EPSILON, delta=DELTA, topics=TOPICS, time="date", bins="2003..2004", phrases=0)
-SOMEONE = (["a cup of tea", "the law in court", "our team won"], np.array([0, 1, 1], dtype=np.int32))
+SOMEONE = (["the law in court"] * 3, np.ones(3, dtype=np.int32))  # one topic at one time: of norm 1
 
 
 def cells(*people):
@@ -67,7 +67,7 @@ def phrases(*, spare):
     union = SetUnion.build(PLAN.sigma, DELTA / 2, 4)
 
     def draw(comes, count, bits):
-        alone = np.tile(comes * union.weights(np.full(4, 4)), (count, 1))
+        alone = np.tile(comes * weights(np.full(4, 4)), (count, 1))
         noisy = noisy_matrix(alone, union.scale, bits)
         return (noisy >= union.threshold - spare * union.scale) & (alone > 0)
 
@@ -80,8 +80,8 @@ def phrases(*, spare):
 
 
 CASES = [
-    Case("text summary", False, released(), "one person comes, with texts of three topics"),
-    Case("text summary, half the noise", True, released(noise=0.5), "claims 2, spends 4.4"),
+    Case("text summary", False, released(), "one person comes, with texts of one topic"),
+    Case("text summary, 3 times too little noise", True, released(noise=1 / 3), "claims 2, spends 7"),
     Case("text summary, each part of norm 1", True, released(EACH_PART_OF_NORM_1), "four parts: norm 2"),
     Case("text summary, each text with the weight of a person", True, released(EACH_TEXT_OF_NORM_1), "three texts"),
     Case(

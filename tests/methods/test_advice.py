@@ -141,7 +141,11 @@ def test_without_word_vectors_the_advice_names_the_command_that_installs_them(ad
     assert {method.name for method in advice.methods} == METHODS
     assert all(install in advice.method(name).commands and advice.method(name).statement is None for name in unknown)
     without = {method.name for method in advice.methods if method.commands[0] != install}
-    assert without == {"synthetic corpus", "text summary", "texts of a bank"}  # the bundled features are enough for these
+    assert without == {
+        "synthetic corpus",
+        "text summary",
+        "texts of a bank",
+    }  # the bundled features are enough for these
     for method in advice.methods:
         for name in ("guarantee", "unit", "relation", "trust") if method.name not in unknown else ():
             assert getattr(method.statement, name) == getattr(complete.method(method.name).statement, name)
