@@ -219,6 +219,23 @@ def difference(one: Estimate, other: Estimate, *, correlation: float = 0.0) -> E
     return Estimate(value, value - reaches[0], value + reaches[1], one.count + other.count, one.of)
 
 
+def shares_of_total(
+    counts: Floats, variances: Floats | float, with_total: Floats | float, variance_of_total: float, *, quantile: float
+) -> Floats:
+    """Return (C, 3) shares of normal counts in their sum, with the ends of their intervals (Fieller 1954), in [0, 1].
+
+    ``with_total``: covariances of the counts with their sum. If the sum is within its noise, nothing is known.
+    """
+    total = float(counts.sum())
+    square = total**2 - quantile**2 * variance_of_total
+    if total <= 0 or square <= 0:
+        return np.tile([1 / counts.size, 0.0, 1.0], (counts.size, 1))
+    middle = counts * total - quantile**2 * with_total
+    reach = np.sqrt(np.maximum(middle**2 - square * (counts**2 - quantile**2 * variances), 0.0))
+    ends = np.column_stack([counts / total, (middle - reach) / square, (middle + reach) / square])
+    return np.asarray(np.clip(ends, 0.0, 1.0))
+
+
 def paired_difference(
     one: npt.ArrayLike, other: npt.ArrayLike, people: npt.ArrayLike, *, confidence: float = CONFIDENCE
 ) -> Estimate:

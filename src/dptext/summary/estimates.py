@@ -14,7 +14,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from dptext.intervals import CONFIDENCE, Estimate
+from dptext.intervals import CONFIDENCE, Estimate, shares_of_total
 
 Floats = npt.NDArray[np.float64]
 _NORMAL = NormalDist()
@@ -80,21 +80,16 @@ class NoisyTable:
 
         The shares are at least 0 and sum to 1 (the nearest such point).
         """
-        times, everyone = self.times(place), np.ones(len(self.topics))
-        numerators, units = self.values @ times, np.eye(len(self.topics))
-        total, limit = float(numerators.sum()), critical(len(self.topics)) ** 2
-        spread = self.covariance(everyone, everyone, times)
-        first = total**2 - limit * spread
-        if first <= 0:  # the noise may hide everybody
-            return [Estimate(1 / len(units), 0.0, 1.0, 1, "releases") for _ in units]
-        points, result = _on_simplex(numerators / total), []
-        for number, unit, point in zip(numerators.tolist(), units, points.tolist(), strict=True):
-            own, shared = self.covariance(unit, unit, times), self.covariance(unit, everyone, times)
-            middle, last = number * total - limit * shared, number**2 - limit * own
-            root = math.sqrt(max(middle**2 - first * last, 0.0))
-            low, high = ((middle - root) / first, (middle + root) / first)  # (3)
-            result.append(Estimate(point, max(min(low, point), 0.0), min(max(high, point), 1.0), 1, "releases"))
-        return result
+        times, everyone, one = self.times(place), np.ones(len(self.topics)), np.eye(len(self.topics))[0]
+        own, shared, all_of_it = (
+            self.covariance(first, other, times) for first, other in ((one, one), (one, everyone), (everyone, everyone))
+        )
+        quantile = critical(len(one))
+        ends = shares_of_total(self.values @ times, own, shared, all_of_it, quantile=quantile)  # (3)
+        return [
+            Estimate(point, min(low, point), max(high, point), 1, "releases")
+            for point, (_, low, high) in zip(_on_simplex(ends[:, 0]).tolist(), ends.tolist(), strict=True)
+        ]
 
     def trends(self) -> list[tuple[Estimate, float]]:
         """Return the slope of the share of each topic over all bins but the last (other times), and its p-value.

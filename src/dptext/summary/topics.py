@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -15,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError
 from dptext.features.features import UNIT, PublicFeatures, Spec, fit_features
+from dptext.io.artifacts import read_stored
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
 from dptext.synthesis.moments import Labels
@@ -27,7 +27,6 @@ OTHER = "(other)"
 """Topic of texts without a known word, and time of texts outside all bins."""
 MOST_BINS = 400
 _ARTIFICIAL, _WORDS, _SEED = 1000, 30, 0  # public texts of random words
-_RANGE = re.compile(r"(\d{4}(?:-\d\d(?:-\d\d)?)?)\.\.(\d{4}(?:-\d\d(?:-\d\d)?)?)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +89,9 @@ def _artificial_texts() -> list[str]:
 def read_topics(path: Path) -> dict[str, str]:
     """Read a taxonomy: a name, a colon or a tab, and a description on each line."""
     try:
-        content = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise StorageError.of("read", path, error) from None
+        return _described(read_stored(path).decode(), path.name)
     except UnicodeDecodeError:
         raise DataError(f"{path.name} is not UTF-8: convert it") from None
-    return _described(content, path.name)
 
 
 def _described(content: str, source: str) -> dict[str, str]:
@@ -124,20 +120,18 @@ class TimeBins:
             return None
         if column is None or bins is None:
             raise ParameterError("time= (the column) and bins= (public, such as 2004-01..2004-12) belong together")
-        column = check_text("time", column)
-        found = _RANGE.fullmatch(bins) if isinstance(bins, str) else None
-        if isinstance(bins, str):
-            names = _between(*found.groups()) if found else tuple(part.strip() for part in bins.split(","))
-        else:
-            names = tuple(map(str, bins))
-        if not 2 <= len(names) <= MOST_BINS or list(names) != sorted(set(names)):
+        ends = bins.split(".." if ".." in bins else ",") if isinstance(bins, str) else list(map(str, bins))
+        names = np.array([], dtype=np.str_)
+        with suppress(ValueError, TypeError, OverflowError, MemoryError):
+            times = np.array(ends, dtype="datetime64")
+            names = (np.arange(times[0], times[-1] + 1) if ".." in bins else times).astype(np.str_)
+        is_sorted = 2 <= len(names) <= MOST_BINS and bool((names[1:] > names[:-1]).all())
+        if not is_sorted or len(names[0]) > len("2004-05-31") or not {*names[[0, -1]], *ends} <= {*names}:
             raise ParameterError(
-                f"bins must be 2 to {MOST_BINS} ascending ISO dates, months or years: a range such as "
+                f"bins must be 2 to {MOST_BINS} years, months or days in ascending order: a range such as "
                 "2004-01..2004-12, or a list such as 2003,2004. They are public and never read from the texts"
             )
-        if len({len(name) for name in names}) > 1 or not all(_RANGE.fullmatch(f"{name}..{name}") for name in names):
-            raise ParameterError("bins must all be years (2004), months (2004-01) or days (2004-01-31)")
-        return cls(column, names)
+        return cls(check_text("time", column), tuple(names.tolist()))
 
     def code(self, values: tuple[str | None, ...]) -> int:
         """Return the bin of a time, given as the beginning of an ISO date; the last code for all other values."""
@@ -146,15 +140,3 @@ class TimeBins:
     @cached_property
     def _codes(self) -> dict[str, int]:
         return {name: code for code, name in enumerate(self.names)}
-
-
-def _between(first: str, last: str) -> tuple[str, ...]:
-    """Return all years, months or days of a range; nothing if its ends do not belong together."""
-    try:
-        start, end = (date.fromisoformat((part + "-01-01")[:10]) for part in (first, last))
-    except ValueError:
-        return ()
-    if len(first) != len(last) or (end - start).days > 366 * MOST_BINS:
-        return ()
-    days = (start + timedelta(number) for number in range((end - start).days + 1))
-    return tuple(dict.fromkeys(day.isoformat()[: len(first)] for day in days))

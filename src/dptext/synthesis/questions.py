@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, ParameterError
 from dptext.features.features import UNIT, PublicFeatures
-from dptext.intervals import CONFIDENCE, Estimate
+from dptext.intervals import CONFIDENCE, Estimate, shares_of_total
 from dptext.synthesis.moments import COUNT_WEIGHT
 from dptext.threads import one_blas_thread
 from dptext.validation import check_float, is_encodable
@@ -93,7 +93,10 @@ def read_shares(
         p_value, drift = _test_fit(released, sigma, rows, positive, pool)
         weights = positive + positive**2 * (1 / sizes + drift)
         errors = sigma**2 * readout.T @ readout + np.tensordot(weights, within, 1)  # (score errors)
-        shares = _intervals(counts, inverse @ errors @ inverse.T, NormalDist().inv_cdf((1 + confidence) / 2))
+        errors = inverse @ errors @ inverse.T
+    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
+    common = errors.sum(axis=1)
+    shares = shares_of_total(counts, np.diag(errors), common, float(common.sum()), quantile=quantile)  # (ratio)
     estimates = {
         name: Estimate(value, low, high, len(rows_of_name), "public texts")
         for (name, rows_of_name), (value, low, high) in zip(vectors.items(), shares.tolist(), strict=True)
@@ -155,15 +158,3 @@ def _f_tail(ratio: float, above: float, below: float) -> float:
     """Return the approximate probability that F with (above, below) degrees of freedom exceeds a ratio (Paulson)."""
     root, first, second = ratio ** (1 / 3), 2 / (9 * above), 2 / (9 * below)
     return NormalDist().cdf(-((1 - second) * root - (1 - first)) / math.sqrt(first + second * root**2))
-
-
-def _intervals(counts: Floats, errors: Floats, quantile: float) -> Floats:
-    """Return the (C, 3) shares and their bounds by (ratio), cut to [0, 1]."""
-    total, common = counts.sum(), errors.sum(axis=1)
-    square = total**2 - quantile**2 * errors.sum()
-    if total <= 0 or square <= 0:  # the number of texts is within its noise
-        return np.column_stack([np.full(len(counts), 1 / len(counts)), np.zeros(len(counts)), np.ones(len(counts))])
-    middle = counts * total - quantile**2 * common
-    reach = np.sqrt(np.maximum(middle**2 - square * (counts**2 - quantile**2 * np.diag(errors)), 0.0))
-    shares = np.column_stack([counts / total, (middle - reach) / square, (middle + reach) / square])
-    return np.asarray(np.clip(shares, 0.0, 1.0))
