@@ -41,9 +41,6 @@ class SummaryOptions:
     public_text: str = options.PUBLIC_TEXT
     licence: str | None = options.LICENCE_OPTION
     phrases: int = method_option(50, "Number of phrases to count; 0: none.", "N", min=0)
-    examples: int = method_option(3, "Number of public texts to show per topic.", "N", min=0)
-    features: str = method_option("static", "Text features to compare texts with topics.", "NAME|PATH")
-    most_documents: int = privacy_option(1000, "Maximum number of documents used per user.", "N", min=1)
 
     def plan(self, unit: str) -> SummaryPlan:
         if self.epsilon is None:
