@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -160,7 +160,7 @@ class CellNoise:
         noise, inverse = self.sigma / step, 1.0 / step
         # error in units of the grid: the noise, and three roundings of numbers that are no larger
         doubt = noise * _DOUBT + 2.0**-51 * (MOST * inverse + _FARTHEST * noise)
-        grid = _Grid(noise, inverse, doubt, rate * step)
+        grid = (noise, inverse, doubt, rate * step)
         result = np.empty((_DOUBTFUL, 5), dtype=np.int64)
         kept = np.empty(_DOUBTFUL, dtype=np.float32)
         count, pair = len(rows) * tables.shape[1], 2 * _PAIRS
@@ -169,7 +169,7 @@ class CellNoise:
             last = min(first + _AT_ONCE, count)
             bits.fill(words[: -(-(last - first) // pair) * pair])
             missed = _descend(tables, rows, sums, first, last, words, grid, result, kept)
-            self._settle(tables, rows, grid.factor, words, result[:missed].tolist(), kept, bits)
+            self._settle(tables, rows, rate * step, words, result[:missed].tolist(), kept, bits)
 
     def _settle(
         self,
@@ -196,15 +196,6 @@ class CellNoise:
                 tables[rows[slot], axis] = kept[number] - np.float32(exact[place // _PAIRS] * factor)
 
 
-class _Grid(NamedTuple):
-    """Constants of a step: sigma in grid units, 1 / step, margin of doubtful rounding, and weight of a grid point."""
-
-    noise: float
-    inverse: float
-    doubt: float
-    factor: float
-
-
 @compiled
 def _descend(
     tables: Singles,
@@ -213,11 +204,12 @@ def _descend(
     first: int,
     last: int,
     words: Words,
-    grid: _Grid,
+    grid: tuple[float, float, float, float],
     doubtful: npt.NDArray[np.int64],
     kept: Singles,
 ) -> int:
     """Descend on numbers ``first`` to ``last`` of the rows, row by row; return how many are in doubt."""
+    # sigma in grid units, 1 / step, margin of doubtful rounding, and weight of a grid point
     noise, inverse, doubt, factor = grid
     dimension = tables.shape[1]
     values = np.empty(2 * _PAIRS, dtype=np.float64)

@@ -152,7 +152,10 @@ class UserMatrixSum:
         known = np.flatnonzero(rows >= 0)
         keys, counts, order, first = _grouped(owner[known] * self.features.words + rows[known])
         words = known[order]
-        start, end = (entry[words] for entry in _reach(lengths, self.window))
+        # the window around each word, within its document
+        ends, place = np.cumsum(lengths), np.arange(len(rows))
+        start = np.maximum(place - self.window, np.repeat(ends - lengths, lengths))[words]
+        end = np.minimum(place + self.window + 1, np.repeat(ends, lengths))[words]
         sums = np.empty((len(keys), self.features.dimension), dtype=np.int64)
         running = np.zeros(len(rows) + 1, dtype=np.int64)
         for column, feature in enumerate(self._by_dimension):  # one feature at a time fits into the cache
@@ -163,16 +166,6 @@ class UserMatrixSum:
             contexts -= values[words]
             sums[:, column] = np.add.reduceat(contexts, first) if len(first) else 0
         return keys, sums, counts
-
-
-def _reach(lengths: Integers, window: int) -> tuple[Integers, Integers]:
-    """Return (n,) start and end of the window around each word, within its document."""
-    ends = np.cumsum(lengths)
-    place = np.arange(int(lengths.sum()))
-    return (
-        np.maximum(place - window, np.repeat(ends - lengths, lengths)),
-        np.minimum(place + window + 1, np.repeat(ends, lengths)),
-    )
 
 
 def _grouped(keys: Integers) -> tuple[Integers, Integers, Integers, Integers]:

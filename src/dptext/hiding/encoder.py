@@ -15,15 +15,15 @@ import numpy.typing as npt
 from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError, extra
 from dptext.hiding.inputs import Labels, as_vectors, check_targets, check_users, split_rows, training_vectors
-from dptext.hiding.training import Game, HidingEpoch, HidingOptions, train_layers, training_channel
+from dptext.hiding.training import Game, HidingOptions, train_layers, training_channel
 from dptext.privacy.guarantee import NoGuarantee, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition, EncoderStays
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
-from dptext.representations.bounds import Bound, Domain, Floats, bound_into
+from dptext.representations.bounds import Domain, Floats, bound_into
 from dptext.representations.device import DeviceEncoder, encoder_of
-from dptext.representations.encoders import Provenance, TextEncoder
-from dptext.representations.layers import HidingLayers, LayeredEncoder
+from dptext.representations.encoders import Provenance
+from dptext.representations.layers import LayeredEncoder
 from dptext.representations.randomizer import Private, Randomizer
 from dptext.representations.registry import randomizer_of
 
@@ -84,16 +84,6 @@ class HidingEncoder(ReprMixin):
     >>> private.shape, hiding.statement_.epsilon
     ((400, 2), 8.0)
     """
-
-    text_encoder_: TextEncoder | None
-    layers_: HidingLayers
-    randomizer_: Randomizer | None
-    bound_: Bound
-    release_: DeviceEncoder
-    provenance_: Provenance
-    statement_: PrivacyStatement
-    epochs_: tuple[HidingEpoch, ...]
-    best_: int
 
     game_type: ClassVar[type[Game]] = Game
 

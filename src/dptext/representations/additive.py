@@ -6,7 +6,6 @@ Derivation: docs/mechanisms/additive-noise.md#representations-federate
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -98,10 +97,6 @@ class _Additive(Randomizer):
     def options(self) -> dict[str, Parameter]:
         return {**super().options(), "domain": str(self.domain)}
 
-    @abstractmethod
-    def _calibrate(self, dimension: int) -> AdditiveChannel:
-        """Return the channel for a dimension."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(_Additive):
@@ -133,9 +128,8 @@ class Laplace(_Additive):
 
     def _calibrate(self, dimension: int) -> AdditiveChannel:
         scale = self.domain.sensitivity(dimension)[0] * _WIDEN / self.epsilon
-        return AdditiveChannel(
-            self, self.domain, dimension, PureDP(self.epsilon), scale * math.sqrt(2), rounded_laplace, scale=scale
-        )
+        guarantee, deviation = PureDP(self.epsilon), scale * math.sqrt(2)
+        return AdditiveChannel(self, self.domain, dimension, guarantee, deviation, rounded_laplace, scale=scale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,15 +153,8 @@ class L2Laplace(_Additive):
 
     def _calibrate(self, dimension: int) -> AdditiveChannel:
         scale = self.domain.sensitivity(dimension)[1] * _WIDEN / self.epsilon
-        return AdditiveChannel(
-            self,
-            self.domain,
-            dimension,
-            PureDP(self.epsilon),
-            scale * math.sqrt(dimension + 1),
-            rounded_l2_laplace,
-            scale=scale,
-        )
+        guarantee, deviation = PureDP(self.epsilon), scale * math.sqrt(dimension + 1)
+        return AdditiveChannel(self, self.domain, dimension, guarantee, deviation, rounded_l2_laplace, scale=scale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,9 +185,8 @@ class Gaussian(_Additive):
     def _calibrate(self, dimension: int) -> AdditiveChannel:
         distance = self.domain.sensitivity(dimension)[1] * _WIDEN
         sigma = gaussian_sigma(epsilon=self.epsilon, delta=self.delta, sensitivity=distance)
-        return AdditiveChannel(
-            self, self.domain, dimension, ApproxDP(self.epsilon, self.delta), sigma, rounded_gaussian, sigma=sigma
-        )
+        guarantee = ApproxDP(self.epsilon, self.delta)
+        return AdditiveChannel(self, self.domain, dimension, guarantee, sigma, rounded_gaussian, sigma=sigma)
 
 
 def onto_l1_sphere(vectors: Floats) -> Floats:

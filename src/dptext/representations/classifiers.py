@@ -205,10 +205,6 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     ['good', 'bad']
     """
 
-    classes_: npt.NDArray[Any]
-    n_features_in_: int
-    channel_: Channel | None
-
     def __init__(
         self,
         *,

@@ -136,9 +136,6 @@ class LayeredEncoder(FrozenEncoder):
     def exposed(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*encoder_exposure(self.encoder), *self.provenance.exposed())))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LayeredEncoder, (self.encoder, self.layers, self.provenance)
-
 
 @dataclass(frozen=True, eq=False)
 class DeviceModel:

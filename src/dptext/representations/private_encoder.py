@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy.typing as npt
 
 from dptext.errors import ParameterError, RefusedError
-from dptext.privacy.statement import PrivacyStatement, new_release_id
+from dptext.privacy.statement import new_release_id
 from dptext.privacy.wording import warn_unprotected
 from dptext.release.scikit_learn import (
     ClassNamePrefixFeaturesOutMixin,
@@ -80,9 +80,6 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
     >>> encoder.statement_.epsilon, encoder.statement_.parameters["public_texts"]
     (4.0, 4)
     """
-
-    release_: DeviceEncoder
-    statement_: PrivacyStatement
 
     def __init__(
         self,

@@ -110,8 +110,10 @@ def mask_words(
     check_float("mu", mu, above=0, maximum=1)
     if not isinstance(mask, str) or not mask.strip():
         raise ParameterError("mask must be a non-empty token")
-    tokens = [_tokens(entry, place) for place, entry in enumerate(check_one_column(texts), 1)]  # type: ignore[arg-type]
-    words = [[place for place, token in enumerate(split or ()) if _is_word(token)] for split in tokens]
+    entries = [text_of(entry, place) for place, entry in enumerate(check_one_column(texts), 1)]  # type: ignore[arg-type]
+    tokens = [None if entry is None else pieces(entry) for entry in entries]
+    not_words = (Kind.PUNCTUATION, Kind.SPACE)
+    words = [[place for place, token in enumerate(split or ()) if kind_of(token) not in not_words] for split in tokens]
     threshold, total = math.ceil(mu * SCALE), sum(map(len, words))
     hidden = coins(RandomBits(seed), total, threshold) if threshold < SCALE else np.ones(total, dtype=bool)
     draws = iter(hidden.tolist())
@@ -139,15 +141,6 @@ def mask_words(
         release_id=new_release_id(),
     )
     return MaskedTexts(masked, statement)
-
-
-def _is_word(token: str) -> bool:
-    return kind_of(token) not in (Kind.PUNCTUATION, Kind.SPACE)
-
-
-def _tokens(entry: str | Document | None, place: int) -> list[str] | None:
-    text = text_of(entry, place)
-    return None if text is None else pieces(text)
 
 
 def _joined(tokens: list[str], places: list[int], hidden: list[bool], mask: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
@@ -95,10 +95,6 @@ def task_context() -> Any:
     return TaskContext.get()
 
 
-def record_batch(columns: Mapping[str, Any]) -> Any:
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-
-
 # -- blocks of rows and their noise ---------------------------------------------------------------------------
 
 
@@ -148,7 +144,7 @@ class BlockTask:
         columns = self.work(from_node(self.tables), NoiseKey.restored(self.secret, seeded=False), self.text)
         for place, block, parts in placed_blocks(batches, self.text, None if self.is_grouped else partition):
             kept = {name: pa.concat_arrays([part.column(name) for part in parts]) for name in self.keep}
-            yield record_batch(columns(place, block, parts[0].schema.field(self.text).type) | kept)
+            yield pa.RecordBatch.from_pydict(columns(place, block, parts[0].schema.field(self.text).type) | kept)
 
 
 def placed_blocks(batches: Iterable[Any], text: str, partition: int | None) -> Iterator[tuple[int, Batch, list[Any]]]:
@@ -203,7 +199,7 @@ class LabelTask:
             labels = [self._label(text, copy) for text, copy in rows]
             groups = np.frombuffer(b"".join(labels), dtype=">u2")[::8].astype(np.int32) % self.groups
             columns = {name: batch.column(name) for name in self.columns}
-            yield record_batch({**columns, LABEL: pa.array(labels, pa.binary()), GROUP: pa.array(groups)})
+            yield pa.RecordBatch.from_pydict({**columns, LABEL: pa.array(labels, pa.binary()), GROUP: pa.array(groups)})
 
     def _label(self, text: str | None, copy: int) -> bytes:
         missing = b"\1" if text is None else b"\0"
@@ -267,7 +263,8 @@ class UserTask:
             ]
             users = [_digest(user_name(user), self.key) for user in batch.column(USER).to_pylist()]
             columns = {name: batch.column(name) for name in batch.schema.names}
-            yield record_batch({**columns, USER: pa.array(users, pa.string()), KEY: pa.array(keys, pa.binary())})
+            columns |= {USER: pa.array(users, pa.string()), KEY: pa.array(keys, pa.binary())}
+            yield pa.RecordBatch.from_pydict(columns)
 
 
 @dataclass(frozen=True)
@@ -280,7 +277,7 @@ class CountTask:
         for batch in batches:
             users = map(canonical_id, batch.column(0).to_pylist())
             digests = [None if user is None else _digest(user, self.key) for user in users]
-            yield record_batch({USER: pa.array(digests, pa.string())})
+            yield pa.RecordBatch.from_pydict({USER: pa.array(digests, pa.string())})
 
 
 def _digest(user: str, key: bytes) -> str:
@@ -326,7 +323,8 @@ def add_slices(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _slice(number: int, cells: Integers) -> Any:
-    return record_batch({SLICE: pa.array([number], pa.int32()), CELLS: pa.array([cells.astype("<i8").tobytes()])})
+    content = pa.array([cells.astype("<i8").tobytes()])
+    return pa.RecordBatch.from_pydict({SLICE: pa.array([number], pa.int32()), CELLS: content})
 
 
 def whole_sum(slices: Iterable[tuple[int, bytes]], shape: tuple[int, int]) -> Integers:

@@ -232,14 +232,15 @@ class WordMechanism(TextMechanism):
             raise ParameterError(
                 "words must be a list of strings, got a single string: split it first, or use privatize"
             )
-        words = list(words)
-        for place, word in enumerate(words):
+        names = list(words)
+        for place, word in enumerate(names):
             if not isinstance(word, str):
                 raise ParameterError(f"words must be strings, entry {place} is {type(word).__name__}")
-        row = self.vectors.vocabulary.row
-        rows = np.fromiter((row(word) for word in words), dtype=np.int64, count=len(words))
         known = self.vectors.words
-        return [known[draws] for draws in self.sample_rows(rows, RandomBits(seed))]
+        return [known[draws] for draws in self.sample_rows(self._rows(names), RandomBits(seed))]
+
+    def _rows(self, words: list[str]) -> Rows:
+        return np.array([self.vectors.vocabulary.row(word) for word in words], dtype=np.int64)
 
     def sample_rows(self, rows: Rows, bits: RandomBits) -> Rows:
         """Sample (n,) int64 output rows for (n,) int64 rows of the vocabulary; see `sample`."""
@@ -331,10 +332,6 @@ class ShownMechanism(WordMechanism):
     def distributions(self, words: list[str]) -> npt.NDArray[np.float64]:
         """Return (n, V) float64 exact distributions of `sample` for n words, from the integer weights."""
         return self._shares(self._rows(words))
-
-    def _rows(self, words: list[str]) -> Rows:
-        row = self.vectors.vocabulary.row
-        return np.array([row(word) for word in words], dtype=np.int64)
 
 
 class SelectingMechanism(ShownMechanism):
