@@ -239,7 +239,7 @@ explain folder | 4 | folder has no privacy statement (privacy.json), and without
 explain number.json | 1 | number.json: this JSON is not a privacy statement
 explain changed.jsonl | 1 | changed.jsonl does not match its statement: the SHA-256 digest differs
 audit in.jsonl | 4 | in.jsonl has no privacy statement (in.jsonl.privacy.json), and without it no guarantee is known:
-audit private.jsonl --vectors other.txt | 1 | the vectors differ from the statement's (their fingerprint differs): name
+audit private.jsonl --vectors other.txt | 1 | the vectors have another fingerprint than the statement's: name
 audit private.jsonl --samples 0 | 2 | Invalid value for '--samples': Input should be greater than or equal to 100; see:
 audit private.jsonl --bank bank | 2 | private.jsonl contains words drawn by a mechanism: omit --bank
 audit made.jsonl --distribution bank | 1 | bank is not the folder of a released distribution: name OUT.distribution

@@ -191,7 +191,7 @@ def test_the_parts_of_a_folder_are_the_same_features(features, kind):
         repeated = pickle.loads(pickle.dumps(features[kind]))
         np.testing.assert_array_equal(repeated.units(POOL), features[kind].units(POOL))
         return
-    with pytest.raises(DataError, match="a custom function, which the folder does not contain"):
+    with pytest.raises(DataError, match="the folder does not contain the encoder, a custom function"):
         PublicFeatures.from_parts(config, tensors, "x")
     with pytest.raises(ParameterError, match="these features were fitted with another encoder"):
         PublicFeatures.from_parts(config, tensors, "x", encoder=caller("another"))

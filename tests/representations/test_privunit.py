@@ -40,7 +40,7 @@ def test_cap_epsilon_is_kept_and_used(randomizer):
                 assert true_epsilon(channel) == pytest.approx(epsilon, abs=1e-6)
     # at epsilon 1e-10 the cap would be avoided, which is a larger loss: 1e-9 nats are kept back for arithmetic
     for epsilon in (1e-300, 1e-10, 9e-9):
-        with pytest.raises(ParameterError, match="below the precision"):
+        with pytest.raises(ParameterError, match="below the sampler's precision"):
             randomizer(epsilon=epsilon).channel(3)
     with pytest.raises(ParameterError, match="dimension"):
         randomizer(epsilon=1.0).channel(1)

@@ -29,7 +29,7 @@ MECHANISMS = [
     (dptext.TEM, {"max_words": 5}, "must be passed together"),
     (dptext.TEM, {"document_epsilon": 5.0, "max_words": 0}, "max_words must be an integer of at least 1"),
     (dptext.TEM, {**BUDGET, "threshold": 1.0}, "pass one of them"),
-    (dptext.TEM, {"pure_epsilon": 3.0, "threshold": 1.0}, "each set the threshold"),
+    (dptext.TEM, {"pure_epsilon": 3.0, "threshold": 1.0}, "set the threshold"),
     (dptext.CusText, {"size": 1}, "size must be an integer from 2 to 512, got 1"),
     (dptext.SanTextPlus, {"p": 1.1}, "p must be a number above 0 and at most 1"),
     (dptext.SanTextPlus, {"sensitive": 2}, "sensitive must be a number above 0 and at most 1"),

@@ -137,5 +137,5 @@ def test_a_pure_epsilon_sets_the_threshold(small):
     assert mechanism.parameters() == TEM(small, epsilon=4.0, threshold=1.5).parameters()
     assert TEM(small, **TEM.arguments_in(mechanism.parameters())).threshold == 1.5
     for options in ({"threshold": 1.0}, {"document_epsilon": 3.0, "max_words": 2}):
-        with pytest.raises(ParameterError, match="each set the threshold"):
+        with pytest.raises(ParameterError, match="set the threshold"):
             TEM(small, epsilon=4.0, pure_epsilon=6.0, **options)

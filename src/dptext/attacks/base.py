@@ -160,9 +160,7 @@ def as_ids(name: str, ids: npt.ArrayLike, below: int, rows: int | None = None, *
         raise ParameterError(f"{name} must have one entry for each of {rows:,} rows, got {result.size:,}")
     inside = (result >= minimum) & (result < below)
     if not inside.all():
-        raise ParameterError(
-            f"{name} must be between {minimum} and {below - 1:,}, entry {int(np.argmin(inside))} is not"
-        )
+        raise ParameterError(f"{name} must be from {minimum} to {below - 1:,}, entry {int(np.argmin(inside))} is not")
     return result.astype(np.int64)
 
 

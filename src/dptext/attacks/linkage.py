@@ -80,18 +80,14 @@ def similarities(
 def side_by_side(original: Rows, private: Rows, *, names: tuple[str, str] = ("original", "private")) -> tuple[Any, Any]:
     """Return two matrices with the same columns: numbers unchanged, words weighted by tf-idf over both sides."""
     if are_texts(original) != are_texts(private):
-        raise ParameterError(
-            f"{names[1]} and {names[0]} must both be texts or bags of words, or both be rows of numbers"
-        )
+        raise ParameterError(f"{names[1]} and {names[0]} must both be texts or bags of words, or both rows of numbers")
     if are_texts(original):
         left, right = as_texts(names[0], original), as_texts(names[1], private)
         both = words_to_numbers(pairs=False).fit_transform(left + right)
         return both[: len(left)], both[len(left) :]
     first, second = as_rows(names[0], original), as_rows(names[1], private)
     if first.shape[1] != second.shape[1]:
-        raise ParameterError(
-            f"{names[1]} must have {first.shape[1]:,} columns like {names[0]}, got {second.shape[1]:,}"
-        )
+        raise ParameterError(f"{names[1]} must have {first.shape[1]:,} columns as {names[0]}, got {second.shape[1]:,}")
     return first, second
 
 
@@ -228,9 +224,7 @@ def linkage_of_scores(
             raise ParameterError(f"scores must be a matrix (private, originals) of numbers, got shape {table.shape}")
         pairs, shape = partial(_rows_between, table), (table.shape[0], table.shape[1])
     if shape is None or shape[0] < 1 or shape[1] < 2:
-        raise ParameterError(
-            f"shape must be (private rows, originals) with at least one row and two originals, got {shape}"
-        )
+        raise ParameterError(f"shape must be (private rows, originals), at least (1, 2), got {shape}")
     rows, originals = shape
     if not top:
         raise ParameterError("top must contain at least one integer, got none")
@@ -308,9 +302,7 @@ def author_reidentification(
     code_of = dict(zip(names, codes.tolist(), strict=True))
     authors = private_authors.tolist() if isinstance(private_authors, np.ndarray) else list(private_authors)
     if len(authors) != right.shape[0]:
-        raise ParameterError(
-            f"private_authors must have one entry for each of {right.shape[0]:,} rows, got {len(authors):,}"
-        )
+        raise ParameterError(f"private_authors must have one entry per row ({right.shape[0]:,}), got {len(authors):,}")
     unknown = [row for row, name in enumerate(authors) if not isinstance(name, Hashable) or name not in code_of]
     if unknown:
         raise ParameterError(

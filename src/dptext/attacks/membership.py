@@ -126,9 +126,7 @@ def score_membership(scores: npt.ArrayLike, members: npt.ArrayLike, *, attack: s
     if truth.dtype.kind not in "biuf" or not np.isin(truth, (0, 1)).all():
         raise ParameterError("members must contain only true and false (or 1 and 0)")
     if truth.shape != values.shape:
-        raise ParameterError(
-            f"members must have one truth value for each of {values.size:,} rows, got shape {truth.shape}"
-        )
+        raise ParameterError(f"members must have one truth value per row ({values.size:,}), got shape {truth.shape}")
     truth = truth.astype(bool)
     inside = int(truth.sum())
     if min(inside, truth.size - inside) < 2:

@@ -187,7 +187,5 @@ def _load(encoding: EncoderOptions) -> DeviceEncoder:
     device = DeviceEncoder.load(folder)
     epsilon = device.randomizer.epsilon
     if encoding.epsilon is not None and not math.isclose(encoding.epsilon, epsilon, rel_tol=1e-12):
-        raise ParameterError(
-            f"the encoder in {folder!r} has epsilon {epsilon:g}: omit --epsilon, or fit another encoder"
-        )
+        raise ParameterError(f"the encoder in {folder!r} has epsilon {epsilon:g}: omit --epsilon, or fit another one")
     return device

@@ -146,9 +146,7 @@ def train_layers(
                 losses += np.array(game.step(body.take(rows), torch.from_numpy(rows))) * len(rows)
             loss, adversary_loss = (losses / len(order)).tolist()
             if not (math.isfinite(loss) and math.isfinite(adversary_loss)):
-                raise ParameterError(
-                    f"training diverged in epoch {epoch} (the loss is not finite): lower learning_rate"
-                )
+                raise ParameterError(f"training diverged in epoch {epoch} (no finite loss): lower learning_rate")
             seen = None
             if held_out.size:
                 seen = trade_off(arrived(fitted_on), arrived(held_out), targets, options.alpha)

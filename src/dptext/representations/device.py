@@ -131,9 +131,7 @@ def rebuilt(
             raise DataError(
                 f"{source}: the model of the encoder is missing ({error}): pass it as encoder=SentenceEncoder(folder)"
             ) from None
-    raise DataError(
-        f"{source}: the encoder is a custom function, which the folder does not contain. Pass it as encoder=..."
-    )
+    raise DataError(f"{source}: the folder does not contain the encoder, a custom function. Pass it as encoder=...")
 
 
 def check_device(folder: Path) -> PrivacyStatement:
@@ -481,6 +479,4 @@ def check_output_columns(out: Path, text: str, keep: Sequence[str]) -> None:
         raise ParameterError(f"vectors are written as parquet: expected a name that ends in .parquet, got {out.name!r}")
     check_kept_columns(text, keep)
     if VECTOR in keep:
-        raise ParameterError(
-            f"a kept column cannot be named {VECTOR!r}, the name of the private vectors: rename it first"
-        )
+        raise ParameterError(f"a kept column cannot be named {VECTOR!r}, as the private vectors are: rename it first")

@@ -39,9 +39,7 @@ class CapChannel(Channel):
         self.name = name
         self.dimension = self.width = check_int("dimension", dimension, minimum=2)
         if epsilon < _LEAST:
-            raise ParameterError(
-                f"epsilon {epsilon:.3g} is below the precision of the sampler: use at least {_LEAST:g}"
-            )
+            raise ParameterError(f"epsilon {epsilon:.3g} is below the sampler's precision: use at least {_LEAST:g}")
         self.guarantee = PureDP(epsilon)
         self._sphere = sphere
         self.height = self._best_height(epsilon)

@@ -268,9 +268,7 @@ def select_words(
                 if first != numbers[row]:
                     raise DataError(f"{place}s {first} and {numbers[row]} contain the same word: remove the wrong one")
             if bad := np.flatnonzero(~np.isfinite(matrix[:end]).all(axis=1)).tolist():
-                raise DataError(
-                    f"{place} {numbers[bad[0]]}: the vector contains NaN or infinity; remove or repair the row"
-                )
+                raise DataError(f"{place} {numbers[bad[0]]}: the vector contains NaN or infinity; remove or repair it")
             parts.append(matrix[chosen])
             entries += end
             if full:

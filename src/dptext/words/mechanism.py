@@ -229,9 +229,7 @@ class WordMechanism(TextMechanism):
             seed: None for cryptographic randomness; an integer for tests and papers only.
         """
         if isinstance(words, str):
-            raise ParameterError(
-                "words must be a list of strings, got a single string: split it first, or use privatize"
-            )
+            raise ParameterError("words must be a list of strings, got a single string: split it, or use privatize")
         names = list(words)
         for place, word in enumerate(names):
             if not isinstance(word, str):

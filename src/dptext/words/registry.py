@@ -94,9 +94,7 @@ def mechanism_from_statement(statement: PrivacyStatement, *, vectors: str | None
     except ParameterError as error:
         raise DataError(f"the vectors of the statement cannot be found ({error}): name their file") from None
     if words.fingerprint != fingerprint:
-        raise DataError(
-            "the vectors differ from the statement's (their fingerprint differs): name the file that was used"
-        )
+        raise DataError("the vectors have another fingerprint than the statement's: name the file that was used")
     try:
         return build(words, **options)  # type: ignore[no-any-return]
     except DptextError:

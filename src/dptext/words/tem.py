@@ -85,9 +85,7 @@ class TEM(SelectingMechanism):
         self.max_words = max_words
         if pure_epsilon is not None:
             if threshold is not None or document_epsilon is not None:
-                raise ParameterError(
-                    "pure_epsilon, threshold and document_epsilon each set the threshold: pass one of them"
-                )
+                raise ParameterError("pure_epsilon, threshold and document_epsilon set the threshold: pass only one")
             threshold = check_float("pure_epsilon", pure_epsilon, above=0) / self.epsilon
         if self.document_epsilon is not None and max_words is not None:
             if threshold is not None:
