@@ -42,12 +42,7 @@ class PairOptions:
 
 
 @attack.command()
-def linkage(
-    *,
-    files: PairOptions,
-    bank: Path | None = options.RELEASE_BANK,
-    output: options.Output,
-) -> None:
+def linkage(*, files: PairOptions, bank: Path | None = options.RELEASE_BANK, output: options.Output) -> None:
     """Link private rows to their originals.
 
     Compares layout and shared words. Against sentence replacement (--bank), likelihoods give the best possible attack.

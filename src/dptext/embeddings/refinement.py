@@ -30,9 +30,7 @@ _CLEARLY = 1.15  # five of Tracy and Widom's standard deviations for the smalles
 def public_base(matrix: npt.NDArray[np.float32], unknown_row: int) -> Floats:
     """Return (P, d) public vectors, centred, their principal components scaled by variance^-.35, of length 1.
 
-    Public vectors share one large direction, and a few components have most of their variance but distinguish few
-    words; human ratings of similarity agree better without them (Mu and Viswanath 2018; Raunak et al. 2019).
-    It helps without any private text: **compare a release with these vectors, not with the original ones.**
+    It helps without any private text (Mu and Viswanath 2018; Raunak et al. 2019): **compare a release with these.**
     """
     points = matrix.astype(np.float64)
     words = np.arange(len(points)) != unknown_row
@@ -147,14 +145,7 @@ def bands(words: int) -> list[slice]:
 
 
 def filtered(rows: Floats, noise: float) -> tuple[Floats, Floats]:
-    """Return (n, k) the best estimate of the signal in rows with noise of this deviation, and (k, k) its covariance.
-
-    Equation (posterior), r_w the rows. Noise alone has sample variances up to
-
-        noise^2 (1 + sqrt(k / n))^2                                                   (Marchenko and Pastur 1967)
-
-    in some direction, approximately (Tracy and Widom 1994): a variance not clearly above counts as noise.
-    """
+    """Return (n, k) the best estimate of the signal in rows with noise, (posterior), and (k, k) its covariance."""
     count, width = rows.shape
     if count == 0:
         return rows, np.zeros((width, width))
@@ -266,11 +257,7 @@ class Strengths:
 
 
 def strengths(one: Floats, other: Floats, public: Floats, measured: Rows) -> Strengths:
-    """Estimate strengths from the mean matrices (V, k) of two halves of *public people*, without noise.
-
-    Chance differs between the halves, so the mean of their products is the signal. By chance they have eigenvalues up
-    to v sqrt(2 k / n), with the variance v of chance in a half; only clearly larger ones count, as in `filtered`.
-    """
+    """Estimate strengths from the mean matrices (V, k) of two halves of *public people*, without noise."""
     mean, chance = (one + other) / 2, (one - other) / 2
     sigma = math.sqrt(float((chance[measured] ** 2).mean())) if measured.any() else 0.0
     of_band, strength, slope, common = _fitted(mean, sigma, public, measured)
@@ -290,6 +277,7 @@ def _above_chance(first: Floats, second: Floats) -> Floats:
     count, width = first.shape
     if count == 0:
         return np.zeros(0)
+    # chance differs between the halves: its products have eigenvalues up to v sqrt(2 k / n), v its variance in a half
     product = first.T @ second / count
     variances = np.linalg.eigvalsh((product + product.T) / 2)[::-1]
     by_chance = float(((first - second) ** 2).mean()) / 2
@@ -297,4 +285,5 @@ def _above_chance(first: Floats, second: Floats) -> Floats:
 
 
 def _edge(sigma: float, width: int, count: int) -> float:
+    """Return a variance clearly above that of noise alone (Marchenko and Pastur 1967; Tracy and Widom 1994)."""
     return sigma**2 * (1 + math.sqrt(width / max(count, 1))) ** 2 * _CLEARLY

@@ -93,20 +93,12 @@ class TextMechanism(ReprMixin, ABC):
         """Return the public parameters: statements list them, and a job resumes only if they are the same."""
 
     def settings_of_owner(self) -> dict[str, Parameter]:
-        """Return further settings that affect the output but are known to the owner of the texts alone.
-
-        A resumed job compares them; no statement contains them.
-        """
+        """Return further settings, which a resumed job compares; only the owner of the texts may know them."""
         return {}
 
     @abstractmethod
     def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
-        """Return the statement for a document: unit document, substitution, local.
-
-        Args:
-            longest: the number of protected parts in the longest document of the release (`Tally.longest`).
-            seeded: True if a seed was used.
-        """
+        """Return the statement for a document of at most ``longest`` protected parts: substitution, local."""
 
     @property
     def longest_document(self) -> int | None:
@@ -114,13 +106,8 @@ class TextMechanism(ReprMixin, ABC):
         return None
 
     def statement_before(self, *, seeded: bool = False) -> PrivacyStatement:
-        """Return a statement that holds for every document. The ledger charges it before any text is read.
-
-        A metric guarantee is charged by its loss per unit of distance, which does not depend on the length.
-
-        Raises:
-            RefusedError: the loss grows with the length of a document, and the length has no maximum.
-        """
+        """Return a statement for every document, which the ledger charges; `RefusedError` if none has a bound."""
+        # a metric guarantee is charged by its loss per unit of distance, which does not depend on the length
         one, two = (self.document_statement(parts, seeded=seeded) for parts in (1, 2))
         is_same = isinstance(one.guarantee, MetricDP) or one.guarantee == two.guarantee
         if is_same or one.condition.for_some_only is not None:  # the ledger explains why it refuses the latter

@@ -199,10 +199,7 @@ def rejects_path(data: Path) -> Path:
 
 
 def data_and_statement(file: Path) -> tuple[Path, Path]:
-    """Return the paths of the data and of its statement, given either of the two, or a card.
-
-    Without a statement of that name, it is the statement next to the file with its digest, or named in the card.
-    """
+    """Return the paths of the data and its statement (found by name, digest or card), given either or a card."""
     if not file.name:  # "." or ".."
         file = file.resolve()
     statement = statement_path(file)

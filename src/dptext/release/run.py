@@ -325,10 +325,7 @@ def charged(
     note: Callable[[BaseException], object] | None = None,
     finish: Callable[[], object] = lambda: None,
 ) -> Iterator[None]:
-    """Settle a release after the body has reserved, made and published it; ``note`` adds advice to an error.
-
-    A killed process leaves the release charged until its owner settles or voids it.
-    """
+    """Settle a release after the body has reserved, made and published it; ``note`` adds advice to an error."""
     try:
         yield
         charges.settle(release_id)

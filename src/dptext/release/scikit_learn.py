@@ -1,7 +1,4 @@
-"""Base classes of the scikit-learn estimators (extra ``sklearn``), and validation of their labels and vectors.
-
-Only modules of estimators import this one, and they are imported on first use.
-"""
+"""Base classes of the scikit-learn estimators (extra ``sklearn``), and validation of their labels and vectors."""
 
 from __future__ import annotations
 
@@ -44,10 +41,7 @@ except ImportError:
 
 
 class TextEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """An estimator of texts that draws fresh noise in every call.
-
-    It has no random state that could be pickled, cloned or forked: each process draws its own noise.
-    """
+    """An estimator of texts that draws fresh noise in every call, without a random state to pickle, clone or fork."""
 
     def __sklearn_tags__(self) -> Any:
         """Declare a non-deterministic estimator of one column of texts."""

@@ -152,12 +152,7 @@ class Report(ReprMixin):
         return True if verdict.refutable and (self.noise_agrees or not summary.is_uncompared(verdict)) else None
 
 
-def report(
-    private: PathLike | Release,
-    *,
-    title: str = "",
-    **options: Any,
-) -> Report:
+def report(private: PathLike | Release, *, title: str = "", **options: Any) -> Report:
     """Examine a release, and put its guarantee, audit, attacks and utility on one page.
 
     Args:

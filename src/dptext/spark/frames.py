@@ -494,11 +494,7 @@ class PrivateFrame:
 
 
 def read_files(sources: Sequence[str], *, text: str = "text", keep: Sequence[str] = (), kind: str | None = None) -> Any:
-    """Return a DataFrame of files of one format; a broken row is an error.
-
-    Like `dptext.io.documents.read_documents`, but numbers among the texts of .jsonl become strings. Text formats may be
-    compressed (.gz, .zst), which Spark recognises by the name.
-    """
+    """Return a DataFrame of files of one format; a broken row is an error. Numbers among JSON texts become strings."""
     suffix = announced_by(Path(sources[0])).kind
     # .json is what Spark writes
     kind = f".{kind.removeprefix('.')}" if kind else {".json": ".jsonl"}.get(suffix, suffix)

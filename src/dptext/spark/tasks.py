@@ -212,13 +212,9 @@ class LabelTask:
 
 @dataclass(frozen=True)
 class UserSums:
-    """A sum of whole numbers over users, as one machine computes it; public, without random state.
+    """A sum of whole numbers over users, as one machine computes it; a user's equal texts are sorted by their label."""
 
-    ``columns`` are attributes of the documents. A user's documents with the same text are sorted by their class in
-    ``labels``.
-    """
-
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # attributes of the documents
     shape: tuple[int, int]
     total: Callable[[Iterable[Document]], Integers]
     labels: Labels

@@ -361,11 +361,7 @@ class SelectingMechanism(ShownMechanism):
 
 
 class NoisyVectors(WordMechanism):
-    """Noise on the word's vector, then a choice of a public word from the noisy vector and fresh bits only.
-
-    The choice is post-processing, so a guarantee for the noisy vector holds for the output word. By default, noise and
-    guarantee are `dptext.Madlib`'s.
-    """
+    """Noise on the word's vector (`dptext.Madlib`'s by default), then a choice of a public word: post-processing."""
 
     def __init__(self, vectors: VectorsLike, *, epsilon: float) -> None:
         super().__init__(vectors, epsilon=epsilon)
