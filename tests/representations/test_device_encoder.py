@@ -128,7 +128,7 @@ def test_folder_restores_the_device(device, saved):
 def test_folder_asks_for_a_callers_encoder_and_compares_it(tmp_path, device, saved, small):
     lengths = DeviceEncoder(LENGTHS, Bound(mean=np.zeros(3)), PrivUnit(epsilon=1.0))
     lengths.save(tmp_path / "lengths")
-    with pytest.raises(DataError, match="the encoder is a custom function"):
+    with pytest.raises(DataError, match="does not contain the encoder, a custom function"):
         DeviceEncoder.load(tmp_path / "lengths")
     assert DeviceEncoder.load(tmp_path / "lengths", LENGTHS).statement == lengths.statement
     assert DeviceEncoder.load(saved, device.encoder).encoder is device.encoder
