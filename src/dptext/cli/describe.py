@@ -1,4 +1,4 @@
-"""``dptext describe``: count what people write about, in one noisy release."""
+"""``dptext describe``: count topics, phrases and trends, in one noisy release."""
 
 from __future__ import annotations
 
@@ -45,11 +45,9 @@ class SummaryOptions:
     def plan(self, unit: str) -> SummaryPlan:
         if self.epsilon is None:
             raise ParameterError(options.EPSILON_REQUIRED)
-        given = {
-            name: value for name, value in vars(self).items() if name in {field.name for field in fields(SummaryPlan)}
-        }
+        names = {field.name for field in fields(SummaryPlan)} & vars(self).keys()
         pool = Pool(public_sources(self.public), text=self.public_text, licence=self.licence) if self.public else None
-        return SummaryPlan(**{**given, "public": pool, "unit": unit})
+        return SummaryPlan(**{name: getattr(self, name) for name in names} | {"public": pool, "unit": unit})
 
 
 def describe(
@@ -61,7 +59,7 @@ def describe(
     seed: int | None = options.SEED,
     output: options.Output,
 ) -> None:
-    """Count what people write about: topics, phrases and trends, with intervals.
+    """Count topics, phrases and trends in the texts of many people, with intervals.
 
     All files of IN make one release. FOLDER has a page that can be shared, the numbers as JSON, and the privacy
     statement.

@@ -39,7 +39,7 @@ _CRITICAL = 3.3  # of 60 simultaneous intervals
 
 
 class SummaryExamination(Examination):
-    """A summary: its audit, the bound on membership inference, and its noise beside the original texts."""
+    """A summary: its audit, the bound on membership inference, and its noise compared with the original texts."""
 
     def run(self) -> None:
         self.add_audit(Summaries().check(self.files))

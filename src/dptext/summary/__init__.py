@@ -1,1 +1,1 @@
-"""What people write about: topics, phrases and trends, counted with a guarantee per person."""
+"""Topics, phrases and trends in the texts of many people, counted with a guarantee per person."""

@@ -168,17 +168,17 @@ class SummaryPlan:
             release_id=release_id or new_release_id(),
         )
 
-    def people(self, documents: Any) -> Any:
-        """Return a context with the texts of each user and the time bin of each text."""
+    def people(self, documents: Any, *, seed: int | None = None) -> Any:
+        """Return a context with the texts of each user and the time bin of each text; a seed fixes their order."""
         by_time: dict[str, Any] = {} if self.bins is None else {"columns": self.columns, "code": self.bins.code}
         unit: Any = self.unit
-        return texts_of(documents, unit=unit, most_documents=self.most_documents, **by_time)
+        return texts_of(documents, unit=unit, most_documents=self.most_documents, seed=seed, **by_time)
 
     def release(self, documents: Any, bits: RandomBits, *, release_id: str | None = None) -> TextSummary:
         """Return the noisy summary of documents in any order; each call spends the whole budget."""
         sample, sums = TextSample(), UserSums(self)
         with closing(UserPhrases(COMMON)) as phrases:
-            with self.people(documents) as people:
+            with self.people(documents, seed=0 if bits.seeded else None) as people:
                 sums.add(sample.watch(people), phrases if self.phrases else None)
             if not sums.people:
                 raise DataError("there are no documents: at least one is needed")
@@ -209,8 +209,8 @@ class SummaryPlan:
 
     def _found(self, phrases: UserPhrases, bits: RandomBits) -> tuple[list[Phrase], list[Phrase]]:
         """Return the phrases that many users write: those to count, the most interesting first, and all others."""
-        found = phrases.find(self.rounds, bits)
-        names, weights = [entry.words for entry in found], np.array([entry.weight for entry in found])
+        released = phrases.find(self.rounds, bits)
+        names, weights = [entry.words for entry in released], np.array([entry.weight for entry in released])
         if self.public is not None and names:  # by their part of the divergence from the public texts
             with closing(UserPhrases(COMMON)) as public:
                 for text in self.public:
@@ -313,7 +313,7 @@ def describe(
     public_users: int | None = None,
     seed: int | None = None,
 ) -> TextSummary:
-    """Count what people write about: shares of public topics, phrases of many people, and trends, with intervals.
+    """Count topics, phrases and trends in the texts of many people, with intervals.
 
     All parts are one release. In each part, the documents of a user have the total weight 1, so a share is the part of
     the texts of an average person.

@@ -81,11 +81,11 @@ class NoisyTable:
         The shares are at least 0 and sum to 1 (the nearest such point).
         """
         times, everyone, one = self.times(place), np.ones(len(self.topics)), np.eye(len(self.topics))[0]
-        own, shared, all_of_it = (
+        variance, with_total, of_total = (
             self.covariance(first, other, times) for first, other in ((one, one), (one, everyone), (everyone, everyone))
         )
         quantile = critical(len(one))
-        ends = shares_of_total(self.values @ times, own, shared, all_of_it, quantile=quantile)  # (3)
+        ends = shares_of_total(self.values @ times, variance, with_total, of_total, quantile=quantile)  # (3)
         return [
             Estimate(point, min(low, point), max(high, point), 1, "releases")
             for point, (_, low, high) in zip(_on_simplex(ends[:, 0]).tolist(), ends.tolist(), strict=True)

@@ -52,7 +52,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TextSummary(HasStatement, ReprMixin):
-    """Released counts of what people write about; see `dptext.describe`.
+    """Released counts of topics, phrases and trends; see `dptext.describe`.
 
     **Guarantee.** See `statement`. All methods only post-process released numbers. Intervals have a confidence of 95%
     for all numbers of a section together; they cover the noise, for the people in the data, and no further sampling.
