@@ -146,16 +146,18 @@ def _accuracy(plan: SummaryPlan, sums: UserSums, summary: TextSummary) -> dict[s
     """Return the coverage and the error of the shares, and the mean error that the noise alone would have."""
     true = sums.cells["topics"][0] / sums.cells["topics"].sum()
     shares = list(summary.shares().values())
-    by_time = sums.cells["cells"][:, 0] / sums.cells["cells"][:, 0].sum()
-    first = list(summary.shares(plan.bins.names[0]).values())
+    by_time = sums.cells["cells"][:, :TIMES] / sums.cells["cells"][:, :TIMES].sum(axis=0)
+    in_bins = [
+        entry.low <= number <= entry.high
+        for shares_of_bin, exact in zip(summary.shares_by_time.values(), by_time.T.tolist(), strict=True)
+        for entry, number in zip(shares_of_bin.values(), exact, strict=True)
+    ]
     low, value, high = (np.array([getattr(entry, end) for entry in shares]) for end in ("low", "value", "high"))
     floor = math.sqrt(2 / math.pi) * summary.deviation("topics") / sums.people
     people = summary.people
     return {
         "covered": float(np.all((low <= true) & (true <= high))),
-        "first bin covered": float(
-            all(entry.low <= number <= entry.high for entry, number in zip(first, by_time.tolist(), strict=True))
-        ),
+        "bins covered": float(all(in_bins)),
         "people covered": float(people.low <= sums.people <= people.high),
         "error": float(np.abs(value - true).mean()),
         "noise": floor,
@@ -169,7 +171,7 @@ def _accuracy(plan: SummaryPlan, sums: UserSums, summary: TextSummary) -> dict[s
 def write_report(out: Path, *, readme: Path | None = None) -> None:
     """Write the tables of all rows into the README."""
     rows = [row for path in sorted(out.glob("*.jsonl")) for row in Rows(path).rows if "epsilon" in row.settings]
-    head = ["data", "epsilon", "shares", "shares in a bin", "people", "counts of phrases", "false trends"]
+    head = ["data", "epsilon", "shares", "shares in all bins", "people", "counts of phrases", "false trends"]
     coverage = table([*head, "false changes"], list(_coverage(rows)), text_columns=2)
     errors = table(
         ["data", "epsilon", "error of a share", "noise alone", "half an interval", "topics seen", "phrases found",
@@ -187,7 +189,7 @@ def write_report(out: Path, *, readme: Path | None = None) -> None:
 
 
 def _coverage(rows: Sequence[Any]) -> Iterator[list[str]]:
-    names = ("covered", "first bin covered", "people covered", "phrases covered", "false trends", "false changes")
+    names = ("covered", "bins covered", "people covered", "phrases covered", "false trends", "false changes")
     for settings, runs in group_by_settings(rows):
         cells = [f"{settings['data']} ({len(runs)} runs)", f"{settings['epsilon']:g}"]
         for name in names:

@@ -1,7 +1,9 @@
 """``dptext describe``."""
 
+import hashlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,32 @@ def test_a_seed_and_an_existing_folder(describe):
     assert "already exists" in err
     assert describe("--seed", "1", "--phrases", "0", "--force")[0] == 0
     assert dptext.TextSummary.load("summary").as_dict() == first.as_dict()
+
+
+def test_skipped_rows_are_counted_and_listed(describe):
+    with open("in.jsonl", "a") as stream:
+        stream.write('{"text": "no author"}\nnot json\n')
+    code, _, err = describe("--on-error", "skip", "--phrases", "0")
+    assert code == 0, err
+    assert "Skipped rows that cannot be read or have no author: 2" in err
+    assert len(Path("summary.rejects.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("change", ["page", "numbers", "weight"])
+def test_a_changed_summary_is_refuted(describe, run, change):
+    assert describe("--phrases", "0")[0] == 0
+    summary = dptext.TextSummary.load("summary")
+    if change == "weight":
+        changed = replace(summary, scales={**summary.scales, "topics": 2 * summary.scales["topics"]})
+        changed.save("changed")
+    else:
+        name = {"page": "page.html", "numbers": "summary.json"}[change]
+        content = Path("summary", name).read_bytes().replace(b"9", b"8")
+        Path("summary", name).write_bytes(content)
+        config = json.loads(Path("summary/config.json").read_text())
+        config["sha256"][name] = hashlib.sha256(content).hexdigest()
+        Path("summary/config.json").write_text(json.dumps(config))
+        Path("summary").rename("changed")
+    code, out, _ = run("audit", "changed", "--json")
+    assert code == 3
+    assert [check["name"] for check in json.loads(out)["checks"] if check["passed"] is False]

@@ -11,11 +11,20 @@ from dptext.cli import options
 from dptext.cli.console import print_json
 from dptext.cli.labels import PrivateTexts
 from dptext.cli.options import input_option, method_option, output_option, privacy_option
-from dptext.cli.outputs import announce, check_columns, refuse_pipes, say_large_delta, shell_argument, written_as_dict
+from dptext.cli.outputs import (
+    announce,
+    check_columns,
+    refuse_pipes,
+    say_large_delta,
+    say_skipped,
+    shell_argument,
+    written_as_dict,
+)
 from dptext.errors import ParameterError
 from dptext.features.pool import Pool, local_files, public_sources
 from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.wording import cautioned_of, render
+from dptext.release.release import rejects_path
 from dptext.summary.describe import SummaryPlan, describe_files
 from dptext.synthesis.release import PrivateFiles
 
@@ -88,8 +97,9 @@ def describe(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # printed above
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
-        result = describe_files(rows, out, plan, **settings)
+        result, skipped = describe_files(rows, out, plan, **settings)
     output.say(f"Wrote the summary to {out}. It can be shared: {out / 'page.html'} shows it.")
+    say_skipped(skipped, output, listed=f"; {rejects_path(out)} lists them")
     output.say(f"To explain it: dptext explain {out}")
     if output.as_json:
         print_json({**result.as_dict(), **written_as_dict(out, result.statement)})

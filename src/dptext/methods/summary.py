@@ -28,7 +28,7 @@ from dptext.methods.files import (
 )
 from dptext.noise.gaussian_sums import count_off_grid
 from dptext.privacy.guarantee import ApproxDP, Trust, Unit
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.statement import PrivacyStatement, software
 from dptext.release.release import STATEMENT
 from dptext.summary.describe import SummaryPlan, UserSums
 from dptext.summary.text_summary import FOLDER, TextSummary
@@ -129,8 +129,15 @@ class Summaries(base.Method):
         off = sum(count_off_grid(values, sigma) for values in summary.sums.values())
         with describes("a budget"):
             noise = ApproxDP(guarantee.epsilon + math.log1p(-names), guarantee.delta - names)
+        needed = [names, weight] if summary.phrases or summary.other_phrases else [1.0]
+        agree = {name: (files.data / name).read_bytes() == content for name, content in summary.files().items()}
+        follows: bool | None = all(agree.values())
+        if not follows and statement.software != software():  # another version may write other pages
+            follows = None
         checks = [
             FILES_AGREE,
+            Check("page, card and numbers follow from the sums", follows, ", ".join(n for n in agree if not agree[n])),
+            Check("phrases have a part of the budget", min(needed) > 0, f"{len(summary.phrases):,} phrases"),
             Check("all parts of a user have norm 1 at most together", norm <= 1 + 1e-6, f"norm {norm:.6f}"),
             Check("the numbers lie on the grid of the stated noise", off == 0, f"{off:,} do not"),
             check_guarantee(

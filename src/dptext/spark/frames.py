@@ -354,7 +354,7 @@ def describe(
     rows = PrivateFrame(df, text=text, user=user if plan.unit == "user" else None)
     rows.check(plan.columns, "user" if plan.unit == "user" else "document")
     if out is not None:
-        return describe_files(rows, out, plan, seed=seed, ledger=ledger, force=force)
+        return describe_files(rows, out, plan, seed=seed, ledger=ledger, force=force)[0]
     if ledger is not None:
         raise ParameterError("a ledger is settled when the summary is in a folder: name one (out=...)")
     rows.check_users()

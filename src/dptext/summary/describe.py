@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.privacy.wording import warn_unprotected
+from dptext.release.release import rejects_path, write_rejects
 from dptext.summary.phrases import UserPhrases
 from dptext.summary.text_summary import FOLDER, TextSummary
 from dptext.summary.topics import TimeBins, Topics
@@ -74,6 +75,8 @@ class SummaryPlan:
     def __post_init__(self) -> None:
         check_float("epsilon", self.epsilon, above=0)
         check_float("delta", self.delta, above=0, below=1)
+        if self.delta >= self.epsilon:
+            raise ParameterError(f"epsilon must be larger than delta ({self.delta:g}), got {self.epsilon:g}")
         check_choice("unit", self.unit, ("user", "document"))
         check_int("phrases", self.phrases, minimum=0, maximum=1000)
         check_int("examples", self.examples, minimum=0, maximum=20)
@@ -170,7 +173,9 @@ class SummaryPlan:
 
     def people(self, documents: Any, *, seed: int | None = None) -> Any:
         """Return a context with the texts of each user and the time bin of each text; a seed fixes their order."""
-        by_time: dict[str, Any] = {} if self.bins is None else {"columns": self.columns, "code": self.bins.code}
+        by_time: dict[str, Any] = {}
+        if self.bins is not None:
+            by_time = {"columns": self.columns, "code": self.bins.code, "required": True}
         unit: Any = self.unit
         return texts_of(documents, unit=unit, most_documents=self.most_documents, seed=seed, **by_time)
 
@@ -380,8 +385,8 @@ def describe_files(
     seed: int | None = None,
     ledger: PathLike | None = None,
     force: bool = False,
-) -> TextSummary:
-    """Release a summary of private rows into a folder, charged to a ledger."""
+) -> tuple[TextSummary, int]:
+    """Release a summary of private rows into a folder, charged to a ledger; return it and the skipped rows."""
     folder, bits = check_path("out", out), RandomBits(seed)
     check_apart(source.sources, () if plan.public is None else plan.public.files)
     source.check_users()
@@ -395,4 +400,6 @@ def describe_files(
         advice="the summary is released in {folder}",
     )
     with file_lock(folder):
-        return cast(TextSummary, source.release_into(folder, run, ledger=ledger, force=force)[0])
+        summary, reader = source.release_into(folder, run, ledger=ledger, force=force)
+        write_rejects(rejects_path(folder), () if reader is None else reader.rejects)
+    return summary, 0 if reader is None else reader.skipped

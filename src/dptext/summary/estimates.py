@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 
@@ -76,20 +76,27 @@ class NoisyTable:
         return positive(float(self.values.sum()), self.covariance(everyone, everyone, self.times()), 1)
 
     def shares(self, place: int | None = None) -> list[Estimate]:
-        """Return the share of each topic, at all times or in one bin, with simultaneous intervals of Fieller.
+        """Return the share of each topic, at all times or in one bin, with intervals of Fieller.
 
-        The shares are at least 0 and sum to 1 (the nearest such point).
+        They are simultaneous for all topics, and in a bin for all bins. The shares are at least 0 and sum to 1 (the
+        nearest such point).
         """
         times, everyone, one = self.times(place), np.ones(len(self.topics)), np.eye(len(self.topics))[0]
         variance, with_total, of_total = (
             self.covariance(first, other, times) for first, other in ((one, one), (one, everyone), (everyone, everyone))
         )
-        quantile = critical(len(one))
+        quantile = critical(len(one) if place is None else self.cells.size)
         ends = shares_of_total(self.values @ times, variance, with_total, of_total, quantile=quantile)  # (3)
         return [
             Estimate(point, min(low, point), max(high, point), 1, "releases")
             for point, (_, low, high) in zip(_on_simplex(ends[:, 0]).tolist(), ends.tolist(), strict=True)
         ]
+
+    def transposed(self) -> NoisyTable:
+        """Return the table of times by topics."""
+        names = {"topics": "bins", "bins": "topics"}
+        variances = {names.get(name, name): value for name, value in self.variances.items()}
+        return replace(self, cells=self.cells.T, topics=self.bins, bins=self.topics, variances=variances)
 
     def trends(self) -> list[tuple[Estimate, float]]:
         """Return the slope of the share of each topic over all bins but the last (other times), and its p-value.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -120,6 +121,12 @@ class TextSummary(HasStatement, ReprMixin):
             raise ParameterError(f"the release has no time bin {time!r}")
         return self.shares_by_time[time]
 
+    def times(self) -> dict[str, Estimate]:
+        """Return the share of each time bin in the texts of an average person, the last one for all other times."""
+        if self.bins is None:
+            return {}
+        return dict(zip((*self.bins.names, OTHER), self.table.transposed().shares(), strict=True))
+
     @cached_property
     def shares_by_time(self) -> dict[str, dict[str, Estimate]]:
         """Share of each topic in each time bin."""
@@ -145,8 +152,12 @@ class TextSummary(HasStatement, ReprMixin):
 
     def changes_since(self, earlier: TextSummary) -> dict[str, Change]:
         """Return the change of each share since an earlier release with the same topics."""
-        if earlier.labels != self.labels:
-            raise ParameterError("the two releases must have the same topics")
+        one, other = (
+            (entry.labels, entry.statement.unit, entry.statement.parameters.get("features_sha256"))
+            for entry in (self, earlier)
+        )
+        if one != other:
+            raise ParameterError("the two releases must have the same topics, features and privacy unit")
         return self._tested(self.table.changes(earlier.table))
 
     def _tested(self, results: Sequence[tuple[Estimate, float]]) -> dict[str, Change]:
@@ -161,6 +172,7 @@ class TextSummary(HasStatement, ReprMixin):
         result: dict[str, Any] = {"people": asdict(self.people), "shares": _as_dicts(self.shares())}
         result |= {"phrases": _as_dicts(self.counts()), "other_phrases": list(self.other_phrases)}
         if self.bins is not None:
+            result["times"] = _as_dicts(self.times())
             result["shares_by_time"] = {name: _as_dicts(shares) for name, shares in self.shares_by_time.items()}
             result["trends"] = {name: asdict(trend) for name, trend in self.trends().items()}
         return result | {"examples": {name: list(texts) for name, texts in self.examples.items()}}
@@ -188,12 +200,6 @@ class TextSummary(HasStatement, ReprMixin):
         """
         target, arrays = FOLDER.place(folder, replace=replace), tensor_bytes(self.sums)
         statement = self.statement.replace(data_sha256=hashlib.sha256(arrays).hexdigest())
-        texts = {
-            _PRIVACY: statement.to_json(),
-            _CARD: self.card(),
-            _PAGE: self.html(),
-            _JSON: json.dumps(self.as_dict(), indent=1, ensure_ascii=False),
-        }
         config = {
             "topics": list(self.labels.names),
             "descriptions": list(self.labels.described or ()),
@@ -203,8 +209,15 @@ class TextSummary(HasStatement, ReprMixin):
             "other_phrases": list(self.other_phrases),
             "examples": {name: list(texts) for name, texts in self.examples.items()},
         }
-        files = {name: f"{content}\n".encode() for name, content in texts.items()}
-        FOLDER.write(target, config, {_TENSORS: arrays, **files}, software=statement.software, replace=replace)
+        shown = dataclasses.replace(self, statement=statement).files()
+        files = {_TENSORS: arrays, _PRIVACY: f"{statement.to_json()}\n".encode(), **shown}
+        FOLDER.write(target, config, files, software=statement.software, replace=replace)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files that follow from the sums: the page, the card and the estimates."""
+        numbers = json.dumps(self.as_dict(), indent=1, ensure_ascii=False)
+        contents = {_CARD: self.card(), _PAGE: self.html(), _JSON: numbers}
+        return {name: f"{content}\n".encode("utf-8", "replace") for name, content in contents.items()}
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> TextSummary:
@@ -230,6 +243,8 @@ class TextSummary(HasStatement, ReprMixin):
                 examples={name: tuple(texts) for name, texts in config["examples"].items()},
                 statement=read_statement_of(contents[_PRIVACY], source, _PRIVACY),
             )
+            if tensors.keys() != summary.scales.keys() or not all(scale > 0 for scale in summary.scales.values()):
+                raise ValueError
             summary.as_dict()  # raises if the parts do not belong together
         except (ParameterError, TypeError, KeyError, ValueError, AttributeError, ArithmeticError, IndexError):
             raise DataError(f"{source}: its files do not belong together. Get the folder again") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,13 +20,14 @@ from dptext.features.features import UNIT, PublicFeatures, Spec, fit_features
 from dptext.io.artifacts import read_stored
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
-from dptext.synthesis.moments import Labels
+from dptext.synthesis.moments import MOST_CLASSES, Labels
 from dptext.validation import check_path, check_text
 from dptext.vectors.formats import STATIC, load_vectors_once
 
 OTHER = "(other)"
 """Topic of texts without a known word, and time of texts outside all bins."""
 MOST_BINS = 400
+_STEPS = 2.0**20
 _ARTIFICIAL, _WORDS, _SEED = 1000, 30, 0  # public texts of random words
 
 
@@ -43,12 +45,27 @@ class Topics:
             topics = _described((files("dptext.summary") / "topics.txt").read_text(encoding="utf-8"), "topics.txt")
         elif isinstance(topics, str | os.PathLike):
             topics = read_topics(check_path("topics", topics))
-        elif not isinstance(topics, Mapping):
-            topics = {str(name): str(name) for name in topics}
+        if not isinstance(topics, Mapping):
+            names = Labels.of(topics, column="topic").names
+            topics = dict(zip(names, names, strict=True))
+        if not 2 <= len(topics) <= MOST_CLASSES or OTHER in topics:
+            raise ParameterError(f"topics must have 2 to {MOST_CLASSES:,} names without {OTHER!r}, got {len(topics):,}")
         labels = Labels.of(dict(topics), column="topic")
-        if len(labels) < 2 or OTHER in labels.names:
-            raise ParameterError(f"topics must have at least two names, none of them {OTHER!r}")
-        return cls(labels, fit_features(features, _artificial_texts(), cache=False))
+        result = cls(labels, fit_features(features, _artificial_texts(), cache=False))
+        vectors = [*map(tuple, result.features.units(["", *result.described]).tolist())]
+        for place, vector in enumerate(vectors[1:], 1):
+            if vector in vectors[:place]:
+                raise ParameterError(
+                    f"the features know no word of topic {place} of {len(labels)}, or cannot tell it from an earlier "
+                    "one: describe it in other words, or pass other features"
+                )
+        return result
+
+    @property
+    def described(self) -> list[str]:
+        """Names and descriptions of the topics, as the features see them."""
+        pairs = zip(self.labels.names, self.labels.described or (), strict=True)
+        return [f"{name}: {text}" for name, text in pairs]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -56,11 +73,11 @@ class Topics:
 
     @cached_property
     def _directions(self) -> npt.NDArray[np.float64]:
-        texts = [f"{name}: {text}" for name, text in zip(self.labels.names, self.labels.described or (), strict=True)]
-        vectors = self.features.vectors(texts).astype(np.float64)
+        vectors = self.features.vectors(self.described).astype(np.float64)
         vectors -= vectors.mean(axis=0)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))
+        # in whole numbers, so that a sum of products does not depend on its order, and a topic not on other texts
+        return np.rint(vectors / np.where(lengths > 0, lengths, 1.0) * _STEPS)
 
     @cached_property
     def _blank(self) -> npt.NDArray[np.int32]:
@@ -68,14 +85,15 @@ class Topics:
 
     def codes(self, units: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
         """Return the topic of each text, from its (n, k) vectors in units; it depends on this text only."""
-        scores = units @ self._directions.T - self.features.mean @ self._directions.T / UNIT
+        scores = units @ self._directions.T - np.rint(self.features.mean @ self._directions.T / UNIT)
         result: npt.NDArray[np.int64] = scores.argmax(axis=1).astype(np.int64)
         result[(units == self._blank).all(axis=1)] = len(self.labels)
         return result
 
     def parameters(self) -> dict[str, Parameter]:
         """Return the parameters that a privacy statement names."""
-        return {"topics": len(self.names), "topics_sha256": self.labels.sha256, **self.features.parameters()}
+        digest = hashlib.sha256("\n".join(self.described).encode()).hexdigest()
+        return {"topics": len(self.names), "topics_sha256": digest, **self.features.parameters()}
 
 
 def _artificial_texts() -> list[str]:
@@ -89,7 +107,7 @@ def _artificial_texts() -> list[str]:
 def read_topics(path: Path) -> dict[str, str]:
     """Read a taxonomy: a name, a colon or a tab, and a description on each line."""
     try:
-        return _described(read_stored(path).decode(), path.name)
+        return _described(read_stored(path).decode("utf-8-sig"), path.name)
     except UnicodeDecodeError:
         raise DataError(f"{path.name} is not UTF-8: convert it") from None
 

@@ -214,7 +214,7 @@ def users_of(
     rows_of, levels = TokenRows(row_of), _Levels()
     limit = math.inf if most_words is None else most_words
     with closing(_Partition(seed)) as partition:
-        for user, text, values in _rows_in(documents, unit, () if level is None else (level,), is_level=True):
+        for user, text, values in _rows_in(documents, unit, () if level is None else (level,), required=True):
             partition.add(user, levels.number_of(*values), rows_of.of(text) + _END)
         partition.flush()
         yield _Repeatable(lambda: _words_of(partition, levels.values, limit))
@@ -314,11 +314,12 @@ def texts_of(
     unit: UserUnit = "user",
     most_documents: int | None = None,
     seed: int | None = None,
+    required: bool = False,
 ) -> Iterator[Iterable[UserTexts]]:
     """Group texts by user; ``code`` maps the values of the columns (`canonical_label`) to a class."""
     limit = math.inf if most_documents is None else most_documents
     with closing(_Partition(seed)) as partition:
-        for user, text, values in _rows_in(documents, unit, columns):
+        for user, text, values in _rows_in(documents, unit, columns, required=required):
             partition.add(user, code(tuple(map(canonical_label, values))), text.encode("utf-8", "surrogatepass"))
         partition.flush()
         yield _Repeatable(lambda: (UserTexts(list(_text_chunks(user))) for user in partition.users(limit, lambda _: 1)))
@@ -383,12 +384,12 @@ def documents_of(
 
 
 def _rows_in(
-    documents: DocumentReader | Iterable[Document], unit: UserUnit, columns: Sequence[str], *, is_level: bool = False
+    documents: DocumentReader | Iterable[Document], unit: UserUnit, columns: Sequence[str], *, required: bool = False
 ) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
     """Yield the user, the text and the values of the columns of each document."""
     documents = documents_of(documents, unit)
     if isinstance(documents, DocumentReader):
-        has_label = documents.label_column is not None and len(columns) == 1 and not is_level
+        has_label = documents.label_column is not None and len(columns) == 1 and not required
         for name in columns:
             if name not in documents.kept_columns and not has_label:
                 raise ParameterError(f"the column {name!r} is not read: use read_documents(..., keep=[{name!r}])")
@@ -398,9 +399,9 @@ def _rows_in(
         text = text_of(document, row) or ""
         user = str(row) if unit == "document" else user_name(document.user, row)
         attributes = document.attributes or {}
-        if is_level and any(name not in attributes for name in columns):
+        if required and any(name not in attributes for name in columns):
             present = describe_columns(columns[0], list(attributes), sure=True)
-            raise DataError(f"row {row} has no attribute {columns[0]!r} for its level: {present}")
+            raise DataError(f"row {row} has no attribute {columns[0]!r}: {present}")
         if len(columns) == 1:
             values: tuple[Any, ...] = (attributes.get(columns[0], document.label),)
         else:
