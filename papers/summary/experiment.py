@@ -30,6 +30,7 @@ from papers.reports import (
 from papers.sweeps import sweep
 
 from dptext.intervals import share
+from dptext.noise.gaussian_sums import CELL
 from dptext.privacy.randomness import RandomBits
 from dptext.summary.describe import COMMON, SummaryPlan, UserSums
 from dptext.summary.phrases import UserPhrases
@@ -153,7 +154,7 @@ def _accuracy(plan: SummaryPlan, sums: UserSums, summary: TextSummary) -> dict[s
         for entry, number in zip(shares_of_bin.values(), exact, strict=True)
     ]
     low, value, high = (np.array([getattr(entry, end) for entry in shares]) for end in ("low", "value", "high"))
-    floor = math.sqrt(2 / math.pi) * summary.deviation("topics") / sums.people
+    floor = math.sqrt(2 / math.pi) * plan.sigma / (plan.units["topics"] * CELL) / sums.people
     people = summary.people
     return {
         "covered": float(np.all((low <= true) & (true <= high))),
