@@ -77,6 +77,9 @@ class StoredFeatures:
         units: npt.NDArray[np.int32] = self._units[[self._rows[text] for text in texts]]
         return units
 
+    def remembering(self) -> StoredFeatures:
+        return self
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._features, name)
 

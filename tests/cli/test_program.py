@@ -25,7 +25,8 @@ SHARED = {
     *("ledger", "processes", "limit", "delta", "engine", "licence", "yes", "public_text", "redact_list", "samples"),
 }
 DIFFERENT = {
-    ("embed", "sources"), ("encode", "sources"), ("synthesize", "sources"), ("advise", "text"), ("audit", "text"),
+    ("describe", "sources"), ("embed", "sources"), ("encode", "sources"),
+    ("synthesize", "sources"), ("advise", "text"), ("audit", "text"),
     ("report", "text"), ("classify", "keep"), ("encode", "delta"),
     ("ledger create", "delta"), ("privatize", "redact_list"),
 }  # fmt: skip

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
@@ -190,6 +190,13 @@ class PublicFeatures(ReprMixin):
             raw = [encode_each(block.encoder, part) for block in self.blocks]
             units[start : start + len(part)] = _units_of(self.blocks, raw)
         return units
+
+    def remembering(self) -> PublicFeatures:
+        """Return the same features for one run over many texts; their encoders hold words of these texts in memory."""
+        encoders = (block.encoder for block in self.blocks)
+        kept = (encoder.remembering() if isinstance(encoder, MeanOfWords) else encoder for encoder in encoders)
+        pairs = zip(kept, self.blocks, strict=True)
+        return replace(self, blocks=tuple(Block(encoder, block.centre, block.weight) for encoder, block in pairs))
 
     def vectors(self, texts: Iterable[str | None]) -> Vectors:
         """Return the same vectors as (n, k) float32. *Not private.*"""

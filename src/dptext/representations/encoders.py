@@ -278,11 +278,15 @@ class MeanOfWords(FrozenEncoder, ReprMixin):
         self.dimension = vectors.dimension
 
     def _vectors(self, texts: list[str]) -> Vectors:
-        return self._means(*self._rows(texts))
+        return self._means(*vars(self).get("rows", self._token_rows())(texts))
 
-    @cached_property
-    def _rows(self) -> TokenRows:
-        """Rows of words; its cache serves all later texts."""
+    def remembering(self) -> MeanOfWords:
+        """Return a copy that is faster for many texts, because it holds words of them in memory."""
+        result = MeanOfWords(self.vectors, weighting=self.weighting)
+        vars(result)["rows"] = self._token_rows()
+        return result
+
+    def _token_rows(self) -> TokenRows:
         vocabulary = self.vectors.vocabulary
 
         def row_of(token: str) -> int:

@@ -257,6 +257,7 @@ class UserSums:
 
     def __post_init__(self) -> None:
         topics, bins = self.plan.shape
+        self._features = self.plan.topics.features.remembering()
         shapes = {"people": (1, 1), "topics": (1, topics), "bins": (1, bins), "cells": (topics, bins)}
         shapes["examples"] = (topics, self.plan.topics.features.dimension)
         used = self.plan.weights
@@ -280,7 +281,7 @@ class UserSums:
             self._add(users)
 
     def _add(self, users: Sequence[tuple[list[str], npt.NDArray[np.int32]]]) -> None:
-        units = self.plan.topics.features.units([text for texts, _ in users for text in texts])
+        units = self._features.units([text for texts, _ in users for text in texts])
         topics, bins = self.plan.topics.codes(units), np.concatenate([codes for _, codes in users])
         sizes = np.array([len(texts) for texts, _ in users])
         owners = np.repeat(np.arange(len(sizes)), sizes)

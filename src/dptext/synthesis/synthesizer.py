@@ -115,7 +115,7 @@ class SynthesisPlan:
 
     def total(self, people: Iterable[UserTexts]) -> npt.NDArray[np.int64]:
         """Return the (K, 1 + k) sum of the users' matrices. *Not private.*"""
-        total = MomentSum(self.features, len(self.labels))
+        total = MomentSum(self.features.remembering(), len(self.labels))
         if total.add(people) == 0:
             raise DataError("there are no documents: at least one is needed")
         return total.cells
