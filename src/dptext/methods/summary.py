@@ -104,7 +104,7 @@ class Summaries(base.Method):
         plan = SummaryPlan(epsilon=_EPSILON, unit=unit)
         reach = _CRITICAL * plan.sigma / math.sqrt(plan.weights["topics"]) / people
         return Assessment(
-            statement=plan.future_statement,
+            statement=plan.statement(seeded=False),
             good_for=base.describe("summary", reach=reach, people=people, whom=case.data.whom),
             caveats=tuple(_caveats(case, reach)),
             commands=(case.command(self, f"--epsilon {_EPSILON:g}"),),

@@ -29,8 +29,6 @@ from dptext.representations.device import VECTOR, DeviceEncoder
 from dptext.spark import tasks
 from dptext.spark.release import FrameReader, SparkRelease, quoted
 from dptext.spark.session import check_frame, plain_errors, run_job, session
-from dptext.summary.describe import SummaryPlan, describe_files
-from dptext.summary.text_summary import TextSummary
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import Labels
 from dptext.synthesis.release import FolderRun, check_columns, described_into
@@ -326,39 +324,6 @@ def fit_distribution(
     if out is None:
         return rows.fit(synthesizer, plan)
     return rows.describe(check_path("out", out), synthesizer, plan, ledger=ledger, force=force)[0]
-
-
-def describe(
-    df: Any,
-    plan: SummaryPlan,
-    *,
-    text: str = "text",
-    user: str | None = "user",
-    seed: int | None = None,
-    out: PathLike | None = None,
-    ledger: PathLike | None = None,
-    force: bool = False,
-) -> TextSummary:
-    """Release a summary of the texts in a DataFrame; its rows are counted on the driver, in bounded memory.
-
-    Args:
-        df, text, user, out, ledger, force: as in `fit_distribution`.
-        plan: what to count, with its budget.
-        seed: as in `dptext.describe`.
-
-    **Guarantee** (unit user or document; add/remove; central): exactly that of `dptext.describe`.
-
-    Raises:
-        ParameterError, RefusedError, DataError, StorageError, MissingExtraError: as in `fit_distribution`.
-    """
-    rows = PrivateFrame(df, text=text, user=user if plan.unit == "user" else None)
-    rows.check(plan.columns, "user" if plan.unit == "user" else "document")
-    if out is not None:
-        return describe_files(rows, out, plan, seed=seed, ledger=ledger, force=force)[0]
-    if ledger is not None:
-        raise ParameterError("a ledger is settled when the summary is in a folder: name one (out=...)")
-    rows.check_users()
-    return plan.release(rows.documents(plan.columns), RandomBits(seed))
 
 
 @dataclass(frozen=True, eq=False)

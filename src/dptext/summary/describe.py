@@ -130,11 +130,6 @@ class SummaryPlan:
         sigmas = [self.sigma / (share * math.sqrt(part / sum(OF_ROUNDS))) for part in OF_ROUNDS]
         return [SetUnion.build(sigma, names, _KEYS) for sigma in sigmas]
 
-    @cached_property
-    def future_statement(self) -> PrivacyStatement:
-        """Privacy statement of a future release, without a release id."""
-        return self.statement(seeded=False)
-
     def statement(self, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
         """Return the privacy statement."""
         parameters: dict[str, Parameter] = {
@@ -200,7 +195,7 @@ class SummaryPlan:
             users, people = phrases.count(counted)
             step = math.isqrt(self.units["counts"] ** 2 // len(counted))
             parts["counts"] = ((2 * users - people)[None] * step, step)  # (counts)
-        warn_unprotected(self.future_statement)
+        warn_unprotected(self.statement(seeded=False))
         summary = TextSummary(
             labels=self.topics.labels,
             bins=self.bins,
@@ -387,13 +382,16 @@ def describe_files(
     ledger: PathLike | None = None,
     force: bool = False,
 ) -> tuple[TextSummary, int]:
-    """Release a summary of private rows into a folder, charged to a ledger; return it and the skipped rows."""
+    """Release a summary of files or a DataFrame into a folder, charged to a ledger; return it and the skipped rows.
+
+    A DataFrame (`dptext.spark.frames.PrivateFrame`) is counted on the driver, in bounded memory.
+    """
     folder, bits = check_path("out", out), RandomBits(seed)
     check_apart(source.sources, () if plan.public is None else plan.public.files)
     source.check_users()
     run = FolderRun(
         kind=FOLDER,
-        statement=plan.future_statement,
+        statement=plan.statement(seeded=False),
         columns=plan.columns,
         pool=plan.public or (),
         seeded=bits.seeded,
