@@ -212,14 +212,11 @@ class Learner:
 
     def __init__(self, attacker: Attacker, seed: int) -> None:
         self._attacker, self._seed = attacker, seed
-        self._steps: list[Any] = []
-        self._model: Any = None
-        self._shares: Floats = np.empty(0)
 
     def fit(self, rows: Any, labels: Ids) -> Learner:
         """Train on rows; the vectorizer of words is fitted on these rows only."""
         dense = isinstance(rows, np.ndarray) and rows.dtype != object  # otherwise bags of words, or their vectors
-        self._steps = [words_to_numbers(pairs=True)] if rows.dtype == object else []
+        self._steps: list[Any] = [words_to_numbers(pairs=True)] if rows.dtype == object else []
         if not dense and self._attacker != "linear":
             self._steps.append(_Narrowing(self._seed))
         if dense or self._attacker != "linear":
@@ -231,7 +228,7 @@ class Learner:
         for step in self._steps:
             seen = step.fit(seen).transform(seen)
         _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-        self._shares = counts / labels.size
+        self._shares: Floats = counts / labels.size
         weights = (1 / counts.size / self._shares)[codes]
         model = _classifier(self._attacker, self._seed, texts=not dense, rarest=int(counts.min()))
         self._model = quiet_fit(model, seen, labels, weights)

@@ -61,15 +61,12 @@ class Output:
             show()
 
 
-def flag(name: str) -> str:
-    """Return the flag of an option by the name of its parameter."""
-    return {"settings": "--set", "in_format": "--format"}.get(name, f"--{name.replace('_', '-')}")
-
-
 def changed_flags(group: Any, *names: str) -> list[str]:
     """Return the flags of all options of a group (or of the named ones) that differ from the defaults."""
     options: dict[str, Any] = {part.name: part.default for part in fields(group) if not names or part.name in names}
-    return [flag(name) for name, option in options.items() if getattr(group, name) != option.default]
+    changed = [name for name, option in options.items() if getattr(group, name) != option.default]
+    others = {"settings": "--set", "in_format": "--format"}
+    return [others.get(name, f"--{name.replace('_', '-')}") for name in changed]
 
 
 _FILES = f"Private files ({NAMES_OF_FORMATS}), folders or patterns; - for standard input."

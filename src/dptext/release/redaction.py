@@ -208,10 +208,6 @@ class Redaction:
         values = (self.recogniser, ", ".join(self.kinds), entities, bool(self.terms))
         return dict(zip(_PARAMETERS, values, strict=True))
 
-    @property
-    def looked_for(self) -> str:
-        return _describe_redaction(self.parameters())
-
 
 def _describe_redaction(parameters: Mapping[str, Parameter]) -> str:
     _, kinds, entities, has_list = (parameters[name] for name in _PARAMETERS)
@@ -352,7 +348,7 @@ class Redacted(TextMechanism):
             "before_redaction",
             lines=self.mechanism.summary_before_release().split("\n"),
             redaction=self.redaction,
-            looked_for=textwrap.wrap(f"looks for: {self.redaction.looked_for}", 66),
+            looked_for=textwrap.wrap(f"looks for: {_describe_redaction(self.redaction.parameters())}", 66),
             restated=self.document_statement(1).condition.has(AfterRedaction)
             or isinstance(self.statement.guarantee, MetricDP),
         )

@@ -159,42 +159,36 @@ def _class_names(error: Exception) -> list[str]:
 
 
 _OURS = re.compile(r"dptext\.errors\.(\w+): (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
-_REMEDIES: tuple[tuple[str, type[DptextError], str], ...] = (
-    (
-        "JAVA_GATEWAY_EXITED",
+_REMEDIES: dict[str, tuple[type[DptextError], str]] = {
+    "JAVA_GATEWAY_EXITED": (
         MissingExtraError,
         "Java did not start: install Java 17 or newer (apt install openjdk-17-jre-headless), or set JAVA_HOME",
     ),
-    (
-        "ConnectionError|Py4JNetworkError|Python worker exited unexpectedly|OutOfMemoryError",
+    "ConnectionError|Py4JNetworkError|Python worker exited unexpectedly|OutOfMemoryError": (
         StorageError,
         "a process of Spark ended, probably because memory ran out: raise spark.driver.memory, spark.executor.memory "
         "or spark.executor.memoryOverhead, use more partitions, or allow more attempts (master local[*,4])",
     ),
-    (
-        "No module named|PYTHON_VERSION_MISMATCH",
+    "No module named|PYTHON_VERSION_MISMATCH": (
         MissingExtraError,
         'the workers have another Python, or lack a package: install "dptext[spark]" on every node or ship the '
         "environment (spark.archives), and set PYSPARK_PYTHON to its python",
     ),
-    (
-        "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_EXIST",
+    "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_EXIST": (
         StorageError,
         "a driver or worker does not find a file of the input: use a path that every node of the cluster sees "
         "(hdfs://, s3a://, a mount), and do not change the input during the run",
     ),
-    (
-        "CSV header does not conform|MALFORMED_RECORD|MALFORMED_CSV_RECORD|FAILED_READ_FILE",
+    "CSV header does not conform|MALFORMED_RECORD|MALFORMED_CSV_RECORD|FAILED_READ_FILE": (
         DataError,
         "a file of the input is malformed, or its header differs from the first one: give all files one "
         "header (dptext privatize without --engine names the row)",
     ),
-    (
-        "Permission denied|AccessControlException|ParentNotDirectoryException",
+    "Permission denied|AccessControlException|ParentNotDirectoryException": (
         StorageError,
         "Spark may not read the input or write the output: use folders to which you and every node have access",
     ),
-)
+}
 
 
 def _translate_error(message: str, classes: list[str]) -> DptextError:
@@ -202,7 +196,7 @@ def _translate_error(message: str, classes: list[str]) -> DptextError:
     if match is not None:
         error: DptextError = getattr(dptext.errors, match[1], DataError)(match[2].strip())
         return error
-    for signs, kind, remedy in _REMEDIES:
+    for signs, (kind, remedy) in _REMEDIES.items():
         if any(sign in message or sign in classes for sign in signs.split("|")):
             return kind(remedy)
     condition = re.match(r"\[([A-Z_.0-9]+)\]", message)
