@@ -91,7 +91,7 @@ def santext_plus_sensitive_outputs(seed, _error):
 
 def _custext(seed, error):
     mechanism = dptext.CusText(_vectors(5_000), epsilon=EPSILON)
-    return dptext.audit(mechanism, labels=mechanism.groups, error=error, seed=seed)
+    return dptext.audit(mechanism, labels=mechanism.labels, error=error, seed=seed)
 
 
 def custext_without_half(seed, _error):
@@ -99,7 +99,7 @@ def custext_without_half(seed, _error):
     vectors = _vectors(800)
     sound = dptext.CusText(vectors, epsilon=EPSILON)
     doubled = dptext.CusText(vectors, epsilon=2 * EPSILON).distributions(list(vectors.words))
-    return dptext.audit(Broken(sound, doubled), labels=sound.groups, seed=seed)
+    return dptext.audit(Broken(sound, doubled), labels=sound.labels, seed=seed)
 
 
 def custext_as_published(seed, _error):
