@@ -107,7 +107,9 @@ class Summaries(base.Method):
             statement=plan.statement(seeded=False),
             good_for=base.describe("summary", reach=reach, people=people, whom=case.data.whom),
             caveats=tuple(_caveats(case, reach)),
-            commands=(case.command(self, f"--epsilon {_EPSILON:g}"),),
+            commands=(
+                case.command(self, f"--epsilon {_EPSILON:g}", *([case.public_options()] if case.public.count else [])),
+            ),
         )
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
