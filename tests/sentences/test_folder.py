@@ -16,7 +16,7 @@ from dptext.features.features import fit_features
 from dptext.io.artifacts import read_tensors, tensor_bytes
 from dptext.io.atomic import HashedFile
 from dptext.representations.encoders import CallableEncoder
-from dptext.sentences.bank import announces_bank
+from dptext.sentences.bank import FOLDER
 from secrecy import MARKER, assert_error
 
 TEXTS = [
@@ -58,8 +58,8 @@ def test_the_files_of_a_bank(bank, saved):
     assert config["format"] == "dptext-text-bank"
     assert (config["name"], config["licence"], config["texts"]) == ("five sentences", "CC0-1.0", 5)
     assert config["dimension"] == bank.features.dimension
-    assert announces_bank(saved)
-    assert not announces_bank(saved.parent)
+    assert FOLDER.announces(saved)
+    assert not FOLDER.announces(saved.parent)
 
 
 def test_a_loaded_bank_is_the_same_bank(bank, saved, tmp_path):

@@ -25,27 +25,24 @@ def posteriors(likelihoods):
 
 def test_every_segmentation_is_found():
     """Against enumeration: all sequences of up to four texts."""
-    for parts in [None, 0, 1, 2, 3, 4]:
-        parting = Parting(TEXTS)
-        fields = {}
-        for count in range(5):
-            for rows in product(range(len(TEXTS)), repeat=count):
-                fields.setdefault(" ".join(TEXTS[row] for row in rows), set()).add(rows)
-        for text, ways in fields.items():
-            expected = {way for way in ways if parts is None or len(way) == parts}
-            result = parting.ways(text, parts)
-            assert len(result) == len(set(result))
-            # a way of more than four texts was not enumerated
-            assert {way for way in result if len(way) <= 4} == expected
-            assert parting.counts(text) >= {len(way) for way in ways}
-            assert parting.counts(text, 2) == {entry for entry in parting.counts(text) if entry <= 2}
+    parting = Parting(TEXTS)
+    fields = {}
+    for count in range(5):
+        for rows in product(range(len(TEXTS)), repeat=count):
+            fields.setdefault(" ".join(TEXTS[row] for row in rows), set()).add(rows)
+    for text, expected in fields.items():
+        result = parting.ways(text)
+        assert len(result) == len(set(result))
+        # a way of more than four texts was not enumerated
+        assert {way for way in result if len(way) <= 4} == expected
+        assert {len(way) for way in result} <= {*parting.counts(text)}
 
 
 def test_other_texts_have_no_segmentation():
     for text in ["d", "a d", "a  b", " a", "a ", "ab", "a\nb", "A", "a\tb", " "]:
         parting = Parting(TEXTS)
         assert parting.ways(text) == []
-        assert parting.counts(text) == set()
+        assert parting.counts(text) == []
 
 
 def test_the_number_of_segmentations_is_limited():

@@ -29,20 +29,13 @@ _TAIL = 50
 
 @dataclass(frozen=True)
 class LossBound:
-    """Lower bound on the loss of a pair, in nats.
-
-    Attributes:
-        loss: the bound; it holds with probability at least 1 - error.
-        strongest: the largest loss that this number of samples could have shown.
-        event: description of the event with this loss.
-        p_low, q_high: the bounds on its probability under the first and the second input.
-    """
+    """Lower bound on the loss of a pair, in nats; it holds with probability at least 1 - error."""
 
     loss: float
-    strongest: float
+    strongest: float  # the largest loss that this number of samples could have shown
     event: str
-    p_low: float
-    q_high: float
+    p_low: float  # of the event, under the first input
+    q_high: float  # under the second
 
 
 def clopper_pearson(successes: npt.ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
@@ -73,21 +66,12 @@ def samples_needed(loss: float, *, error: float, delta: float = 0.0) -> int:
 
 
 def loss_bound(first: Floats, second: Floats, *, error: float, delta: float = 0.0) -> LossBound:
-    """Return a lower bound on the loss of a pair, from scores of independent outputs of its two inputs.
-
-    Args:
-        first: (n,) scores of outputs of the first input; higher means likelier under the first.
-        second: (n,) scores of outputs of the second input.
-        error: the probability with which the bound may be wrong.
-        delta: the delta of (epsilon, delta).
-
-    The first half of the scores chooses the event, the second half tests it.
-    """
+    """Return a lower bound from (n,) scores of independent outputs; higher means likelier under the first input."""
     if len(first) != len(second) or len(first) < 8:
         raise ParameterError(
             f"both inputs must have the same number of scores, at least 8, got {len(first)} and {len(second)}"
         )
-    half = len(first) // 2
+    half = len(first) // 2  # the scores that choose the event; the others test it
     tested = len(first) - half
     candidates = [
         (*_best_threshold(one[:half], other[:half], error, delta), name, one, other)
@@ -132,18 +116,10 @@ def sampled_loss(
     score: Score | None = None,
     seed: int | None = None,
 ) -> LossBound:
-    """Draw from a mechanism at two inputs and bound its loss from below.
+    """Draw independent outputs of a mechanism at two inputs and bound its loss from below.
 
-    Args:
-        draw_first, draw_second: (count, bits) -> (count, ...) array of independent outputs for the two inputs.
-        samples: outputs per input that test the bound; the same number chooses the event, and, without a
-            score, the same number again trains the classifier.
-        error, delta: as in `loss_bound`.
-        score: outputs -> (count,) log-likelihood ratio (higher: likelier under the first). None: learned.
-        seed: None for fresh randomness.
-
-    Raises:
-        ParameterError: the mechanism raises, returns another shape, is not random; too few samples.
+    ``samples`` outputs per input test the bound, as many choose the event, and as many train the score if there is none
+    (higher: likelier under the first). Raise `ParameterError` if the mechanism raises or is not random.
     """
     samples = check_int("samples", samples, minimum=100)
     bits = RandomBits(seed)
@@ -242,26 +218,16 @@ _INFINITE = 1e290
 
 @dataclass(frozen=True)
 class ExactLoss:
-    """The pair whose loss exceeds its allowance most, or comes closest to it.
-
-    Attributes:
-        loss: its exact loss in nats.
-        allowed: the allowed loss of this pair.
-        first, second: the inputs (rows); the output is likelier under the first.
-        output: the output that attains the loss.
-        pairs: the number of audited pairs.
-        largest: the largest loss of any pair, allowed or not.
-        ratio: the largest loss relative to its allowance (at most 1 if the claim holds).
-    """
+    """The pair of inputs whose loss (in nats) exceeds its allowance most, or comes closest to it."""
 
     loss: float
     allowed: float
-    first: int
+    first: int  # the input under which the output is likelier
     second: int
-    output: int
+    output: int  # attains the loss
     pairs: int
-    largest: float
-    ratio: float
+    largest: float  # loss of any pair, allowed or not
+    ratio: float  # of a loss to its allowance: at most 1 if the claim holds
 
     @property
     def excess(self) -> float:
@@ -270,14 +236,9 @@ class ExactLoss:
 
 
 def exact_loss(log_probabilities: npt.ArrayLike, *, allowed: Allowed) -> ExactLoss:
-    """Return the pair of inputs with the largest loss beyond its allowance.
+    """Return the pair of inputs with the largest loss beyond its allowance, from (n, outputs) log probabilities.
 
-    Args:
-        log_probabilities: (n, outputs) natural logs, each row a distribution; -inf where an output is impossible.
-        allowed: nats, one number for all pairs, or a function (i, slice of j) -> (len(j),) for pairs (i, j).
-
-    Raises:
-        ParameterError: fewer than two inputs; a row that is not a distribution.
+    ``allowed`` is one number of nats, or a function (i, slice of j) -> (len(j),) for the pairs (i, j).
     """
     logs = _checked(log_probabilities)
     size = len(logs)
@@ -308,9 +269,6 @@ def exact_delta(log_probabilities: npt.ArrayLike, *, epsilon: float) -> tuple[fl
     """Return the smallest delta at which (epsilon, delta)-DP holds for all ordered pairs, and the pair that needs it.
 
     delta(i, j) = sum over outputs of max(0, P(o | i) - e^epsilon P(o | j)), the hockey-stick divergence.
-
-    Returns:
-        (delta, i, j).
     """
     shares = np.exp(_checked(log_probabilities))
     # e^epsilon overflows above 700; a smaller epsilon needs more delta, so the result is conservative

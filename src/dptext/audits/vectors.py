@@ -58,18 +58,15 @@ def audit_vectors(
 
     Args:
         mechanism: a channel (``domain``, ``dimension``, ``sample``), or a sampling function, which needs a ``pair``.
-        claim: a statement under substitution; the loss is tested at its delta.
+        claim: a statement under substitution, without a metric; the loss is tested at its delta.
         pair: two (d,) vectors; None: the pair of `extreme_pairs` with the larger sampled loss.
         score: ranks the outputs; None: the built-in score with the largest sampled loss; ``"learnt"``: a classifier
             (the default if outputs and inputs differ in width).
         samples: outputs per vector that test the bound; the same number chooses the event.
         error: the probability of refuting a true claim.
-        seed: None for fresh randomness.
 
     Raises:
-        ParameterError: a sampling function without a pair; a claim that is not about substitution, or in a metric; the
-            mechanism breaks its contract (it raises, it repeats outputs, rows of one call share their noise); too few
-            samples.
+        ParameterError: the claim or the pair does not fit; the mechanism breaks its contract; too few samples.
     """
     guarantee = check_claim(claim).guarantee
     if claim.relation is not Relation.SUBSTITUTION or isinstance(guarantee, MetricDP):

@@ -94,11 +94,7 @@ class Verdict(ReprMixin):
         return self.draws is not None or self.strongest > self.allowed
 
     def explain(self, *, other_file: bool = False) -> str:
-        """Return the verdict in words.
-
-        Args:
-            other_file: True if a check of the file failed, so that the verdict is about the mechanism only.
-        """
+        """Return the verdict in words; ``other_file``: a check of the file failed, so it is about the mechanism."""
         lines = [textwrap.fill(_OTHER_FILE if other_file else self._headline(), _WIDTH, subsequent_indent="  ")]
         for label, text in self._details():
             first = f"  {label + ':':<{_LABEL}}"
@@ -193,18 +189,10 @@ def judge_exact(
     error: float = 1e-6,
     seed: int | None = None,
 ) -> Verdict:
-    """Judge a claim by the exact losses of a reported distribution, and compare draws with this distribution.
+    """Judge a claim by the exact losses (`exact_loss`) of a reported distribution, and compare draws with it.
 
-    Args:
-        claim: the audited statement.
-        log_probabilities, allowed: see `dptext.audits.losses.exact_loss`.
-        names, outputs: names of the inputs and outputs.
-        coverage: description of the inputs.
-        sampler: draws outputs of inputs, given by their indices. If the losses keep the claim, its draws are compared
-            with ``log_probabilities`` (`dptext.audits.goodness`). None: no comparison.
-        samples: number of draws; half of them are of the two inputs closest to their allowance.
-        error: the probability of refuting a sampler of exactly this distribution.
-        seed: seed of the draws; None for fresh randomness.
+    ``sampler`` draws outputs of inputs, given by their indices; half of the ``samples`` are of the two inputs that are
+    closest to their allowance. ``error`` is the probability of refuting a sampler of exactly this distribution.
     """
     claimed = check_claim(claim).guarantee
     logs = np.asarray(log_probabilities, dtype=np.float64)
@@ -279,15 +267,7 @@ def judge_gaussian(
 ) -> Verdict:
     """Judge one Gaussian release by its exact delta at the claimed epsilon (Balle and Wang 2018, Theorem 8).
 
-    Args:
-        claim: the audited statement.
-        sigma: the standard deviation of the noise on each number.
-        sensitivity: the largest Euclidean distance between the sums of neighbouring datasets.
-        release_guarantee: the guarantee of this release alone; the statement may include earlier releases.
-        coverage: description of the release.
-
-    Raises:
-        ParameterError: a claim without a guarantee; a sigma or sensitivity that is not above 0; a delta of 0.
+    ``release_guarantee`` is for this release alone; the statement may include earlier ones.
     """
     allowed = _release_budget(claim, release_guarantee)
     sigma, sensitivity = check_float("sigma", sigma, above=0), check_float("sensitivity", sensitivity, above=0)

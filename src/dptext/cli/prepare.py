@@ -59,9 +59,9 @@ def bank(
     Example: dptext bank reviews.jsonl -o public --pool-unit sentence --licence CC0-1.0
     """
     from dptext.features.pool import Pool, public_sources
-    from dptext.sentences.bank import TextBank, check_place
+    from dptext.sentences.bank import FOLDER, TextBank
 
-    target = check_place(out, replace=force)
+    target = FOLDER.place(out, replace=force)
     texts = Pool(public_sources(public), text=text, name=name, licence=licence, unit=pool_unit)
     if any(target in path.resolve().parents for path in texts.files):
         raise ParameterError(f"{str(out)!r} contains a file of POOL, which would be deleted: choose another folder")

@@ -368,10 +368,7 @@ def fit_features(
     cache: Cache = None,
     progress: Progress | None = None,
 ) -> PublicFeatures:
-    """Fit features on public texts; ``spec`` is the argument ``features`` of `dptext.Synthesizer`.
-
-    With ``together``, texts are encoded in batches, which may change the last bits of a vector.
-    """
+    """Fit features on public texts; ``together``: encode in batches, which may change the last bits of a vector."""
     texts = check_texts(public_texts)
     names = [] if spec is None else _named(spec)
     if not any(text and not text.isspace() for text in texts):
@@ -405,10 +402,7 @@ def _named(spec: Spec) -> list[str | TextEncoder]:
 
 
 def quick_features(public: PublicWords) -> str:
-    """Return ``"static"``, or ``"words"`` for texts whose words are mostly unknown to the word vectors in the package.
-
-    Without scikit-learn it is always ``"static"``.
-    """
+    """Return ``"words"`` if scikit-learn is there and the bundled word vectors know few words, else ``"static"``."""
     vocabulary = load_vectors_once(STATIC).vocabulary
     known = sum(
         holding for word, holding in zip(public.words, public.holding.tolist(), strict=True) if word in vocabulary

@@ -167,7 +167,7 @@ class InputFile:
             raise StorageError.of("open", path, error) from None
         self.stream: Any = self.file
         if compression:
-            self.stream = io.BufferedReader(_decompressed(self.file, compression), 1 << 16)
+            self.stream = io.BufferedReader(_DECOMPRESSORS[compression](self.file), 1 << 16)
 
     @property
     def position(self) -> int:
@@ -207,14 +207,13 @@ class InputFile:
         raise DataError(f"{self.name}{damage}. Copy the file again")
 
 
-def _decompressed(file: Any, compression: str) -> Any:
-    if compression == ".gz":
-        return gzip.GzipFile(fileobj=file)
-    if compression == ".xz":
-        return lzma.LZMAFile(file)
+def _zstd_file(file: Any) -> Any:
     import pyarrow as pa
 
     return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+
+
+_DECOMPRESSORS: Mapping[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".zst": _zstd_file}
 
 
 # -- column names in errors -----------------------------------------------------------------------------------

@@ -328,10 +328,7 @@ class DocumentReader(Iterator[Document]):
         self._at_end += [] if at_end is None else [at_end]
 
     def check_users(self, *, has_unit: bool = False) -> None:
-        """Raise `DataError` before any work if rows of files have no user; the first 200,000 rows are counted.
-
-        ``has_unit``: the caller could protect documents instead.
-        """
+        """Raise `DataError` before any work if rows have no user; ``has_unit``: the caller has the unit document."""
         self._has_unit = has_unit
         if self.user_column is None or self._is_checked:
             return
@@ -475,7 +472,11 @@ def find_files(sources: Iterable[str | os.PathLike[str]], *, any_format: bool = 
         if path != STANDARD and path.is_dir():
             paths += _below(path)
         elif path != STANDARD and glob.has_magic(str(source)) and not path.exists():
-            paths += _matching(str(source), any_format)
+            names = glob.glob(str(source), recursive=True)  # noqa: PTH207  Path.glob rejects absolute patterns
+            matches = sorted(file for file in map(Path, names) if file.is_file() and (any_format or _is_input(file)))
+            if not matches:
+                raise DataError(f"no file of a known format matches {str(source)!r}: name a file or a folder")
+            paths += matches
         else:
             paths.append(path)
     if len({path.resolve() for path in paths}) < len(paths):
@@ -492,14 +493,6 @@ def _below(folder: Path) -> list[Path]:
     files = sorted(filter(_is_input, visible))
     if not files:
         raise DataError(f"the folder {str(folder)!r} contains no file of a known format: name a file")
-    return files
-
-
-def _matching(pattern: str, any_format: bool) -> list[Path]:
-    every = [Path(name) for name in glob.glob(pattern, recursive=True)]  # noqa: PTH207  Path.glob rejects absolute patterns
-    files = sorted(file for file in every if file.is_file() and (any_format or _is_input(file)))
-    if not files:
-        raise DataError(f"no file of a known format matches {pattern!r}: name a file or a folder")
     return files
 
 

@@ -8,7 +8,8 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -113,11 +114,6 @@ def _json_row(value: Any, source: str) -> Row:
     return value
 
 
-def _read_tsv(file: InputFile, reading: Reading, required: Names) -> Iterator[Row]:
-    """Read text/tab-separated-values: there is no quoting, so fields contain no tabs and no line breaks."""
-    yield from _read_csv(file, replace(reading, separator=reading.separator or "\t"), required, csv.QUOTE_NONE)
-
-
 def _read_csv(
     file: InputFile, reading: Reading, required: Names, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
 ) -> Iterator[Row]:
@@ -126,7 +122,7 @@ def _read_csv(
     first = next(lines, None)
     if first is None:
         return
-    separator = reading.separator or _sniffed_separator(first, required)
+    separator = reading.separator or ("\t" if quoting == csv.QUOTE_NONE else _sniffed_separator(first, required))
     reader = csv.reader(chain([first], lines), strict=True, delimiter=separator, quoting=quoting)
     number = 0
     try:
@@ -306,7 +302,9 @@ FORMATS = {
         Format((".txt",), _read_txt, _txt_lines, has_columns=False),
         Format((".jsonl", ".ndjson"), _read_jsonl, _json_lines),
         Format((".csv",), _read_csv, _csv_lines, has_header=True),
-        Format((".tsv",), _read_tsv, is_written=False),
+        Format(
+            (".tsv",), partial(_read_csv, quoting=csv.QUOTE_NONE), is_written=False
+        ),  # no tabs or line breaks in fields
         Format((".parquet",), _read_parquet, is_lines=False),
         Format((".xlsx",), _read_xlsx, is_lines=False, is_written=False),
     )

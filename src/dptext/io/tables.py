@@ -118,10 +118,7 @@ def table_documents(
     label: str | None = None,
     attributes: Mapping[str, str] | None = None,
 ) -> Iterator[Document]:
-    """Return the rows of a table as documents; ``attributes`` maps names of attributes to columns.
-
-    Raise `ParameterError` for an unknown kind of table or a missing column, before any row is read.
-    """
+    """Return the rows of a table as documents; raise `ParameterError` for a missing column before reading any."""
     kind, named = table_kind(table), attributes or {}
     columns = (text, user, label, *named.values())
     for column in filter(None, columns):

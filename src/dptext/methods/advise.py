@@ -100,11 +100,7 @@ class Advice:
         return self.methods[0] if self.methods[0].fit is Fit.RECOMMENDED else None
 
     def method(self, name: str) -> ComparedMethod:
-        """Return a method by its name or its command.
-
-        Raises:
-            KeyError: there is no such method.
-        """
+        """Return a method by its name or its command; raise `KeyError` for another one."""
         for method in self.methods:
             if name in (method.name, method.command):
                 return method
@@ -212,7 +208,11 @@ def compare(case: AdviceInput) -> Advice:
 
 def _judge(method: Method, case: AdviceInput) -> ComparedMethod:
     """Assess a method; it is a candidate for the recommendation if no caveat prevents that."""
-    caveats = list(_mismatches(method, case.requirements))
+    caveats, purpose = [], case.requirements.purpose
+    if case.requirements.trust == "local" and method.trust is not Trust.LOCAL:
+        caveats.append(Caveat(2, "One trusted party would have to hold all texts, which your answer excludes."))
+    if purpose is not None and not method.purposes[purpose]:
+        caveats.append(Caveat(2, method.mismatch[purpose]))
     assessment = method.assess(case, figures=not caveats)
     statement, texts, person = assessment.statement, case.data.most_texts, None
     guarantee, attack, commands = "Unknown without word vectors.", "", assessment.commands
@@ -244,15 +244,8 @@ def _judge(method: Method, case: AdviceInput) -> ComparedMethod:
         texts=texts,
         guarantee=guarantee,
         attack=attack,
-        rank=method.purposes[case.requirements.purpose],
+        rank=method.purposes[purpose],
     )
-
-
-def _mismatches(method: Method, requirements: Requirements) -> Iterator[Caveat]:
-    if requirements.trust == "local" and method.trust is not Trust.LOCAL:
-        yield Caveat(2, "One trusted party would have to hold all texts, which your answer excludes.")
-    if requirements.purpose is not None and not method.purposes[requirements.purpose]:
-        yield Caveat(2, method.mismatch[requirements.purpose])
 
 
 def _strength_caveats(

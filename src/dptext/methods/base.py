@@ -84,11 +84,7 @@ class Method(Protocol):
         ...
 
     def verify_folder(self, folder: Path) -> Collection[str]:  # noqa: ARG002
-        """Return the names of the statements in a released folder, after checking the digest of every file.
-
-        Raises:
-            DataError: a file of the folder was changed.
-        """
+        """Return the names of the statements in a released folder; raise `DataError` if a file was changed."""
         return ()
 
 
@@ -201,11 +197,7 @@ class PublicTexts:
         return float(np.bincount(codes).max() / len(codes)), float(np.mean(nearest == codes))
 
     def accuracy(self, mechanism: TextMechanism, rows: int) -> tuple[float, float] | None:
-        """Simulate releases: a model is trained on replaced texts, and tested on other texts as they are.
-
-        Returns:
-            The smallest and the largest accuracy; None without labels or scikit-learn.
-        """
+        """Return the smallest and largest accuracy of models trained on simulated releases; None without labels."""
         texts, true = self.labelled
         if not texts:
             return None

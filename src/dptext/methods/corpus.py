@@ -47,13 +47,7 @@ from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter, PrivacyStatement, disagreements, release_statement
 from dptext.release.release import is_present
-from dptext.synthesis.distribution import (
-    Described,
-    TextDistribution,
-    announces_description,
-    is_described,
-    read_description,
-)
+from dptext.synthesis.distribution import FOLDER, Described, TextDistribution, is_described, read_description
 from dptext.synthesis.moments import MomentSum
 from dptext.synthesis.planning import nearest_labels
 from dptext.synthesis.release import distribution_path
@@ -82,7 +76,7 @@ _NO_HELD_OUT = "no file of people who are not in the data was named (--held-out)
 def description_folder(data: Path, named: Path | None = None) -> Path | None:
     """Return the folder of the released distribution; None if it is not next to the data and was not named."""
     folder = distribution_path(data) if named is None else named
-    if folder.is_dir() and announces_description(folder):
+    if folder.is_dir() and FOLDER.announces(folder):
         return folder
     if named is not None and not named.exists():
         raise StorageError(f"cannot read {str(named)!r}: there is no such file or folder")

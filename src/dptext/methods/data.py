@@ -81,12 +81,7 @@ class Roles:
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """Columns and counts of the rows.
-
-    ``empty`` rows have no text, ``anonymous`` rows no user. ``words``: the median and the largest number of words of a
-    text. ``recased``: number of user addresses that differ from another one only in upper and lower case. ``known``:
-    the words of the texts that are in the public texts and word vectors.
-    """
+    """Columns and counts of the rows."""
 
     files: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -94,15 +89,15 @@ class Data:
     rows: int = 0
     is_all: bool = True
     unread: int = 0
-    empty: int = 0
-    anonymous: int = 0
-    recased: int = 0
+    empty: int = 0  # without a text
+    anonymous: int = 0  # without a user
+    recased: int = 0  # user addresses that differ from another one only in upper and lower case
     people: int | None = None
     most_texts: int | None = None
-    words: tuple[int, int] = (0, 0)
+    words: tuple[int, int] = (0, 0)  # of a text: median and largest number
     classes: int | None = None
     rarest: int | None = None
-    known: Mapping[str, Any] = field(default_factory=dict)
+    known: Mapping[str, Any] = field(default_factory=dict)  # words that are in the public texts and word vectors
 
     @property
     def protected(self) -> int:
@@ -189,7 +184,15 @@ def _sources(source: Any) -> list[Any] | None:
 def _look_in_memory(
     source: Any, text: str | None, user: str | None, labels: tuple[str, ...] | None, compare: Compare
 ) -> Data:
-    table = _columns_in_memory(source)
+    if is_table(source) or not isinstance(source, Iterable):
+        kind = table_kind(source)
+        table = {str(name): list(kind.read(name)) for name in kind.names}
+    else:
+        entries = list(source)
+        if not all(isinstance(entry, Mapping) for entry in entries):
+            raise ParameterError("source must be a path, a table, or a list of mappings from columns to values")
+        names = dict.fromkeys(str(name) for entry in entries for name in entry)
+        table = {name: [entry.get(name) for entry in entries] for name in names}
     if not any(table.values()):
         raise DataError("there are no rows: at least one is needed")
     columns = tuple(look_at(name, islice(values, _INSPECTED)) for name, values in table.items())
@@ -199,16 +202,6 @@ def _look_in_memory(
     classes = zip(*(table[label] for label in roles.labels), strict=True) if roles.labels else nothing
     rows = zip(table[roles.text], users, classes, strict=True)
     return _count(rows, Data(files=(), columns=columns, roles=roles), compare)
-
-
-def _columns_in_memory(source: Any) -> dict[str, list[Any]]:
-    if is_table(source) or not isinstance(source, Iterable):
-        kind = table_kind(source)
-        return {str(name): list(kind.read(name)) for name in kind.names}
-    rows = list(source)
-    if not all(isinstance(row, Mapping) for row in rows):
-        raise ParameterError("source must be a path, a table, or a list of mappings from columns to values")
-    return {name: [row.get(name) for row in rows] for name in dict.fromkeys(str(name) for row in rows for name in row)}
 
 
 def _count(rows: Iterable[tuple[Any, Any, Any]], data: Data, compare: Compare) -> Data:

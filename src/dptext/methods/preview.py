@@ -70,16 +70,11 @@ class TextPreview:
 
 
 class Previewer(ABC):
-    """Previews of one release method.
+    """Previews of one release method."""
 
-    Attributes:
-        key, title: the name of the method in requests, and on the page.
-        epsilons: smallest, largest and initial value.
-    """
-
-    key: ClassVar[str]
-    title: ClassVar[str]
-    epsilons: ClassVar[tuple[float, float, float]]
+    key: ClassVar[str]  # in requests
+    title: ClassVar[str]  # on the page
+    epsilons: ClassVar[tuple[float, float, float]]  # smallest, largest and initial value
 
     def __init__(self, vectors: WordVectors, samples: Samples) -> None:
         self._vectors, self._samples = vectors, samples

@@ -103,10 +103,7 @@ def text_column(data: Path, statement: PrivacyStatement) -> str:
 
 
 def open_release(path: Path, **inputs: Any) -> tuple[Method, ReleaseFiles]:
-    """Find the method and statement of a release by its data, its statement, its folder or its card.
-
-    ``inputs`` are fields of `ReleaseFiles`. Without ``text``, the text column is found by the statement.
-    """
+    """Find the method and files of a release; without ``text`` in the inputs, the statement tells the column."""
     data, place = data_and_statement(path)
     method = method_of_folder(data) if data.is_dir() else None
     if method is not None:

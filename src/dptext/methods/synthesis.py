@@ -27,7 +27,7 @@ from dptext.privacy.statement import PrivacyStatement
 from dptext.release.release import STATEMENT
 from dptext.representations.encoders import MeanOfWords
 from dptext.synthesis.density import choose
-from dptext.synthesis.distribution import announces_description, is_described, read_description
+from dptext.synthesis.distribution import FOLDER, is_described, read_description
 from dptext.synthesis.planning import expected_quality
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.users.grouping import UserTexts
@@ -93,7 +93,7 @@ class CorpusPreviewer(Previewer):
 
 def infer_membership(files: ReleaseFiles) -> AttackResult:
     """Infer who took part in a released distribution, and compare with the bound that its noise sets."""
-    if not announces_description(files.data):
+    if not FOLDER.announces(files.data):
         raise ParameterError(
             f"{files.data.name} is a synthetic corpus: name its released distribution (OUT.distribution)"
         )
@@ -176,7 +176,7 @@ class Synthesis(base.Method):
         return (STATEMENT,)
 
     def check(self, files: ReleaseFiles) -> Audit:
-        if announces_description(files.data):
+        if FOLDER.announces(files.data):
             return check_description(files.data)
         folder = description_folder(files.data, files.distribution)
         return check_corpus(files, None if folder is None else read_description(folder))

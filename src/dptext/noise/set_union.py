@@ -32,10 +32,7 @@ _DIGITS = 6  # significant digits of the noise scale, as printed and as used
 
 
 def weights(sizes: npt.ArrayLike, noise: NoiseKind = "gaussian") -> Integers:
-    """Return the weight, in units of `CELL`, that a user with m keys adds to each: 1 / sqrt(m), or 1 / m for Laplace.
-
-    They are rounded down, so the vector of a user has an L2 norm (Laplace: L1 norm) of at most 1.
-    """
+    """Return the weight, in `CELL`, that a user with m keys adds to each; the L2 (Laplace: L1) norm is at most 1."""
     keys = np.asarray(sizes, dtype=np.int64)
     if noise == "laplace":
         return _CELLS // keys
@@ -98,13 +95,11 @@ class SetUnion:
         return min(unions, key=lambda union: union.threshold / int(weights(keys, union.noise)))
 
     def contributions(self, users: Integers, counts: Integers, bits: RandomBits) -> Integers:
-        """Return the weights of the keys of sorted users: 0 beyond the ``keys`` of a user with the largest counts.
-
-        Equal counts are in random order, uniform up to n^2 / 2^64, the probability of equal random numbers.
-        """
+        """Return the weights of the keys of sorted users: 0 beyond the ``keys`` of a user with the largest counts."""
         sizes = np.bincount(users)
         cells = weights(np.clip(sizes, 1, self.keys), self.noise)[users]
         if sizes.max(initial=0) > self.keys:
+            # equal counts in random order, uniform up to n^2 / 2^64
             order = np.lexsort((bits.integers(len(users)), -counts, users))
             cells[order[np.arange(len(users)) - np.searchsorted(users, users) >= self.keys]] = 0
         return cells

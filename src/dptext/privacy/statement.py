@@ -232,10 +232,7 @@ class PrivacyStatement(ReprMixin):
         return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
 
     def settings_digest(self, settings: Mapping[str, Any] | None = None) -> bytes:
-        """Return the SHA-256 digest of ``settings`` and of the fields that determine the distribution of an output.
-
-        It selects the noise of a release (`dptext.privacy.randomness.NoiseKey`), so it omits wording and release id.
-        """
+        """Return a digest of the settings and of all fields that decide the output: it selects the noise."""
         names = ("unit", "relation", "trust", "mechanism")
         deciding: dict[str, Any] = {name: getattr(self, name) for name in names}
         deciding["guarantee"] = {key: _to_json(value) for key, value in guarantee_to_dict(self.guarantee).items()}

@@ -102,7 +102,7 @@ _MOST_EPSILON = 20.0  # above this, a smaller bank gains nothing
 _ROWS = 4096
 
 _VECTORS, _TEXTS, _FEATURES, _CARD = "vectors.npy", "texts.txt", "features.safetensors", "README.md"
-_FOLDER = SavedFolder(
+FOLDER = SavedFolder(
     format="dptext-text-bank",
     version=1,
     writer="dptext bank or TextBank.save",
@@ -308,7 +308,7 @@ class TextBank(ReprMixin):
             ParameterError: the path already exists.
             StorageError: the folder cannot be written.
         """
-        target = check_place(folder, replace=replace)
+        target = FOLDER.place(folder, replace=replace)
         config, arrays = self.features.to_parts()
         arrays |= {"ranks": self.profile.ranks, "cumulative": self.profile.cumulative}
         announced = {
@@ -320,7 +320,7 @@ class TextBank(ReprMixin):
             "files": list(self.files),
         }
         files = {**self._large(), _FEATURES: tensor_bytes(arrays), _CARD: self.card().encode()}
-        _FOLDER.write(target, announced, files, software=software(), replace=replace)
+        FOLDER.write(target, announced, files, software=software(), replace=replace)
 
     def card(self) -> str:
         """Return the Markdown card of the folder: contents, origin and usage."""
@@ -356,7 +356,7 @@ class TextBank(ReprMixin):
         """
         place = check_path("the folder", folder)
         source = place.name or str(place)
-        config, _ = _FOLDER.read(place, source)
+        config, _ = FOLDER.read(place, source)
         tensors, _ = read_tensors(place / _FEATURES, source=f"{source}: {_FEATURES}")
         features = PublicFeatures.from_parts(config.get("features", {}), tensors, source, encoder=encoder)
         bank = cls.__new__(cls)
@@ -382,16 +382,6 @@ class TextBank(ReprMixin):
         yield "features", self.features.name
         yield "dimension", self.features.dimension
         yield "licence", self.licence
-
-
-def check_place(folder: str | os.PathLike[str], *, replace: bool = False) -> Path:
-    """Return the resolved target of `TextBank.save`; raise if it cannot be written."""
-    return _FOLDER.place(folder, replace=replace)
-
-
-def announces_bank(folder: Path) -> bool:
-    """Return True if the configuration of a folder names `TextBank.save`; read nothing else."""
-    return _FOLDER.announces(folder)
 
 
 def _fingerprint(digests: Mapping[str, str], features: str) -> str:

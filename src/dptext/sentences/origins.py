@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -31,29 +31,31 @@ class Parting:
             lengths.setdefault(words[0], set()).add(len(words))
         self._lengths = {word: sorted(result) for word, result in lengths.items()}
 
-    def counts(self, text: str, limit: int | None = None) -> set[int]:
-        """Return the possible numbers of bank texts in a text; the set is empty if it contains anything else."""
-        reached, _ = self._walk(text, limit)
-        return {count for count in range(reached[-1].bit_length()) if reached[-1] >> count & 1}
+    def counts(self, text: str) -> list[int]:
+        """Return the possible numbers of bank texts in a text, ascending; none if it contains anything else."""
+        last = self._walk(text)[0][-1]
+        return [count for count in range(last.bit_length()) if last >> count & 1]
 
-    def ways(self, text: str, parts: int | None = None) -> list[tuple[int, ...]]:
-        reached, steps = self._walk(text, parts)
-        segmentations: list[tuple[int, ...]] = []
-        counts = [index for index in range(reached[-1].bit_length()) if reached[-1] >> index & 1]
-        for count in counts if parts is None else [entry for entry in counts if entry == parts]:
-            for way in _backwards(steps, reached, len(reached) - 1, count):
-                segmentations.append(way)
-                if len(segmentations) == _WAYS:
-                    return segmentations
-        return segmentations
+    def ways(self, text: str) -> list[tuple[int, ...]]:
+        """Return the segmentations of a text into rows of the bank, those with the fewest texts first."""
+        reached, steps = self._walk(text)
+        ways: list[tuple[int, ...]] = []
+        todo: list[tuple[int, int, tuple[int, ...]]] = [(len(reached) - 1, n, ()) for n in self.counts(text)[::-1]]
+        while todo and len(ways) < _WAYS:
+            position, left, way = todo.pop()
+            if not left:
+                ways.append(way)
+                continue
+            earlier = (step for step in steps[position] if reached[step[0]] >> (left - 1) & 1)
+            todo += [(before, left - 1, (row, *way)) for before, row in earlier]
+        return ways
 
-    def _walk(self, text: str, limit: int | None) -> tuple[list[int], list[list[tuple[int, int]]]]:
+    def _walk(self, text: str) -> tuple[list[int], list[list[tuple[int, int]]]]:
         words = text.split(" ") if text else []
         # texts whose white space differs from a bank's never reach the last position
         starts = [0, *accumulate(len(word) + 1 for word in words)]
         reached = [1] + [0] * len(words)
         steps: list[list[tuple[int, int]]] = [[] for _ in reached]
-        kept = -1 if limit is None else (1 << (limit + 1)) - 1
         for place, word in enumerate(words):
             if not reached[place]:
                 continue
@@ -63,24 +65,9 @@ class Parting:
                     break
                 row = self._rows.get(text[starts[place] : starts[end] - 1])
                 if row is not None:
-                    reached[end] |= reached[place] << 1 & kept
+                    reached[end] |= reached[place] << 1
                     steps[end].append((place, row))
         return reached, steps
-
-
-def _backwards(
-    steps: list[list[tuple[int, int]]], reached: list[int], place: int, count: int
-) -> Iterator[tuple[int, ...]]:
-    """Yield the segmentations into ``count`` texts that end at a position."""
-    todo: list[tuple[int, int, tuple[int, ...]]] = [(place, count, ())]
-    while todo:
-        position, left, way = todo.pop()
-        if not left:
-            yield way
-            continue
-        todo += [
-            (before, left - 1, (row, *way)) for before, row in steps[position] if reached[before] >> (left - 1) & 1
-        ]
 
 
 class Likelihoods:

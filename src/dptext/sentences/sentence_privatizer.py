@@ -8,7 +8,7 @@ from typing import Any, Self
 from dptext.errors import ParameterError
 from dptext.features.features import Spec
 from dptext.release.scikit_learn import TextPrivatizer
-from dptext.sentences.bank import TextBank, announces_bank
+from dptext.sentences.bank import FOLDER, TextBank
 from dptext.sentences.rewriter import BankRewriter, UnitOfEpsilon
 from dptext.validation import check_path, require_epsilon
 
@@ -79,7 +79,7 @@ class SentencePrivatizer(TextPrivatizer):
             if self.encoder is not None:
                 raise ParameterError("a TextBank has an encoder: omit encoder")
             return self.bank
-        if isinstance(self.bank, str | os.PathLike) and announces_bank(check_path("bank", self.bank)):
+        if isinstance(self.bank, str | os.PathLike) and FOLDER.announces(check_path("bank", self.bank)):
             encoder: Any = self.encoder
             return TextBank.load(self.bank, encoder=encoder)
         return TextBank(self.bank, encoder=self.encoder)

@@ -406,10 +406,7 @@ _HEAD = b'{"dptext": "kept answers", "version": 1}\n'
 
 @contextmanager
 def _stored_answers(path: Path | None) -> Iterator[tuple[dict[str, list[str]], Callable[[_Call], None]]]:
-    """Yield a mapping from request digests to stored texts, and a function that stores the texts of a call.
-
-    The JSON Lines file stays locked in the context; without a file, nothing is stored.
-    """
+    """Lock a file of answers; yield the stored texts by request digest, and a function that stores those of a call."""
     if path is None:
         yield {}, lambda _: None
         return

@@ -267,10 +267,7 @@ def choose_written(
     bits: RandomBits,
     variety: float = VARIETY,
 ) -> tuple[Indices, Indices]:
-    """Select n different candidates, first the usable ones; return their rows and classes in random order.
-
-    Unlike in `choose`, nearness only ranks texts of one class: texts written for one class can all be far.
-    """
+    """Select n different candidates, the usable ones first: nearness only ranks texts of one class."""
     table, close = (np.asarray(score, dtype=np.float64) for score in (scores, nearness))
     target = quotas(shares, n)
     classes, margins = table.argmax(axis=1), _margins(table)

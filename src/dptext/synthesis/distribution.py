@@ -509,11 +509,6 @@ def is_described(statement: PrivacyStatement) -> bool:
     return statement.mechanism.split(" + ")[0] == TextDistribution.mechanism
 
 
-def announces_description(folder: Path) -> bool:
-    """Return True if the configuration of a folder names `TextDistribution.save`; read nothing else."""
-    return FOLDER.announces(folder)
-
-
 def read_description(folder: Path) -> Described:
     """Read the distribution in a folder, without its features."""
     source = folder.name or str(folder)

@@ -138,12 +138,7 @@ class LanguageModel(ABC):
     texts_per_call: int
 
     def propose(self, request: Request) -> list[str]:
-        """Return up to ``request.count`` new texts of a label, fewer if calls fail.
-
-        Raises:
-            SourceError: the model or its server failed, or refused to answer.
-            ParameterError, StorageError: the model cannot be loaded, or stored answers cannot be used.
-        """
+        """Return up to ``request.count`` new texts of a label, fewer if some calls fail, `SourceError` if many do."""
         size = self.texts_per_call
         counts = [min(size, request.count - start) for start in range(0, request.count, size)]
         return self._write(
@@ -172,14 +167,12 @@ class LanguageModel(ABC):
 
 
 def list_prompt(request: Request, *, about: str = "", turn: int = 0) -> str:
-    """Return the beginning of a list of texts, which a model continues; each turn uses other hints and examples.
-
-    Hints are words of the pool, which may be of another domain: they are left out if there are examples.
-    """
+    """Return the beginning of a list of texts, which a model continues; each turn uses other hints and examples."""
     label = "; ".join(f"{column}: {value}" for column, value in request.label.items())
     topic = f"{label} ({request.description})" if label and request.description else label or request.description
     written = _rotated(request.written, turn, EXAMPLES - min(len(request.examples), EXAMPLES // 2))
     examples = [*_rotated(request.examples, turn, EXAMPLES - len(written)), *written]
+    # hints are words of the pool, which may be of another domain
     hints = () if examples else _rotated(request.hints, turn, HINTS)
     shift = turn % max(1, len(examples))
     lines = [
@@ -218,10 +211,7 @@ _QUOTES = {'"': '"', "“": "”", "«": "»", "'": "'"}
 
 
 def texts_of(answer: str, limit: int, *, is_cut: bool = False) -> list[str]:
-    """Return up to ``limit`` texts of an answer, one per line, without marks of a list.
-
-    A preface, a refusal and a line of JSON or mark-up are no texts, and neither is the last line of a cut answer.
-    """
+    """Return up to ``limit`` texts of an answer, one per line; the last line of a cut answer is none."""
     lines = answer.rpartition("</think>")[2].partition("<think>")[0].splitlines()
     if is_cut:
         lines = lines[:-1]
@@ -246,11 +236,9 @@ NEAR_COPY = 0.7
 
 
 def near_copies(texts: Sequence[str], others: Iterable[str] = ()) -> set[int]:
-    """Return the places of texts that are near copies of an earlier text, or of one of the others.
-
-    Two sets with a Jaccard index of at least J share one of the first (1 - J) m + 1 of the m members of either, in any
-    fixed order, so only texts that share one of these are compared. Rare members come first, as they have few texts.
-    """
+    """Return the places of texts that are near copies of an earlier text, or of one of the others."""
+    # Two sets with a Jaccard index of at least J share one of the first (1 - J) m + 1 of the m members of either, in
+    # any fixed order: only texts that share one are compared. Rare members come first, as they have few texts.
     index: defaultdict[int, list[int]] = defaultdict(list)
     pairs = [_word_pairs(text) for text in texts]
     frequency = Counter(member for members in pairs for member in members)
@@ -298,19 +286,15 @@ _CONFIRMED = 0.5
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Generation:
-    """Texts that the release selected from candidates, with their classes, and figures about them.
-
-    ``score``: mean log-odds of the selected texts. ``nearness``: their mean nearness. ``confirmed``: fraction of the
-    written candidates whose likeliest class is the requested one. ``copies``: number of near copies that were left out.
-    """
+    """Texts that the release selected from candidates, with their classes, and figures about them."""
 
     texts: list[str]
     classes: npt.NDArray[np.intp]
     good: list[list[str]]  # per class: selected texts that were requested for this class
-    score: float
-    nearness: float
-    confirmed: float
-    copies: int
+    score: float  # mean log-odds of the selected texts
+    nearness: float  # mean of the selected texts
+    confirmed: float  # fraction of the written candidates whose likeliest class is the requested one
+    copies: int  # near copies that were left out
 
     def doubts(self) -> Iterator[str]:
         """Yield reasons to doubt the texts."""
@@ -340,11 +324,7 @@ def generated(
     bits: RandomBits,
     progress: Progress | None = None,
 ) -> Generation:
-    """Let a source write candidates in rounds, and select n texts from them and the pool.
-
-    The source sees the public examples, and from the second round on also good texts of the rounds before. A round that
-    does not improve the selection is the last one.
-    """
+    """Let a source write candidates in rounds, as long as the selection improves; select n of them and the pool."""
     described = labels.described or ("",) * len(labels)
     public = [tuple((examples or {}).get(name, ())) for name in labels.names]
     known = [*pool, *(text for texts in public for text in texts)]
@@ -365,7 +345,7 @@ def generated(
         written.drop_copies()
         return len(written.texts) > before
 
-    good: list[list[str]] = [[] for _ in labels.names]
+    good: list[list[str]] = [[] for _ in labels.names]  # of the rounds before; the source sees them
     best = -np.inf
     for turn in range(rounds):
         if not ask((candidates * quotas(shares, n)).tolist(), good):

@@ -40,10 +40,7 @@ _MIN_AUTHORS, _MOST_CLASSES, _MIN_REPEATS = 50, 10, 20  # distinct values; rows 
 
 @dataclass(frozen=True)
 class Column:
-    """The kind of a column, and the reasons why it may identify people, from a sample of its rows.
-
-    ``words`` is the mean number of words per value.
-    """
+    """The kind of a column, and the reasons why it may identify people, from a sample of its rows."""
 
     name: str
     rows: int
@@ -51,7 +48,7 @@ class Column:
     distinct: int
     kind: str
     reasons: tuple[str, ...]
-    words: float = 0
+    words: float = 0  # mean number per value
 
     @property
     def identifies(self) -> bool:

@@ -67,12 +67,10 @@ class _UserDocuments:
 
 
 class _Partition:
-    """Documents by user in 256 buckets of an unnamed temporary file, encrypted with a key that is only in memory.
-
-    Each bucket is read back and grouped in a dictionary. Users are ordered by keyed digests with a secret key.
-    """
+    """Documents by user in 256 buckets of an unnamed temporary file, encrypted with a key that is only in memory."""
 
     def __init__(self, seed: int | None) -> None:
+        # the key is secret, because users are read in the order of their digests
         self._hash = hashlib.blake2b(digest_size=16, key=RandomBits(seed).take(32))
         self._key = RandomBits().take(32)
         self._encryptor = _cipher(self._key, 0)
@@ -173,13 +171,12 @@ class _Repeatable(Generic[T]):
 # -- words ----------------------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False, slots=True)
 class UserWords:
     """Words of one user as vocabulary rows, with `DOCUMENT_END` after each document, and the levels of the user."""
 
-    __slots__ = ("levels", "rows")
-
-    def __init__(self, rows: Rows, levels: tuple[Level, ...]) -> None:
-        self.rows, self.levels = rows, levels
+    rows: Rows
+    levels: tuple[Level, ...]
 
     def chunks(self) -> Iterator[tuple[Rows, Lengths]]:
         """Yield (rows, lengths) of whole documents in input order: at least one pair, of bounded size."""
@@ -292,13 +289,11 @@ class _TokenCache(dict[str, Value]):
 # -- texts ----------------------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False, slots=True)
 class UserTexts:
     """Texts of one user, with one class per document."""
 
-    __slots__ = ("_chunks",)
-
-    def __init__(self, chunks: Iterable[Chunk]) -> None:
-        self._chunks = chunks
+    _chunks: Iterable[Chunk]
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield (texts, classes) in input order: at least one pair, and no empty pair."""
@@ -352,10 +347,7 @@ def documents_of(
     label: str | Sequence[str] | None = None,
     columns: Sequence[str | None] = (),
 ) -> DocumentReader | Iterable[Document]:
-    """Return the rows of a table as documents, and documents unchanged, after checking that they have users.
-
-    ``label`` names the columns of a table with the attributes ``columns``; None: they have the same names.
-    """
+    """Return the rows of a table as documents (``label``: its columns of the attributes), others after checks."""
     if is_table(documents):
         if user is None and unit == "user":
             raise ParameterError("the table has no user column: pass user=, or use unit='document'")
