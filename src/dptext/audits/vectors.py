@@ -41,7 +41,6 @@ class ChannelLike(Protocol):
     def dimension(self) -> int: ...
     def sample(self, vectors: Any, bits: RandomBits) -> Any:
         """Return (n, k) private vectors for (n, d) vectors."""
-        ...
 
 
 def audit_vectors(
@@ -54,19 +53,10 @@ def audit_vectors(
     error: float = 1e-6,
     seed: int | None = None,
 ) -> Verdict:
-    """Try to refute the guarantee of a randomizer for two vectors, by samples.
+    """Try to refute the guarantee of a randomizer for two vectors, by samples; `dptext.audit` describes the arguments.
 
-    Args:
-        mechanism: a channel (``domain``, ``dimension``, ``sample``), or a sampling function, which needs a ``pair``.
-        claim: a statement under substitution, without a metric; the loss is tested at its delta.
-        pair: two (d,) vectors; None: the pair of `extreme_pairs` with the larger sampled loss.
-        score: ranks the outputs; None: the built-in score with the largest sampled loss; ``"learnt"``: a classifier
-            (the default if outputs and inputs differ in width).
-        samples: outputs per vector that test the bound; the same number chooses the event.
-        error: the probability of refuting a true claim.
-
-    Raises:
-        ParameterError: the claim or the pair does not fit; the mechanism breaks its contract; too few samples.
+    ``mechanism`` is a channel, or a sampling function, which needs a ``pair``; the claim is about substitution. By
+    default, the score with the largest sampled loss is used, or a classifier if outputs and inputs differ in width.
     """
     guarantee = check_claim(claim).guarantee
     if claim.relation is not Relation.SUBSTITUTION or isinstance(guarantee, MetricDP):

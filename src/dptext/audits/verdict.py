@@ -55,33 +55,22 @@ class Outcome(StrEnum):
 class Verdict(ReprMixin):
     """Result of an audit. All losses are in nats.
 
-    Attributes:
-        outcome: refuted, consistent or exact.
-        claim: the audited guarantee.
-        method: the method of the audit.
-        loss: the loss of the witness: exact, or a lower bound that holds with probability 1 - error. Higher is worse
-            for the claim. 0 if the draws refute the reported distribution: the loss is unknown then.
-        allowed: the largest loss that the claim allows for the witness, including slack.
-        delta: the delta of the loss.
-        error: the probability of refuting a true claim (0 for an exact loss).
-        strongest: the largest loss that this audit could have shown. If draws were compared with the noise that the
-            statement names, the loss that this noise shows with the same score.
-        witness: the pair of inputs and the output (or event) with this loss.
-        coverage: the audited inputs.
-        draws: the comparison of draws with the reported distribution or the stated noise; None: no comparison.
+    ``loss`` is exact, or a lower bound that holds with probability 1 - ``error``; it is 0 (unknown) if the draws refute
+    the reported distribution. ``strongest`` is the largest loss that this audit could have shown, or the loss that the
+    stated noise shows with the same score.
     """
 
     outcome: Outcome
     claim: Guarantee
     method: str
-    loss: float
-    allowed: float
+    loss: float  # of the witness
+    allowed: float  # for the witness, including slack
     delta: float = 0.0
-    error: float = 0.0
+    error: float = 0.0  # probability of refuting a true claim
     strongest: float = math.inf
-    witness: str
-    coverage: str
-    draws: DrawTest | None = None
+    witness: str  # the pair of inputs and the output (or event) with this loss
+    coverage: str  # the audited inputs
+    draws: DrawTest | None = None  # compared with the reported distribution or the stated noise
 
     @property
     def refuted(self) -> bool:

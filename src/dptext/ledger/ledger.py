@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -275,7 +277,7 @@ class Ledger(ReprMixin):
             # the file counts units by sum: there are few different sums, even for many units
             spent = store.sums(connection)
             groups = [(Balance.under(ceiling, cost, delta, times), count) for cost, delta, times, count in spent]
-        units = sum(count for _, count in groups)
+        *ends, units = accumulate((count for _, count in groups), initial=0)
         return Summary(
             created=created,
             limits=limits,
@@ -284,8 +286,8 @@ class Ledger(ReprMixin):
             pending=sum(release.state == PENDING for release in releases),
             units=units,
             exhausted=sum(count for balance, count in groups if balance.exhausted),
-            median=_at(groups, (units - 1) // 2),
-            highest=_at(groups, units - 1),
+            median=groups[bisect_right(ends, (units - 1) // 2) - 1][0] if groups else None,
+            highest=groups[-1][0] if groups else None,
         )
 
     def left(self, value: str) -> Balance:
@@ -475,12 +477,3 @@ def _hashed(keys: Iterable[str], secret: bytes, by: str) -> Iterator[tuple[bytes
         digest = start.copy()
         digest.update(key.encode("utf-8", "surrogatepass"))
         yield (digest.digest(),)
-
-
-def _at(groups: list[tuple[Balance, int]], position: int) -> Balance | None:
-    """Return the balance at a position among the units, ordered by spent budget."""
-    for balance, count in groups:
-        if position < count:
-            return balance
-        position -= count
-    return None

@@ -67,26 +67,15 @@ class ComparedMethod:
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """The result of `advise`. It counts private rows, so it is for their owner alone.
-
-    Attributes:
-        data: columns and counts of the rows.
-        requirements: the answers about purpose, recipient and trust.
-        methods: all release methods, the best one first.
-        recommendation: two sentences.
-        public: the name of the public texts.
-        public_words: the median number of words of the caller's public texts, and of their sentences and paragraphs.
-        baselines: accuracy of the most frequent label and of the nearest label name, on the public texts; None: they
-            have no labels.
-    """
+    """The result of `advise`. It counts private rows, so it is for their owner alone."""
 
     data: Data
     requirements: Requirements
-    methods: tuple[ComparedMethod, ...]
-    recommendation: str
-    public: str
-    public_words: Mapping[TextUnit, int]
-    baselines: tuple[float, float] | None = None
+    methods: tuple[ComparedMethod, ...]  # all of them, the best one first
+    recommendation: str  # two sentences
+    public: str  # name of the public texts
+    public_words: Mapping[TextUnit, int]  # median number of words of the caller's public texts and their parts
+    baselines: tuple[float, float] | None = None  # accuracy of the most frequent label and of the nearest label name
 
     @property
     def nearest_unit(self) -> TextUnit:

@@ -73,15 +73,12 @@ class Method(Protocol):
 
     def recognizes(self, statement: PrivacyStatement) -> bool:
         """Return whether a statement belongs to a release of this method."""
-        ...
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
         """Assess the method for a table (``dptext advise``); ``figures=False``: without numbers that take seconds."""
-        ...
 
     def check(self, files: ReleaseFiles) -> Audit:
         """Check a release against its statement, and test its guarantee (``dptext audit``)."""
-        ...
 
     def verify_folder(self, folder: Path) -> Collection[str]:  # noqa: ARG002
         """Return the names of the statements in a released folder; raise `DataError` if a file was changed."""

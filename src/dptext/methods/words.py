@@ -59,7 +59,10 @@ class WordExamination(RowExamination):
         self.stays = deniability(self._mechanism, rows=_PUBLIC_WORDS, draws=_DRAWS, seed=0).mean("keep")
 
     def audit(self) -> Audit:
-        self.attacks += expect_recovery(self._mechanism)
+        channel, size = channel_of(self._mechanism), len(self._mechanism.vectors)
+        if channel is not None and size <= _ALL_CHANNELS:  # exact, for public frequencies of words, without any text
+            result = expected_recovery(channel, zipf_weights(size))
+            self.attacks.append(replace(result, measure=f"{result.measure}, expected of everyday words"))
         return check_words(self.files, self._mechanism)
 
     def attack_texts(self, rows: Rows, raw: Rows, *, is_its_data: bool) -> None:
@@ -170,16 +173,6 @@ def link(before: Rows, after: Rows, options: dict[str, Any]) -> list[AttackScore
         **options,
     )
     return [*by_layout, *link_by_words(before, after, options)]
-
-
-def expect_recovery(mechanism: WordMechanism) -> list[AttackScore]:
-    """Return the exact success of the best possible attack on words with public frequencies, without any text."""
-    channel = channel_of(mechanism)
-    size = len(mechanism.vectors)
-    if channel is None or size > _ALL_CHANNELS:
-        return []
-    result = expected_recovery(channel, zipf_weights(size))
-    return [replace(result, measure=f"{result.measure}, expected of everyday words")]
 
 
 def recover(

@@ -110,15 +110,12 @@ class DistanceTable(Protocol):
     def __len__(self) -> int: ...
     def rows(self, rows: Rows) -> Factor:
         """Return the left factor of the rows."""
-        ...
 
     def columns(self, start: int, stop: int) -> Factor:
         """Return the right factor of the columns start .. stop - 1; start is a multiple of 512."""
-        ...
 
     def distances(self, rows: Factor, columns: Factor, limit: float, out: Tile | None = None) -> Tile:
         """Return (n, m) min(distance, limit) in steps, for left and right factors; in ``out`` if it is given."""
-        ...
 
 
 def weight_error(exponent: float, units: float = 1.5) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext.errors import ParameterError
+from dptext.features.features import frozen_array
 from dptext.privacy.randomness import RandomBits
 from dptext.threads import one_blas_thread
 from dptext.validation import check_float, check_int
@@ -98,11 +99,11 @@ class LogRatio:
             weights = weights @ basis.T
 
         return cls(
-            weights=_frozen(weights),
-            offsets=_frozen(np.log(shares) - 0.5 * shifts - weights @ (mean + moved)),  # (scores)
-            domain=_frozen(domain),
+            weights=frozen_array(weights),
+            offsets=frozen_array(np.log(shares) - 0.5 * shifts - weights @ (mean + moved)),  # (scores)
+            domain=frozen_array(domain),
             domain_offset=-float(domain @ mean) - float(domain @ moved),  # (nearness)
-            shares=_frozen(shares),
+            shares=frozen_array(shares),
             trust=trust,
         )
 
@@ -201,12 +202,6 @@ def _posterior(gaps: Floats, spread: Floats, values: Floats) -> Floats:
         return np.zeros_like(gaps)
     prior = strength * relative**exponent
     return np.asarray(prior * values**2 / (prior * values**2 + spread + _TINY))
-
-
-def _frozen(values: Floats) -> Floats:
-    result = np.array(values, dtype=np.float64)
-    result.setflags(write=False)
-    return result
 
 
 Indices = npt.NDArray[np.intp]

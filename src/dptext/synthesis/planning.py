@@ -145,11 +145,7 @@ def _public_codes(public: Any, labels: Labels, values: Sequence[Any] | None) -> 
 
 
 def nearest_labels(features: PublicFeatures, labels: Labels, vectors: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-    """Return (n,) the class with the nearest description to each vector of a text; it uses public data only.
-
-    Vectors are compared by cosine, after the mean of the pool is subtracted. A label without a description is described
-    by the words of its name (``AddToPlaylist``: "add to playlist").
-    """
+    """Return (n,) the class whose public description, or name in words, is nearest to each vector (cosine)."""
     values = [" ".join(labels.values_of(code).values()) for code in range(len(labels))]
     names = [" ".join(_PART_OF_NAME.findall(value)).lower() or value for value in values]
     described = features.vectors(labels.described or names) - features.mean

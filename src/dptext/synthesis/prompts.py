@@ -250,7 +250,9 @@ def near_copies(texts: Sequence[str], others: Iterable[str] = ()) -> set[int]:
 
     def similar(members: frozenset[int]) -> set[int]:
         places = {place for member in first(members) for place in index.get(member, ())}
-        return {place for place in places if _jaccard(members, pairs[place]) >= NEAR_COPY}
+        common = {place: len(members & pairs[place]) for place in places}
+        sizes = {place: len(members) + len(pairs[place]) - count for place, count in common.items()}
+        return {place for place in places if common[place] / sizes[place] >= NEAR_COPY}
 
     for place, members in enumerate(pairs):
         if similar(members):
@@ -266,11 +268,6 @@ def near_copies(texts: Sequence[str], others: Iterable[str] = ()) -> set[int]:
 def _word_pairs(text: str) -> frozenset[int]:
     words = ["", *re.findall(r"\w+", text.casefold()), ""]
     return frozenset(map(hash, pairwise(words)))
-
-
-def _jaccard(one: frozenset[int], other: frozenset[int]) -> float:
-    common = len(one & other)
-    return common / (len(one) + len(other) - common)
 
 
 # -- rounds --------------------------------------------------------------------------------------------------------

@@ -149,11 +149,7 @@ class AuthorColumn:
 
 
 def author_columns(columns: Iterable[Column]) -> list[AuthorColumn]:
-    """Find the columns that may name the author of a text, by their names and values; the best one first.
-
-    A person under two values would count as two people. Therefore an id comes before an address, a login name and a
-    name, and a column whose values all differ, like row numbers, comes after all others.
-    """
+    """Find the columns that may name the author of a text, by their names and values; the best one first."""
     ranked = []
     for column in columns:
         name, words = column.name, {*words_of(column.name)}
@@ -172,6 +168,7 @@ def author_columns(columns: Iterable[Column]) -> list[AuthorColumn]:
         reason = _NAMES_AND_EMAILS if has_names and has_emails else _AUTHORS[key]
         reason += "; nearly all values differ, as if it numbered the rows" if differ else ""
         reason += ", but its values repeat like categories" if is_category else ""
+        # a person under two values counts as two people, so ids come first, and columns like row numbers last
         order = (not is_certain, differ, 2 * column.present < column.rows, [*_AUTHORS].index(key))
         ranked.append((order, AuthorColumn(name, reason, column.distinct, column.rows, is_certain)))
     return [column for _, column in sorted(ranked, key=lambda entry: entry[0])]
