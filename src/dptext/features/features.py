@@ -216,7 +216,10 @@ class PublicFeatures(ReprMixin):
         """Distinct privacy statements of private word vectors used by the encoders (`dptext.privacy.restating`)."""
         statements: list[PrivacyStatement] = []
         for block in self.blocks:
-            statement = _released(block.encoder)
+            encoder = block.encoder
+            while isinstance(encoder, LayeredEncoder):
+                encoder = encoder.encoder
+            statement = encoder.vectors.statement if isinstance(encoder, MeanOfWords) else None
             if statement is not None and statement not in statements:
                 statements.append(statement)
         several = len(statements) > 1
@@ -292,13 +295,6 @@ class PublicFeatures(ReprMixin):
         yield "name", self.name
         yield "dimension", self.dimension
         yield "public_texts", self.public_texts
-
-
-def _released(encoder: TextEncoder) -> PrivacyStatement | None:
-    """Return the privacy statement of an encoder's word vectors; None if they are public or there are none."""
-    while isinstance(encoder, LayeredEncoder):
-        encoder = encoder.encoder
-    return encoder.vectors.statement if isinstance(encoder, MeanOfWords) else None
 
 
 def _units_of(blocks: Sequence[Block], raw: Sequence[Vectors]) -> Units:

@@ -109,16 +109,6 @@ class BankPreviewer(Previewer):
         )
 
 
-def _caveats(case: base.AdviceInput) -> Iterator[base.Caveat]:
-    yield from case.label_caveats()
-    if case.requirements.trust == "local":
-        yield base.Caveat(0, "Each owner runs it on their own texts, with the same public bank.")
-    if case.requirements.trust == "central":
-        yield base.Caveat(
-            0, "If one party may hold all texts, a synthetic corpus gives each person a stronger guarantee."
-        )
-
-
 def check_bank(files: ReleaseFiles, rewriter: BankRewriter) -> Audit:
     """Check that every text consists of texts of the bank, as many as the statement says, and audit the rewriter."""
     counted = files.counted("sentences_counted")
@@ -237,11 +227,15 @@ class Bank(base.Method):
         similarity = bank_epsilon(bank, base.PROTECTING, unit="document").similarity if figures else None
         files = [*map(quote, case.public.files or (PUBLIC,)), *base.option_unless("text", case.public.column, "text")]
         options = ("--bank bank --unit document", f"--epsilon {base.PROTECTING:g}", *case.keep_options())
+        remark = {
+            "local": "Each owner runs it on their own texts, with the same public bank.",
+            "central": "If one party may hold all texts, a synthetic corpus gives each person a stronger guarantee.",
+        }.get(case.requirements.trust or "")
         return base.Assessment(
             statement=rewriter.statement,
             good_for=base.describe("bank", similarity=similarity, texts=len(bank)),
             accuracy=case.public.accuracy(rewriter, case.data.rows) if figures else None,
-            caveats=tuple(_caveats(case)),
+            caveats=(*case.label_caveats(), *([base.Caveat(0, remark)] if remark else [])),
             commands=(
                 base.wrap_command(
                     "dptext bank", " ".join(files), "-o bank", base.option("licence", case.public.licence)

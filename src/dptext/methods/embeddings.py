@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ from dptext.attacks.linkage import NO_ROW
 from dptext.attacks.membership import gaussian_ceiling
 from dptext.audits.verdict import Verdict, judge_gaussian, judge_sampled_gaussian
 from dptext.embeddings.cooccurrence import Cooccurrence
-from dptext.embeddings.plan import ExpectedVectors, expected_vectors
+from dptext.embeddings.plan import expected_vectors
 from dptext.embeddings.refinement import public_base
 from dptext.embeddings.sharing import GENSIM_COPY, is_copy
 from dptext.errors import DptextError, ParameterError
@@ -141,10 +141,15 @@ class Embeddings(Method):
             if figures:
                 documents = (Document(text) for text in case.public.texts[:_PEOPLE])
                 [expected] = expected_vectors(plan, documents, people=people, epsilon=PROTECTING)
+        caveats = [NO_USER] if case.data.unit == "document" else []
+        if expected is not None and expected.passed < _LITTLE:
+            weight, nearly = (2, "") if expected.passed < _NOTHING else (1, "nearly ")
+            reason = f"Too few {case.data.whom} for this budget: the vectors stay {nearly}the public ones."
+            caveats.append(Caveat(weight, reason))
         return Assessment(
             statement=statement,
             good_for=describe("embeddings", expected=expected, people=people, whom=case.data.whom),
-            caveats=tuple(_caveats(case, expected)),
+            caveats=tuple(caveats),
             commands=commands,
         )
 
@@ -177,14 +182,6 @@ class Embeddings(Method):
         covers = checks.covers_earlier(statement)
         result.append(Check("the guarantee covers this release and earlier ones in it", *covers))
         return Audit(statement, result, _judge_learned(statement))
-
-
-def _caveats(case: AdviceInput, expected: ExpectedVectors | None) -> Iterator[Caveat]:
-    if case.data.unit == "document":
-        yield NO_USER
-    if expected is not None and expected.passed < _LITTLE:
-        weight, nearly = (2, "") if expected.passed < _NOTHING else (1, "nearly ")
-        yield Caveat(weight, f"Too few {case.data.whom} for this budget: the vectors stay {nearly}the public ones.")
 
 
 def _judge_learned(statement: PrivacyStatement) -> Verdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -139,7 +139,9 @@ class Synthesis(base.Method):
         if not 2 <= len(labels) <= _MAX_CLASSES:
             labels, public_labels = [], ()
         classes = min(max(data.classes or 2, 2), _MAX_CLASSES)
-        expected, caveats = None, list(_caveats(case))
+        expected, caveats = None, [base.NO_USER] if data.unit == "document" else []
+        caveats += [base.NO_LABEL] if case.classifies and data.classes is None else []
+        caveats += [_CLASSIFIER] if case.classifies and data.roles.labels else []
         if people < _MIN_PEOPLE:
             caveats.insert(0, Caveat(2, f"Too few {data.whom} for any epsilon that protects: {people} here."))
         elif figures and len(texts) >= 2 * max(classes, len(labels)):
@@ -180,15 +182,6 @@ class Synthesis(base.Method):
             return check_description(files.data)
         folder = description_folder(files.data, files.distribution)
         return check_corpus(files, None if folder is None else read_description(folder))
-
-
-def _caveats(case: AdviceInput) -> Iterator[Caveat]:
-    if case.data.unit == "document":
-        yield base.NO_USER
-    if case.classifies and case.data.classes is None:
-        yield base.NO_LABEL
-    if case.classifies and case.data.roles.labels:
-        yield _CLASSIFIER
 
 
 def _commands(case: AdviceInput) -> tuple[str, ...]:

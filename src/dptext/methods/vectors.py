@@ -66,13 +66,16 @@ class Vectors(Method):
     }
 
     def assess(self, case: AdviceInput, *, figures: bool) -> Assessment:
-        saved = ["--save for-devices"] if case.requirements.purpose == "devices" else []
+        saved, caveats = [], list(case.label_caveats())
+        if case.requirements.purpose == "devices":
+            saved, load = ["--save for-devices"], "A device loads the folder of --save (dptext.DeviceEncoder.load)."
+            caveats.append(Caveat(0, f"{load} Here the rows play the devices."))
         options = (f"--epsilon {PROTECTING:g}", *case.keep_options(), case.public_options(), *saved)
         return Assessment(
             statement=PrivUnit(epsilon=PROTECTING).statement(USUAL),
             good_for=describe("vectors", on_news=ON_NEWS),
             accuracy=_expected_accuracy(case) if figures else None,
-            caveats=tuple(_caveats(case)),
+            caveats=tuple(caveats),
             commands=(case.command(self, *options),),
         )
 
@@ -90,14 +93,6 @@ class Vectors(Method):
             return Audit(statement, [checks.FILES_AGREE, follows], verdict)
         return checks.audit_file(
             files, lambda: _check_numbers(files), *_audit_randomizer(files.statement, **files.sampling)
-        )
-
-
-def _caveats(case: AdviceInput) -> Iterator[Caveat]:
-    yield from case.label_caveats()
-    if case.requirements.purpose == "devices":
-        yield Caveat(
-            0, "A device loads the folder of --save (dptext.DeviceEncoder.load). Here the rows play the devices."
         )
 
 
