@@ -45,7 +45,7 @@ def joined(path, writer, parts):
     """The file of these blocks."""
     spool = path.with_name(f"{path.name}.blocks")
     spool.write_bytes(b"".join(parts))
-    if not writer.is_assembled:
+    if not writer.format.is_assembled:
         return spool.replace(path)
     with path.open("wb") as stream:
         writer.finish(spool, list(itertools.accumulate(map(len, parts))), HashedFile(stream))

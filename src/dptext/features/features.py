@@ -410,10 +410,8 @@ def _default(public: PublicWords) -> list[str]:
 
 def _sentence_model() -> str | None:
     """Return the preferred installed sentence model."""
-    for model, modules in SENTENCE_MODELS.items():
-        if all(_is_there(module) for module in (KNOWN_MODELS[model], *modules)):
-            return model
-    return None
+    needed = {model: (KNOWN_MODELS[model], *modules) for model, modules in SENTENCE_MODELS.items()}
+    return next((model for model, modules in needed.items() if all(map(_is_there, modules))), None)
 
 
 def _is_there(module: str) -> bool:

@@ -426,17 +426,12 @@ class DocumentWriter:
             raise ParameterError(f"a {self.format.kind} file cannot have kept columns: write .jsonl or .csv")
         self._names = (text, *keep)
 
-    @property
-    def is_assembled(self) -> bool:
-        """Whether `finish` assembles the file, which is then not the concatenated bytes of the batches."""
-        return self.format.is_assembled
-
     def encode(self, texts: Sequence[str | None], columns: Columns, *, row: int, first: bool) -> bytes:
         return self.format.format.encode(self._names, texts, columns, row, first=first)
 
     def write(self, parts: Iterable[bytes], out: HashedFile) -> None:
         """Write the whole file from the bytes of its batches (`encode`)."""
-        if not self.is_assembled:
+        if not self.format.is_assembled:  # else, it is not the concatenated bytes of the batches
             for part in parts:
                 out.write(part)
             return

@@ -167,7 +167,7 @@ def privatize_file(
     def begin(key: NoiseKey, release_id: str) -> Run:
         return _Rewriting(Rewriter(mechanism, key=key, release_id=release_id), writer, processes)
 
-    release = release_file(rows, out, begin, settings, options=options, is_assembled=writer.is_assembled)
+    release = release_file(rows, out, begin, settings, options=options, is_assembled=writer.format.is_assembled)
     warn_unprotected(release.statement)
     return release
 
