@@ -75,6 +75,7 @@ def test_the_commands_of_the_other_methods_run_too(walk, run, monkeypatch, kind)
     methods = {method["name"]: method["commands"] for method in json.loads(page)["methods"]}
     usual = ["explain", "audit", "report"]
     assert {name: walk(lines) for name, lines in methods.items() if name != "synthetic corpus"} == {
+        "text summary": ["describe", *usual],
         "texts of a bank": ["bank", "privatize", *usual],
         "shared word vectors": ["embed", "explain", "audit"],
         "private vectors": ["encode", *usual],

@@ -346,6 +346,7 @@ def describe(
         ParameterError: an argument is out of range.
         DataError: a row has no user, or there are no documents.
 
+    >>> import dptext
     >>> documents = [
     ...     dptext.Document(text, user=str(user), attributes={"date": date})
     ...     for user in range(4000)

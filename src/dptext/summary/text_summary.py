@@ -209,8 +209,8 @@ class TextSummary(HasStatement, ReprMixin):
             "other_phrases": list(self.other_phrases),
             "examples": {name: list(texts) for name, texts in self.examples.items()},
         }
-        shown = dataclasses.replace(self, statement=statement).files()
-        files = {_TENSORS: arrays, _PRIVACY: f"{statement.to_json()}\n".encode(), **shown}
+        views = dataclasses.replace(self, statement=statement).files()
+        files = {_TENSORS: arrays, _PRIVACY: f"{statement.to_json()}\n".encode(), **views}
         FOLDER.write(target, config, files, software=statement.software, replace=replace)
 
     def files(self) -> dict[str, bytes]:
