@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from dptext.cli import options
 from dptext.cli.console import print_json
 from dptext.cli.labels import PrivateTexts
-from dptext.cli.options import input_option, method_option, output_option, privacy_option
+from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
 from dptext.cli.outputs import (
     announce,
     check_columns,
@@ -66,6 +65,7 @@ def describe(
     summary: SummaryOptions,
     force: bool = options.FORCE,
     seed: int | None = options.SEED,
+    yes: bool = run_option(False, "Do not ask for confirmation.", None, "--yes", "-y"),
     output: options.Output,
 ) -> None:
     """Count topics, phrases and trends in the texts of many people, with intervals.
@@ -87,17 +87,16 @@ def describe(
     if isinstance(rows, PrivateFiles):
         sources = [Path(path) for path in rows.sources]
         check_columns(sources, text=private.text, user=private.user, keep=plan.columns, **private.layout)
-    settings: dict[str, Any] = {"seed": seed, "ledger": summary.ledger, "force": force}
     weights = ", ".join(f"{name} {weight:.0%}" for name, weight in plan.weights.items())
     statement = plan.statement(seeded=seed is not None)
     guarantee = render("before_summary", statement=statement, user=private.user, weights=f"shares: {weights}")
     caution = cautioned_of([statement], source=shell_argument(private.sources[0]))
-    announce(guarantee, caution, options.Run(resume=False, seed=seed, force=force, yes=force), output)
+    announce(guarantee, caution, options.Run(resume=False, seed=seed, force=force, yes=yes), output)
     say_large_delta(summary.delta, summary.public_users, output)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)  # printed above
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
-        result, skipped = describe_files(rows, out, plan, **settings)
+        result, skipped = describe_files(rows, out, plan, seed=seed, ledger=summary.ledger, force=force)
     output.say(f"Wrote the summary to {out}. It can be shared: {out / 'page.html'} shows it.")
     say_skipped(skipped, output, listed=f"; {rejects_path(out)} lists them")
     output.say(f"To explain it: dptext explain {out}")

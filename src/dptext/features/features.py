@@ -188,10 +188,13 @@ class PublicFeatures(ReprMixin):
 
     def remembering(self) -> PublicFeatures:
         """Return the same features for one run over many texts; their encoders hold words of these texts in memory."""
-        encoders = (block.encoder for block in self.blocks)
-        kept = (encoder.remembering() if isinstance(encoder, MeanOfWords) else encoder for encoder in encoders)
-        pairs = zip(kept, self.blocks, strict=True)
-        return replace(self, blocks=tuple(Block(encoder, block.centre, block.weight) for encoder, block in pairs))
+        blocks = (
+            Block(block.encoder.remembering(), block.centre, block.weight)
+            if isinstance(block.encoder, MeanOfWords)
+            else block
+            for block in self.blocks
+        )
+        return replace(self, blocks=tuple(blocks))
 
     def vectors(self, texts: Iterable[str | None]) -> Vectors:
         """Return the same vectors as (n, k) float32. *Not private.*"""

@@ -51,14 +51,8 @@ class SummaryExamination(Examination):
         summary = TextSummary.load(self.files.data)
         topics = dict(zip(summary.labels.names, summary.labels.described or (), strict=True))
         used: Any = self.statement.parameters["most_documents"]
-        plan = SummaryPlan(
-            epsilon=1.0,
-            topics=topics,
-            time=None if summary.bins is None else summary.bins.column,
-            bins=None if summary.bins is None else summary.bins.names,
-            unit="user" if self.statement.unit is Unit.USER else "document",
-            most_documents=used,
-        )
+        unit = "user" if self.statement.unit is Unit.USER else "document"
+        plan = SummaryPlan(epsilon=1.0, topics=topics, bins=summary.bins, unit=unit, most_documents=used)
         if plan.topics.features.fingerprint != self.statement.parameters.get("features_sha256"):
             self.notes.append("The noise was not compared with the original texts: other features were used.")
             return

@@ -47,8 +47,7 @@ WEIGHTS: Mapping[str, float] = {
     "people": 1, "topics": 6, "bins": 1, "cells": 6, "phrases": 5, "counts": 4, "examples": 3,
 }  # fmt: skip
 """Public shares of the budget (of 1 / sigma^2), among the parts that a release has."""
-OF_ROUNDS = (3, 2, 2)
-"""Shares of the budget for phrases: words, pairs and triples."""
+OF_ROUNDS = (3, 2, 2)  # shares of the budget for phrases: words, pairs and triples
 COMMON = FUNCTION_WORDS | {"'s", "'m", "'re", "'ve", "'ll", "'d", "n't", "s", "t", "d", "m"}
 """Public words with which no phrase begins or ends."""
 _KEYS = 300  # largest number of candidate phrases per user and round
@@ -356,19 +355,9 @@ def describe(
     >>> [name for name, share in summary.shares().items() if share.low > 0.2]
     ['markets and economy', 'sports']
     """
-    plan = SummaryPlan(
-        epsilon=epsilon,
-        delta=delta,
-        topics=topics,
-        features=features,
-        time=time,
-        bins=bins,
-        public=public,
-        phrases=phrases,
-        examples=examples,
-        unit=unit,
-        most_documents=most_documents,
-    )
+    what: dict[str, Any] = {"topics": topics, "features": features, "time": time, "bins": bins, "public": public}
+    limits: dict[str, Any] = {"phrases": phrases, "examples": examples, "most_documents": most_documents}
+    plan = SummaryPlan(epsilon=epsilon, delta=delta, unit=unit, **what, **limits)
     documents = documents_of(documents, unit, text=text, user=user, columns=plan.columns)
     warn_of_delta(delta, public_users=public_users)
     return plan.release(documents, RandomBits(seed))
@@ -383,10 +372,7 @@ def describe_files(
     ledger: PathLike | None = None,
     force: bool = False,
 ) -> tuple[TextSummary, int]:
-    """Release a summary of files or a DataFrame into a folder, charged to a ledger; return it and the skipped rows.
-
-    A DataFrame (`dptext.spark.frames.PrivateFrame`) is counted on the driver, in bounded memory.
-    """
+    """Release a summary of files or a DataFrame into a folder, charged to a ledger; return it and the skipped rows."""
     folder, bits = check_path("out", out), RandomBits(seed)
     check_apart(source.sources, () if plan.public is None else plan.public.files)
     source.check_users()

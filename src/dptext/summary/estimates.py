@@ -155,12 +155,10 @@ def critical(count: int) -> float:
 
 def significant(p_values: Sequence[float], error: float = 1 - CONFIDENCE) -> list[bool]:
     """Return which null hypotheses are rejected, with a family-wise error (Holm 1979)."""
-    result = [False] * len(p_values)
-    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        if p_values[place] > error / (len(p_values) - rank):
-            break
-        result[place] = True
-    return result
+    order = np.argsort(p_values, kind="stable")
+    result = np.zeros(len(order), dtype=np.bool_)
+    result[order] = np.logical_and.accumulate(np.asarray(p_values)[order] <= error / np.arange(len(order), 0, -1))
+    return list(map(bool, result))
 
 
 def _on_simplex(shares: Floats) -> Floats:

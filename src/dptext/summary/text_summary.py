@@ -257,9 +257,7 @@ class TextSummary(HasStatement, ReprMixin):
         yield "guarantee", str(self.statement.guarantee)
 
     def _html_fields(self) -> Fields:
-        yield from wording.facts_of(self.statement)
-        first = sorted(self.shares().items(), key=lambda entry: -entry[1].value)[:5]
-        yield "topics", ", ".join(f"{name} {share.value:.0%}" for name, share in first)
+        return wording.facts_of(self.statement)
 
 
 def _as_dicts(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float]]:

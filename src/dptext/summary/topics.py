@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +41,8 @@ class Topics:
     def of(cls, topics: Any = None, *, features: Spec = "static") -> Topics:
         """Return a taxonomy from a mapping of names to descriptions, a list of names, a file, or None (61 topics)."""
         if topics is None:
-            topics = _described((files("dptext.summary") / "topics.txt").read_text(encoding="utf-8"), "topics.txt")
-        elif isinstance(topics, str | os.PathLike):
+            topics = Path(__file__).with_name("topics.txt")
+        if isinstance(topics, str | os.PathLike):
             topics = read_topics(check_path("topics", topics))
         if not isinstance(topics, Mapping):
             names = Labels.of(topics, column="topic").names
@@ -79,15 +78,11 @@ class Topics:
         # in whole numbers, so that a sum of products does not depend on its order, and a topic not on other texts
         return np.rint(vectors / np.where(lengths > 0, lengths, 1.0) * _STEPS)
 
-    @cached_property
-    def _blank(self) -> npt.NDArray[np.int32]:
-        return self.features.units([""])
-
     def codes(self, units: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
         """Return the topic of each text, from its (n, k) vectors in units; it depends on this text only."""
         scores = units @ self._directions.T - np.rint(self.features.mean @ self._directions.T / UNIT)
         result: npt.NDArray[np.int64] = scores.argmax(axis=1).astype(np.int64)
-        result[(units == self._blank).all(axis=1)] = len(self.labels)
+        result[(units == self.features.units([""])).all(axis=1)] = len(self.labels)
         return result
 
     def parameters(self) -> dict[str, Parameter]:
@@ -107,20 +102,15 @@ def _artificial_texts() -> list[str]:
 def read_topics(path: Path) -> dict[str, str]:
     """Read a taxonomy: a name, a colon or a tab, and a description on each line."""
     try:
-        return _described(read_stored(path).decode("utf-8-sig"), path.name)
+        lines = read_stored(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise DataError(f"{path.name} is not UTF-8: convert it") from None
-
-
-def _described(content: str, source: str) -> dict[str, str]:
     topics: dict[str, str] = {}
-    for number, line in enumerate(content.splitlines(), 1):
-        if not line.strip():
-            continue
-        name, _, text = line.partition("\t" if "\t" in line else ":")
-        if not name.strip() or not text.strip() or name.strip() in topics:
-            raise DataError(f"{source}, line {number}: expected NAME: DESCRIPTION, with a name that occurs once")
-        topics[name.strip()] = text.strip()
+    for number, line in enumerate(lines, 1):
+        name, _, text = (part.strip() for part in line.partition("\t" if "\t" in line else ":"))
+        if line.strip() and (not name or not text or name in topics):
+            raise DataError(f"{path.name}, line {number}: expected NAME: DESCRIPTION, with a name that occurs once")
+        topics |= {name: text} if name else {}
     return topics
 
 
