@@ -303,6 +303,13 @@ def _allowed(norm: float) -> int:
     return math.floor(Fraction(norm) ** 2 * 2**48)
 
 
+def sums_by_key(keys: Integers, rows: Integers) -> tuple[Integers, Integers, Integers]:
+    """Return the sorted distinct keys, how often each occurs, and the sums of their rows."""
+    order = np.argsort(keys, kind="stable")
+    distinct, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
+    return distinct, counts, np.add.reduceat(rows[order], first, axis=0) if len(first) else rows
+
+
 def noisy_matrix(cells: npt.NDArray[np.int64], sigma: float, bits: RandomBits) -> npt.NDArray[np.float64]:
     """Return (V, k) float64: cells in units of `CELL`, each plus N(0, sigma^2), rounded to a public grid."""
     exact = cells.astype(np.float64)

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dptext.noise.gaussian_sums import CELL, Floats, Integers, grid_step, noisy_matrix, rounded_laplace
+from dptext.noise.gaussian_sums import CELL, Floats, Integers, grid_step, noisy_matrix, rounded_laplace, sums_by_key
 from dptext.privacy.gaussian import gaussian_sigma
 from dptext.privacy.guarantee import rounded_up
 from dptext.privacy.randomness import RandomBits
@@ -119,7 +119,5 @@ class SetUnion:
 
 def sum_cells(parts: Sequence[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
     """Return sorted distinct keys and the sums of their cells, from parts with repeated keys."""
-    keys, cells = np.concatenate(parts, axis=1)
-    order = np.argsort(keys)
-    first = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    return keys[order][first], np.add.reduceat(cells[order], first) if len(first) else cells
+    keys, _, cells = sums_by_key(*np.concatenate(parts, axis=1))
+    return keys, cells

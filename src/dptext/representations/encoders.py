@@ -313,24 +313,17 @@ class MeanOfWords(FrozenEncoder, ReprMixin):
     def _weights(self) -> Vectors:
         if self.weighting is None:
             return np.ones(len(self.vectors), dtype=np.float32)
-        return (self.weighting / (self.weighting + self._shares())).astype(np.float32)
+        return (self.weighting / (self.weighting + _zipf_shares(len(self.vectors)))).astype(np.float32)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(MeanOfWords, self.vectors, weighting=self.weighting), ()
-
-    def _shares(self) -> Floats:
-        """Return (V,) p(r) = 1 / (r H_V), the frequency of the r-th word by Zipf's law."""
-        shares: Floats = 1 / np.arange(1.0, len(self.vectors) + 1)
-        shares /= shares.sum()
-        return shares
 
     def public_sample(self, texts: int = 4096, words: int = 12) -> Vectors:
         """Return (texts, D) vectors of fixed artificial texts, whose words are drawn by Zipf's law.
 
         Centre and projection are fitted on them if there are no public texts.
         """
-        bits = RandomBits(seed=_SAMPLE_SEED)  # public: it draws artificial texts
-        draws = np.searchsorted(np.cumsum(self._shares()), bits.uniform(texts * words) * (1 - 1e-9))
+        draws = zipf_rows(len(self.vectors), texts * words, seed=_SAMPLE_SEED)
         return self._means(draws.astype(np.int32), np.full(texts, words))
 
     def parameters(self) -> dict[str, Parameter]:
@@ -352,6 +345,19 @@ class MeanOfWords(FrozenEncoder, ReprMixin):
         if self.vectors.statement is None:
             return ("the words, their order and their vectors are public: none was computed from protected texts",)
         return (RELEASED_BEFORE,)
+
+
+def _zipf_shares(words: int) -> Floats:
+    """Return (words,) p(r) = 1 / (r H), the frequency of the r-th word by Zipf's law."""
+    shares: Floats = 1 / np.arange(1.0, words + 1)
+    shares /= shares.sum()
+    return shares
+
+
+def zipf_rows(words: int, count: int, *, seed: int) -> npt.NDArray[np.intp]:
+    """Return random rows of words for artificial texts by Zipf's law; they are public."""
+    uniform = RandomBits(seed=seed).uniform(count) * (1 - 1e-9)
+    return np.searchsorted(np.cumsum(_zipf_shares(words)), uniform)
 
 
 def weighted_sums(

@@ -21,7 +21,7 @@ from dptext.features.latent_words import FUNCTION_WORDS
 from dptext.features.pool import Pool
 from dptext.io.atomic import file_lock
 from dptext.io.documents import PathLike
-from dptext.noise.gaussian_sums import CELL, noisy_matrix
+from dptext.noise.gaussian_sums import CELL, noisy_matrix, sums_by_key
 from dptext.noise.set_union import SetUnion
 from dptext.privacy.budgets import PersonalBudgets, warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
@@ -167,11 +167,10 @@ class SummaryPlan:
 
     def people(self, documents: Any, *, seed: int | None = None) -> Any:
         """Return a context with the texts of each user and the time bin of each text; a seed fixes their order."""
-        by_time: dict[str, Any] = {}
+        reading: dict[str, Any] = {"unit": self.unit, "most_documents": self.most_documents, "seed": seed}
         if self.bins is not None:
-            by_time = {"columns": self.columns, "code": self.bins.code, "required": True}
-        unit: Any = self.unit
-        return texts_of(documents, unit=unit, most_documents=self.most_documents, seed=seed, **by_time)
+            reading |= {"columns": self.columns, "code": self.bins.code, "required": True}
+        return texts_of(documents, **reading)
 
     def release(self, documents: Any, bits: RandomBits, *, release_id: str | None = None) -> TextSummary:
         """Return the noisy summary of documents in any order; each call spends the whole budget."""
@@ -280,18 +279,23 @@ class UserSums:
         sizes = np.array([len(texts) for texts, _ in users])
         owners = np.repeat(np.arange(len(sizes)), sizes)
         self.people += len(sizes)
-        codes = {"people": np.zeros_like(topics), "topics": topics, "bins": bins, "examples": topics}
-        codes["cells"] = topics * self.plan.shape[1] + bins
+        one = np.ones((len(owners), 1), dtype=np.int64)
+        # of each part: the cell of each document, its row, and the largest norm of this row
+        documents: dict[str, tuple[Integers, Integers, int]] = {
+            "people": (np.zeros_like(topics), one, 1),
+            "topics": (topics, one, 1),
+            "bins": (bins.astype(np.int64), one, 1),
+            "cells": (topics * self.plan.shape[1] + bins, one, 1),
+            "examples": (topics, units.astype(np.int64), round(1 / UNIT)),
+        }
         for name, total in self.cells.items():
-            rows = total if name == "examples" else total.reshape(-1, 1)
-            values = units.astype(np.int64) if name == "examples" else np.ones((len(owners), 1), dtype=np.int64)
-            keys = owners * len(rows) + codes[name]
-            order = np.argsort(keys, kind="stable")
-            keys, first = np.unique(keys[order], return_index=True)
-            sums = np.add.reduceat(values[order], first, axis=0)
-            largest = sizes[keys // len(rows), None] * (round(1 / UNIT) if name == "examples" else 1)
-            parts = np.sign(sums) * (self.plan.units[name] * np.abs(sums) // largest)  # (part), towards zero
-            np.add.at(rows, keys % len(rows), parts)
+            codes, values, largest = documents[name]
+            rows = total.reshape(-1, values.shape[1])
+            keys, _, sums = sums_by_key(owners * len(rows) + codes, values)
+            whole = sizes[keys // len(rows), None] * largest
+            parts = np.sign(sums) * (self.plan.units[name] * np.abs(sums) // whole)  # (part), towards zero
+            present, _, sums = sums_by_key(keys % len(rows), parts)
+            rows[present] += sums
 
 
 def describe(
@@ -355,9 +359,9 @@ def describe(
     >>> [name for name, share in summary.shares().items() if share.low > 0.2]
     ['markets and economy', 'sports']
     """
-    what: dict[str, Any] = {"topics": topics, "features": features, "time": time, "bins": bins, "public": public}
+    inputs: dict[str, Any] = {"topics": topics, "features": features, "time": time, "bins": bins, "public": public}
     limits: dict[str, Any] = {"phrases": phrases, "examples": examples, "most_documents": most_documents}
-    plan = SummaryPlan(epsilon=epsilon, delta=delta, unit=unit, **what, **limits)
+    plan = SummaryPlan(epsilon=epsilon, delta=delta, unit=unit, **inputs, **limits)
     documents = documents_of(documents, unit, text=text, user=user, columns=plan.columns)
     warn_of_delta(delta, public_users=public_users)
     return plan.release(documents, RandomBits(seed))

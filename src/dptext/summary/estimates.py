@@ -70,10 +70,10 @@ class NoisyTable:
         count = self.cells.shape[1]
         return np.ones(count) if place is None else np.eye(count)[place]
 
-    def people(self) -> Estimate:
-        """Return the number of people."""
+    def total_variance(self) -> float:
+        """Return the variance of the number of people."""
         everyone = np.ones(len(self.topics))
-        return positive(float(self.values.sum()), self.covariance(everyone, everyone, self.times()), 1)
+        return self.covariance(everyone, everyone, self.times())
 
     def shares(self, place: int | None = None) -> list[Estimate]:
         """Return the share of each topic, at all times or in one bin, with intervals of Fieller.

@@ -111,7 +111,7 @@ class TextSummary(HasStatement, ReprMixin):
     @property
     def people(self) -> Estimate:
         """Number of people (or of documents, if these are protected)."""
-        return self.table.people()
+        return positive(float(self.table.values.sum()), self.table.total_variance(), 1)
 
     def shares(self, time: str | None = None) -> dict[str, Estimate]:
         """Return the share of each topic in the texts of an average person, at all times or in one time bin."""
@@ -138,8 +138,7 @@ class TextSummary(HasStatement, ReprMixin):
         """Return the number of people who write each of `phrases`."""
         if not self.phrases:
             return {}
-        everyone = np.ones(len(self.topics))
-        variance = self.table.covariance(everyone, everyone, self.table.times()) + self.deviation("counts") ** 2
+        variance = self.table.total_variance() + self.deviation("counts") ** 2
         values = (self.table.values.sum() + self.part("counts")[0]) / 2  # (counts)
         pairs = zip(self.phrases, values.tolist(), strict=True)
         return {name: positive(value, variance / 4, len(self.phrases)) for name, value in pairs}
@@ -180,12 +179,14 @@ class TextSummary(HasStatement, ReprMixin):
     def html(self) -> str:
         """Return the page, which can be shared."""
         statement = self.statement
-        words: dict[str, Any] = {
-            "protected": wording.protected(statement),
-            "not_protected": wording.not_protected(statement),
-        }
-        words["explanation"] = wording.explanation_html(statement)
-        return wording.filled("summary/templates/page.html", summary=self, statement=statement, **words)
+        return wording.filled(
+            "summary/templates/page.html",
+            summary=self,
+            statement=statement,
+            protected=wording.protected(statement),
+            not_protected=wording.not_protected(statement),
+            explanation=wording.explanation_html(statement),
+        )
 
     def card(self) -> str:
         """Return the Markdown card of the folder."""

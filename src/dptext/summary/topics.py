@@ -17,8 +17,8 @@ import numpy.typing as npt
 from dptext.errors import DataError, ParameterError
 from dptext.features.features import UNIT, PublicFeatures, Spec, fit_features
 from dptext.io.artifacts import read_stored
-from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import Parameter
+from dptext.representations.encoders import zipf_rows
 from dptext.synthesis.moments import MOST_CLASSES, Labels
 from dptext.validation import check_path, check_text
 from dptext.vectors.formats import STATIC, load_vectors_once
@@ -51,13 +51,15 @@ class Topics:
             raise ParameterError(f"topics must have 2 to {MOST_CLASSES:,} names without {OTHER!r}, got {len(topics):,}")
         labels = Labels.of(dict(topics), column="topic")
         result = cls(labels, fit_features(features, _artificial_texts(), cache=False))
-        vectors = [*map(tuple, result.features.units(["", *result.described]).tolist())]
-        for place, vector in enumerate(vectors[1:], 1):
-            if vector in vectors[:place]:
+        blank, *vectors = map(tuple, result.features.units(["", *result.described]).tolist())
+        earlier = {blank}
+        for place, vector in enumerate(vectors, 1):
+            if vector in earlier:
                 raise ParameterError(
                     f"the features know no word of topic {place} of {len(labels)}, or cannot tell it from an earlier "
                     "one: describe it in other words, or pass other features"
                 )
+            earlier.add(vector)
         return result
 
     @property
@@ -93,10 +95,9 @@ class Topics:
 
 def _artificial_texts() -> list[str]:
     """Return texts of random words with the frequencies of everyday English (Zipf), for the centre of the features."""
-    words, bits = load_vectors_once(STATIC).words, RandomBits(_SEED)
-    shares = np.cumsum(1 / np.arange(1.0, len(words) + 1))
-    rows = np.searchsorted(shares / shares[-1], bits.uniform(_ARTIFICIAL * _WORDS) * (1 - 1e-9))
-    return [" ".join(words[row] for row in text) for text in rows.reshape(_ARTIFICIAL, _WORDS).tolist()]
+    words = load_vectors_once(STATIC).words
+    rows = zipf_rows(len(words), _ARTIFICIAL * _WORDS, seed=_SEED).reshape(_ARTIFICIAL, _WORDS)
+    return [" ".join(words[row] for row in text) for text in rows.tolist()]
 
 
 def read_topics(path: Path) -> dict[str, str]:

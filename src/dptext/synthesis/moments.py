@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dptext.errors import ParameterError
 from dptext.features.features import UNIT, PublicFeatures
 from dptext.io.documents import canonical_label
-from dptext.noise.gaussian_sums import clipped_matrices
+from dptext.noise.gaussian_sums import clipped_matrices, sums_by_key
 from dptext.privacy.statement import PrivacyStatement
 from dptext.users.grouping import UserTexts
 from dptext.users.private_vocabulary import PrivateLabels
@@ -208,10 +208,7 @@ class MomentSum:
 
     def _summed(self, texts: Sequence[str], keys: Integers) -> tuple[Integers, Integers, Integers]:
         """Return the sorted distinct keys (person * K + class), their document counts and their feature sums."""
-        order = np.argsort(keys, kind="stable")
-        units = self.space.units(texts)[order].astype(np.int64)
-        result, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
-        return result, counts, np.add.reduceat(units, first, axis=0)
+        return sums_by_key(keys, self.space.units(texts).astype(np.int64))
 
     def _add_matrices(self, keys: Integers, counts: Integers, sums: Integers) -> None:
         """Clip and add the rows of complete users, sorted by user."""
@@ -220,6 +217,5 @@ class MomentSum:
         rows = np.concatenate([COUNT_WEIGHT * counts[:, None], features], axis=1)  # (document)
         starts = np.flatnonzero(np.r_[True, person[1:] != person[:-1]])
         cells = clipped_matrices(rows, starts, np.ones(len(starts)))  # (person)
-        order = np.argsort(label, kind="stable")
-        present, first = np.unique(label[order], return_index=True)
-        self.cells[present] += np.add.reduceat(cells[order], first, axis=0)
+        present, _, sums = sums_by_key(label, cells)
+        self.cells[present] += sums
