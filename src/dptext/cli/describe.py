@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from dptext.cli.options import input_option, method_option, output_option, priva
 from dptext.cli.outputs import (
     announce,
     check_columns,
+    hidden_warnings,
     refuse_pipes,
     say_large_delta,
     say_skipped,
@@ -21,11 +21,9 @@ from dptext.cli.outputs import (
 )
 from dptext.errors import ParameterError
 from dptext.features.pool import Pool, local_files, public_sources
-from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.wording import cautioned_of, render
 from dptext.release.release import rejects_path
 from dptext.summary.describe import SummaryPlan, describe_files
-from dptext.synthesis.release import PrivateFiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,18 +82,14 @@ def describe(
         refuse_pipes([Path(source) for source in private.sources], "--ledger")
     public = local_files(public_sources(summary.public))
     check_columns(public, text=summary.public_text)
-    if isinstance(rows, PrivateFiles):
-        sources = [Path(path) for path in rows.sources]
-        check_columns(sources, text=private.text, user=private.user, keep=plan.columns, **private.layout)
+    private.check_columns(rows, plan.columns)
     weights = ", ".join(f"{name} {weight:.0%}" for name, weight in plan.weights.items())
     statement = plan.statement(seeded=seed is not None)
     guarantee = render("before_summary", statement=statement, user=private.user, weights=f"shares: {weights}")
     caution = cautioned_of([statement], source=shell_argument(private.sources[0]))
     announce(guarantee, caution, options.Run(resume=False, seed=seed, force=force, yes=yes), output)
     say_large_delta(summary.delta, summary.public_users, output)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeltaWarning)  # printed above
-        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+    with hidden_warnings():
         result, skipped = describe_files(rows, out, plan, seed=seed, ledger=summary.ledger, force=force)
     output.say(f"Wrote the summary to {out}. It can be shared: {out / 'page.html'} shows it.")
     say_skipped(skipped, output, listed=f"; {rejects_path(out)} lists them")

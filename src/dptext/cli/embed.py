@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ from typing import Any, Literal
 from dptext.cli import options
 from dptext.cli.console import print_json, print_paragraphs, print_table
 from dptext.cli.options import input_option, method_option, output_option, privacy_option, run_option
-from dptext.cli.outputs import announce, say_coverage, say_large_delta, say_skipped, shell_argument
+from dptext.cli.outputs import announce, hidden_warnings, say_coverage, say_large_delta, say_skipped, shell_argument
 from dptext.display import progress_bar
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.embeddings.participation import Unit, personal_participation
@@ -26,7 +25,6 @@ from dptext.features.pool import public_sources, read_public
 from dptext.io.atomic import check_target
 from dptext.io.batches import is_pipe
 from dptext.io.documents import DocumentReader, find_files, read_documents
-from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import ApproxDP, Guarantee, compose, substitution_from_add_remove
 from dptext.privacy.statement import new_release_id
 from dptext.privacy.wording import cautioned_of, render
@@ -124,8 +122,7 @@ def embed(
     announce(guarantee, caution, run, output)
     say_large_delta(max(total["guarantee"].delta for total in levels.values()), settings.public_users, output)
     release_id = new_release_id()
-    with charged(charges, release_id), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeltaWarning)  # printed above
+    with charged(charges, release_id), hidden_warnings():
         if ledger is not None:
             statement = plan.statement(plan.levels.most, seeded=False)
             total_cost = statement.guarantee if new_words is None else compose(statement.guarantee, new_words)

@@ -53,6 +53,14 @@ class PrivateTexts(options.OptionalInputs):
         frame = read_files(self.sources, text=self.text, keep=keep, kind=self.in_format)
         return PrivateFrame(frame, text=self.text, user=self.user)
 
+    def check_columns(self, rows: PrivateRows, columns: Sequence[str]) -> None:
+        """Raise if files lack the text, the user or one of these columns."""
+        if isinstance(rows, PrivateFiles):
+            keep = [name for name in columns if name != self.user]
+            check_columns(
+                [Path(path) for path in rows.sources], text=self.text, user=self.user, keep=keep, **self.layout
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class LabelOptions:

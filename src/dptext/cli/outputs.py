@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from dptext.cli.console import WIDTH, confirm, print_json
 from dptext.errors import ParameterError
 from dptext.io.batches import is_pipe
 from dptext.io.documents import find_files, read_documents
-from dptext.privacy.budgets import delta_too_large
+from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.statement import PrivacyStatement
 from dptext.privacy.wording import came_out, filled, for_person
 from dptext.release.job import Job
@@ -90,6 +92,15 @@ def announce(guarantee: str, caution: str, run: options.Run, output: options.Out
     if not (run.resume or confirm("Write it anyway?", yes=run.yes, quiet=output.quiet)):
         output.say("Nothing was written.")
         raise typer.Exit(1)
+
+
+@contextmanager
+def hidden_warnings() -> Iterator[None]:
+    """Hide the warning about delta, which commands print before, and those of pyspark about versions of packages."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeltaWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+        yield
 
 
 def say_large_delta(delta: float, public_users: int | None, output: options.Output) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -175,8 +174,7 @@ def _privatize_on_spark(
     from dptext.spark.frames import PrivateFrame, look_at_columns, privatize, read_files
 
     mechanism = method.build([*map(Path, rows.sources)])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
+    with outputs.hidden_warnings():
         frame = read_files(rows.sources, text=rows.text, keep=rows.kept, kind=rows.in_format)
         private = PrivateFrame(frame, text=rows.text, user=charge.user)
         private.check_users(has_unit=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from dptext.cli.outputs import announce, check_columns, say_large_delta, say_wri
 from dptext.errors import ParameterError
 from dptext.features.pool import Pool, local_files, public_sources, read_public
 from dptext.io.documents import DocumentWriter, canonical_label
-from dptext.privacy.budgets import DeltaWarning
 from dptext.privacy.guarantee import as_approx
 from dptext.privacy.wording import cautioned_of, render
 from dptext.release.release import Release
@@ -26,7 +24,7 @@ from dptext.synthesis.distribution import Shares, read_description
 from dptext.synthesis.moments import Labels
 from dptext.synthesis.planning import COVERED, expected_quality
 from dptext.synthesis.prompts import CANDIDATES, Source
-from dptext.synthesis.release import Draw, PrivateFiles, check_places, distribution_path, draw_file, synthesize_file
+from dptext.synthesis.release import Draw, check_places, distribution_path, draw_file, synthesize_file
 from dptext.synthesis.synthesizer import Synthesizer
 from dptext.text.tokens import TextUnit, count_words, units_of
 
@@ -224,10 +222,7 @@ def _release(
             raise ParameterError("--ledger charges guarantees, and a seed voids them: omit --seed")
         outputs.refuse_pipes([Path(source) for source in private.sources], "--ledger")
     check_columns(public, text=corpus.public_text)
-    if isinstance(rows, PrivateFiles):
-        keep = [name for name in columns if name != private.user]
-        sources = [Path(path) for path in rows.sources]
-        check_columns(sources, text=private.text, user=private.user, keep=keep, **private.layout)
+    private.check_columns(rows, columns)
     pool = corpus.pool()
     draw = corpus.draw(pool, out, synthesizer.labels, output)
     resumes = run.resume and folder.exists()
@@ -243,9 +238,7 @@ def _release(
     caution = cautioned_of([plan.statement(seeded=False)], source=shell_argument(private.sources[0]))
     announce(render("before_synthesis", plan=plan, user=private.user), caution, run, output)
     say_large_delta(as_approx(plan.future_statement.guarantee).delta, corpus.public_users, output)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeltaWarning)  # printed above
-        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about the versions of packages
+    with outputs.hidden_warnings():
         release = synthesize_file(rows, out, synthesizer, draw, public=plan, distribution=folder, **settings)
     return release, texts
 
