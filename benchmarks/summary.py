@@ -44,12 +44,12 @@ def main() -> None:
                 report(documents, "scikit-learn: CountVectorizer, 1 to 3 words", run("peer", data))
 
 
-def run(what: str, data: Path) -> dict[str, float]:
-    command = [sys.executable, str(Path(__file__).with_name("child.py")), sys.executable, __file__, "--run", what]
+def run(kind: str, data: Path) -> dict[str, float]:
+    command = [sys.executable, str(Path(__file__).with_name("child.py")), sys.executable, __file__, "--run", kind]
     done = subprocess.run([*command, str(data)], stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, float] = json.loads(done.stdout)
     if result["exit"]:
-        raise SystemExit(f"{what} failed")
+        raise SystemExit(f"{kind} failed")
     return result
 
 

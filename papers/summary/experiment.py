@@ -92,13 +92,13 @@ def _people(name: str, data: Path, count: int | None) -> People:
     texts: dict[str, list[str]] = {}
     for document in documents_of(bloggers(data)):
         texts.setdefault(str(document.user), []).append(document.text or "")
-    return [own[:MOST_DOCUMENTS] for own in texts.values()][:count]
+    return [posts[:MOST_DOCUMENTS] for posts in texts.values()][:count]
 
 
 @cache
 def _topics(name: str, data: Path, count: int | None) -> Topics:
     topics = Topics.of()
-    stored: Any = StoredFeatures(topics.features, [text for own in _people(name, data, count) for text in own])
+    stored: Any = StoredFeatures(topics.features, [text for posts in _people(name, data, count) for text in posts])
     topics._directions  # noqa: B018  computed by the real features
     result = Topics(topics.labels, stored)
     result.__dict__["_directions"] = topics._directions
@@ -108,8 +108,8 @@ def _topics(name: str, data: Path, count: int | None) -> Topics:
 @cache
 def _phrases(name: str, data: Path, count: int | None) -> UserPhrases:
     phrases = UserPhrases(COMMON)
-    for own in _people(name, data, count):
-        phrases.add(own)
+    for posts in _people(name, data, count):
+        phrases.add(posts)
     return phrases
 
 

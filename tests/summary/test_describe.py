@@ -105,8 +105,8 @@ def test_a_release_shows_shares_phrases_times_and_public_examples():
     assert "law" not in summary.examples
     assert summary.statement.guarantee == dptext.ApproxDP(4.0, 1e-6)
     assert summary.statement.seeded
-    again = dptext.describe(documents()[::-1], epsilon=4.0, **settings)
-    assert all(np.array_equal(again.sums[name], values) for name, values in summary.sums.items())
+    reversed_order = dptext.describe(documents()[::-1], epsilon=4.0, **settings)
+    assert all(np.array_equal(reversed_order.sums[name], values) for name, values in summary.sums.items())
     with pytest.raises(ParameterError, match="no time bin"):
         summary.shares("2005-01")
 
@@ -183,8 +183,8 @@ def test_wrong_input_is_one_clear_error():
         dptext.describe([dptext.Document("a text")], epsilon=1.0, phrases=0)
     with pytest.raises(ParameterError, match="public pool, and would be released"):
         texts = [f"{sentence} {number}" for sentence in SENTENCES for number in range(40)]
-        own = [dptext.Document(text, user=text) for text in texts]
-        dptext.describe(own, epsilon=1.0, public=texts, phrases=0)
+        private = [dptext.Document(text, user=text) for text in texts]
+        dptext.describe(private, epsilon=1.0, public=texts, phrases=0)
 
 
 def test_documents_can_be_the_unit():

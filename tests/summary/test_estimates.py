@@ -72,9 +72,9 @@ def test_all_intervals_of_shares_cover_at_95_percent(place):
         covered += all(entry.low <= value <= entry.high for entry, value in zip(shares, exact, strict=True))
         assert sum(entry.value for entry in shares) == pytest.approx(1)
         assert min(entry.value for entry in shares) >= 0
-    found = share(covered, RUNS, confidence=1 - 1e-6)
-    assert found.high >= 0.95
-    assert found.low <= 0.985  # they are hardly longer than they need to be
+    coverage = share(covered, RUNS, confidence=1 - 1e-6)
+    assert coverage.high >= 0.95
+    assert coverage.low <= 0.985  # they are hardly longer than they need to be
 
 
 def test_intervals_without_the_factor_for_simultaneous_coverage_are_rejected():
@@ -118,8 +118,10 @@ def test_changes_between_samples_of_one_population_are_rarely_significant():
             noisy(random.multinomial(size, shares)[:, None].astype(float), random, deviations) for size in (800, 2000)
         )
         alarms += any(significant([p for _, p in other.changes(one)]))
-    found = share(alarms, RUNS, confidence=1 - 2e-6)
-    assert found.low <= 0.05 <= found.high  # the people differ, so the test is exact up to the normal approximation
+    false_alarms = share(alarms, RUNS, confidence=1 - 2e-6)
+    assert (
+        false_alarms.low <= 0.05 <= false_alarms.high
+    )  # the people differ, so the test is exact up to the normal approximation
 
 
 def test_holm_rejects_step_by_step():
