@@ -21,7 +21,7 @@ from dptext.features.latent_words import FUNCTION_WORDS
 from dptext.features.pool import Pool
 from dptext.io.atomic import file_lock
 from dptext.io.documents import PathLike
-from dptext.noise.gaussian_sums import CELL, noisy_matrix, sums_by_key
+from dptext.noise.gaussian_sums import CELL, Integers, noisy_matrix, sums_by_key
 from dptext.noise.set_union import SetUnion
 from dptext.privacy.budgets import PersonalBudgets, warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
@@ -40,7 +40,6 @@ from dptext.synthesis.synthesizer import MOST_DOCUMENTS, always_assumed
 from dptext.users.grouping import UserTexts, documents_of, texts_of
 from dptext.validation import check_choice, check_float, check_int, check_path
 
-Integers = npt.NDArray[np.int64]
 Phrase = tuple[str, ...]
 
 WEIGHTS: Mapping[str, float] = {
@@ -279,19 +278,12 @@ class UserSums:
         sizes = np.array([len(texts) for texts, _ in users])
         owners = np.repeat(np.arange(len(sizes)), sizes)
         self.people += len(sizes)
-        one = np.ones((len(owners), 1), dtype=np.int64)
-        # of each part: the cell of each document, its row, and the largest norm of this row
-        documents: dict[str, tuple[Integers, Integers, int]] = {
-            "people": (np.zeros_like(topics), one, 1),
-            "topics": (topics, one, 1),
-            "bins": (bins.astype(np.int64), one, 1),
-            "cells": (topics * self.plan.shape[1] + bins, one, 1),
-            "examples": (topics, units.astype(np.int64), round(1 / UNIT)),
-        }
+        one, codes = np.ones((len(owners), 1), dtype=np.int64), {"topics": topics, "bins": bins, "examples": topics}
+        codes |= {"people": np.zeros_like(topics), "cells": topics * self.plan.shape[1] + bins}
         for name, total in self.cells.items():
-            codes, values, largest = documents[name]
+            values, largest = (units.astype(np.int64), round(1 / UNIT)) if name == "examples" else (one, 1)
             rows = total.reshape(-1, values.shape[1])
-            keys, _, sums = sums_by_key(owners * len(rows) + codes, values)
+            keys, _, sums = sums_by_key(owners * len(rows) + codes[name], values)
             whole = sizes[keys // len(rows), None] * largest
             parts = np.sign(sums) * (self.plan.units[name] * np.abs(sums) // whole)  # (part), towards zero
             present, _, sums = sums_by_key(keys % len(rows), parts)

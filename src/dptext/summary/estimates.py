@@ -12,11 +12,9 @@ from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 
-from dptext.intervals import CONFIDENCE, Estimate, shares_of_total
+from dptext.intervals import CONFIDENCE, Estimate, Floats, shares_of_total
 
-Floats = npt.NDArray[np.float64]
 _NORMAL = NormalDist()
 
 

@@ -13,11 +13,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError
-from dptext.intervals import Estimate
+from dptext.intervals import Estimate, Floats
 from dptext.io.artifacts import SavedFolder, read_statement_of, read_tensors, tensor_bytes
 from dptext.privacy import wording
 from dptext.privacy.statement import HasStatement, PrivacyStatement
@@ -25,8 +24,6 @@ from dptext.summary.estimates import NoisyTable, positive, significant
 from dptext.summary.topics import OTHER, TimeBins
 from dptext.synthesis.moments import Labels
 from dptext.validation import check_path
-
-Floats = npt.NDArray[np.float64]
 
 _TENSORS, _PRIVACY, _CARD, _PAGE, _JSON = "sums.safetensors", "privacy.json", "README.md", "page.html", "summary.json"
 FOLDER = SavedFolder(

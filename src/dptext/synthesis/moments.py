@@ -200,18 +200,15 @@ class MomentSum:
                 keys.append(codes[inside].astype(np.int64) + waiting * self.classes)
             waiting += 1
             if len(texts) >= TEXTS_AT_ONCE:
-                self._add_matrices(*self._summed(texts, np.concatenate(keys)))
+                self._add(texts, np.concatenate(keys))
                 texts, keys, waiting = [], [], 0
         if texts:
-            self._add_matrices(*self._summed(texts, np.concatenate(keys)))
+            self._add(texts, np.concatenate(keys))
         return count
 
-    def _summed(self, texts: Sequence[str], keys: Integers) -> tuple[Integers, Integers, Integers]:
-        """Return the sorted distinct keys (person * K + class), their document counts and their feature sums."""
-        return sums_by_key(keys, self.space.units(texts).astype(np.int64))
-
-    def _add_matrices(self, keys: Integers, counts: Integers, sums: Integers) -> None:
-        """Clip and add the rows of complete users, sorted by user."""
+    def _add(self, texts: Sequence[str], keys: Integers) -> None:
+        """Clip and add the rows of complete users; a key is person * K + class."""
+        keys, counts, sums = sums_by_key(keys, self.space.units(texts).astype(np.int64))
         person, label = np.divmod(keys, self.classes)
         features = sums * (UNIT * math.sqrt(1 - COUNT_WEIGHT**2))
         rows = np.concatenate([COUNT_WEIGHT * counts[:, None], features], axis=1)  # (document)
