@@ -35,6 +35,7 @@ _HOME = {
         "release.redaction": "Redacted",
         "release.release": "Release",
         "release.run": "TextFiles",
+        "reports.judgement": "judge",
         "reports.page": "report",
         "representations.additive": "Gaussian L2Laplace Laplace",
         "representations.bits": "OneBit OptimizedUnary SymmetricUnary WeightedBits",

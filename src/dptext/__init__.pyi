@@ -26,6 +26,7 @@ from dptext.release.privatize import privatize_file as privatize_file
 from dptext.release.redaction import Redacted as Redacted
 from dptext.release.release import Release as Release
 from dptext.release.run import TextFiles as TextFiles
+from dptext.reports.judgement import judge as judge
 from dptext.reports.page import report as report
 from dptext.representations.additive import Gaussian as Gaussian
 from dptext.representations.additive import L2Laplace as L2Laplace

@@ -250,6 +250,14 @@ def paired_difference(
     return Estimate(result.value, result.low, result.high, estimates[0].count, "people")
 
 
+def significant(p_values: Sequence[float], error: float = 1 - CONFIDENCE) -> list[bool]:
+    """Return which null hypotheses are rejected, with a family-wise error (Holm 1979)."""
+    order = np.argsort(p_values, kind="stable")
+    result = np.zeros(len(order), dtype=np.bool_)
+    result[order] = np.logical_and.accumulate(np.asarray(p_values)[order] <= error / np.arange(len(order), 0, -1))
+    return list(map(bool, result))
+
+
 def _finite(name: str, values: Any) -> npt.NDArray[np.float64]:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not np.isfinite(array).all():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaries import canary_loss, one_run_bound, p_value
+from canaries import canary_loss
+from dptext.audits.canaries import one_run_bound, p_value
 
 FALSE_ALARM = 1e-6
 

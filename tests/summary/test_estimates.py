@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dptext.intervals import share
-from dptext.summary.estimates import NoisyTable, critical, significant
+from dptext.intervals import share, significant
+from dptext.summary.estimates import NoisyTable, critical
 
 RUNS = 600
 DEVIATIONS = {"cells": 3.0, "topics": 2.0, "bins": 5.0, "people": 4.0}

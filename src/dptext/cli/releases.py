@@ -136,9 +136,9 @@ def report(
         check_target(card, replace=force, apart_from=others | {"OUT.html": [out]})
     output.say(f"Examining {data.name} ...")
     page = make_report(**named)
-    _write(out, page.html(), owner_only=settings.original is not None or page.has_owner_numbers)
+    write_page(out, page.html(), owner_only=settings.original is not None or page.has_owner_numbers)
     if card is not None:
-        _write(card, page.card())
+        write_page(card, page.card())
     if output.as_json:
         print_json(_as_dict(page) | {"out": str(out), "card": None if card is None else str(card)})
     output.say(f"Wrote {out}" + (f" and {card}" if card is not None else "") + ": open it in a browser.")
@@ -151,7 +151,8 @@ def report(
         raise RefusedError(f"refuted: the guarantee of {settings.private.name} does not hold; see {out}")
 
 
-def _write(path: Path, content: str, *, owner_only: bool = False) -> None:
+def write_page(path: Path, content: str, *, owner_only: bool = False) -> None:
+    """Write a page or a card; with ``owner_only``, nobody else can read the file."""
     with hashed_file(path, owner_only=owner_only) as stream:
         stream.write(content.encode("utf-8", "backslashreplace"))  # a file name may contain half a letter
 

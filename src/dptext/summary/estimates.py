@@ -6,7 +6,7 @@ Derivation: docs/mechanisms/summary.md#summary-estimates
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
@@ -149,14 +149,6 @@ def positive(value: float, variance: float, count: int) -> Estimate:
 def critical(count: int) -> float:
     """Return the number of standard deviations of simultaneous intervals for ``count`` numbers (Sidak 1967)."""
     return _NORMAL.inv_cdf((1 + CONFIDENCE ** (1 / count)) / 2)
-
-
-def significant(p_values: Sequence[float], error: float = 1 - CONFIDENCE) -> list[bool]:
-    """Return which null hypotheses are rejected, with a family-wise error (Holm 1979)."""
-    order = np.argsort(p_values, kind="stable")
-    result = np.zeros(len(order), dtype=np.bool_)
-    result[order] = np.logical_and.accumulate(np.asarray(p_values)[order] <= error / np.arange(len(order), 0, -1))
-    return list(map(bool, result))
 
 
 def _on_simplex(shares: Floats) -> Floats:

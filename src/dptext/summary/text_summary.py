@@ -16,11 +16,11 @@ import numpy as np
 
 from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError
-from dptext.intervals import Estimate, Floats
+from dptext.intervals import Estimate, Floats, significant
 from dptext.io.artifacts import SavedFolder, read_statement_of, read_tensors, tensor_bytes
 from dptext.privacy import wording
 from dptext.privacy.statement import HasStatement, PrivacyStatement
-from dptext.summary.estimates import NoisyTable, positive, significant
+from dptext.summary.estimates import NoisyTable, positive
 from dptext.summary.topics import OTHER, TimeBins
 from dptext.synthesis.moments import Labels
 from dptext.validation import check_path
