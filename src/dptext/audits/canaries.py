@@ -27,7 +27,7 @@ class CanaryBound:
 
 
 def p_value(correct: int, *, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """Return the largest probability of at least ``correct`` correct guesses, over all (epsilon, delta)-DP mechanisms."""
+    """Return the largest probability of ``correct`` or more correct guesses, over (epsilon, delta)-DP mechanisms."""
     binom = extra("scipy.stats", "audit", "a bound from canaries").binom
     chance = 1.0 / (1.0 + math.exp(-epsilon))
     beta = float(binom.sf(correct - 1, guesses, chance))
