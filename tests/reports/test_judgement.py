@@ -105,6 +105,8 @@ def test_canaries_bound_epsilon_from_below_and_coins_that_the_tool_did_not_see_g
     unseen = dptext.judge(PRIVATE, HELD_OUT, OTHER, canaries=table, seed=1)
     assert unseen.canaries.loss == 0
     assert "They refute no epsilon." in unseen.sentences()[-1]
+    equal = pd.DataFrame({"text": [f"x{number}" for number in range(60)], "inserted": [1] * 30 + [0] * 30})
+    assert dptext.judge(PRIVATE, HELD_OUT, OTHER, canaries=equal, seed=1).canaries.loss == 0  # ties, sorted by coin
     for coins, message in (
         ([2] * 60, "row 1: 'inserted' must be 1 or 0"),
         ([1] * 60, "for some rows and 0 for others"),

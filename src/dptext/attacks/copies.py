@@ -162,7 +162,7 @@ def compare_scores(attack: str, scores: Floats, members: Mask) -> Comparison:
     measured = score_membership(scores, members, attack=attack)
     inside, outside = int(members.sum()), int((~members).sum())
     test = optional("scipy.stats").mannwhitneyu
-    ranks = float(test(scores[members], scores[~members], alternative="greater", method="asymptotic").pvalue)
+    ranks = float(test(scores[members], scores[~members], alternative="greater").pvalue)
     threshold = np.sort(scores)[-max(1, math.ceil(_TAIL * scores.size))]
     highest = scores >= threshold
     tail = _exact_p_value(int(highest[members].sum()), int(highest.sum()), inside, outside)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dptext.attacks import AttackScore, author_reidentification, linkage
-from dptext.attacks.base import as_codes, share_of_rows
+from dptext.attacks.base import as_codes, optional, share_of_rows
 from dptext.attacks.copies import (
     Comparison,
     compare_copies,
@@ -149,12 +149,9 @@ def judge(
     extras([("scipy.stats", "report"), ("sklearn", "report")], "a judgement")
     if held_out is None and not by_row:
         raise ParameterError("held_out is required: texts of the same kind that the tool did not see")
-    files = {"private": private, "held_out": held_out, "output": output}
-    read = {
-        name: _read(name, source, text, None if name == "output" else user)
-        for name, source in files.items()
-        if source is not None
-    }
+    read = {"private": _read("private", private, text, user), "output": _read("output", output, text)}
+    if held_out is not None:
+        read["held_out"] = _read("held_out", held_out, text, user)
     texts = {name: [document.text or "" for document in rows] for name, rows in read.items()}
     sizes = {name: len(rows) for name, rows in texts.items()}
     rows = [*read["private"], *read.get("held_out", ())]
@@ -183,7 +180,7 @@ def judge(
         found += dict.fromkeys(score.attack for score in row_scores if score.succeeded)
     bound = None
     if canaries is not None:
-        bound = _bound(_read("canaries", canaries, text, None, column=INSERTED), texts["output"], nearest, seed)
+        bound = _bound(_read("canaries", canaries, text, column=INSERTED), texts["output"], nearest, seed)
         found += ["canaries"] * (bound.loss > 0)
     return Judgement(
         title=title or f"Judgement of {Path(output).name if isinstance(output, str | os.PathLike) else 'an output'}",
@@ -197,7 +194,7 @@ def judge(
     )
 
 
-def _read(name: str, source: Any, text: str, user: str | None, *, column: str | None = None) -> list[Document]:
+def _read(name: str, source: Any, text: str, user: str | None = None, *, column: str | None = None) -> list[Document]:
     """Read at least two texts, each with its author if they have a column, from a file, a table, or an iterable."""
     kept = () if column is None else (column,)
     rows: Iterable[Any]
@@ -280,7 +277,8 @@ def _bound(canaries: list[Document], output: list[str], nearest: Nearest, seed: 
     if len(set(coins)) < 2:
         raise DataError(f"canaries: {INSERTED!r} must be 1 for some rows and 0 for others")
     rows = [document.text or "" for document in canaries]
-    ranks = [np.argsort(np.argsort(scores)) for scores in (nearest(rows, output), likelihood_ratios(rows, output))]
+    rank = optional("scipy.stats").rankdata  # ties stay ties: the order of the file may show the coins
+    ranks = [rank(scores) for scores in (nearest(rows, output), likelihood_ratios(rows, output))]
     settings: Any = {"delta": DELTA, "error": 0.05 / len(_PARTS), "seed": seed}
     guesses = {max(2, len(rows) // part) for part in _PARTS}
     inserted = [_COINS[coin] for coin in coins]
