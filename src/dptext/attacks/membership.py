@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dptext.attacks.base import AttackScore, Floats, optional
 from dptext.errors import ParameterError
 from dptext.intervals import Estimate, area, share
+from dptext.privacy.gaussian import gaussian_power
 from dptext.validation import check_float
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -41,7 +42,7 @@ def gaussian_ceiling(sigma: float, *, sensitivity: float = 1.0) -> Ceiling:
     """
     sensitivity = check_float("sensitivity", sensitivity, above=0)
     mu, normal = sensitivity / check_float("sigma", sigma, above=0), NormalDist()
-    few, fewer = (normal.cdf(normal.inv_cdf(share) + mu) for share in (0.01, 0.001))
+    few, fewer = (gaussian_power(mu, share) for share in (0.01, 0.001))
     return Ceiling(auc=normal.cdf(mu / 2**0.5), accuracy=normal.cdf(mu / 2), at_1_percent=few, at_01_percent=fewer)
 
 

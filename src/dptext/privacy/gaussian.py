@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from statistics import NormalDist
 
 from dptext.errors import ParameterError, RefusedError, extra
 from dptext.privacy.guarantee import ZCDP, ApproxDP, Relation, product_upwards, rounded_down, rounded_up
@@ -84,6 +85,15 @@ def _mills(x: float) -> float:
     return 1 / fraction
 
 
+def gaussian_power(mu: float, rate: float) -> float:
+    """Return the largest true-positive rate of a test at this false-positive rate under mu-GDP, 1 - G_mu(rate).
+
+    Two normal distributions whose means are mu standard deviations apart attain it (Dong, Roth and Su 2022).
+    """
+    return _NORMAL.cdf(_NORMAL.inv_cdf(rate) + mu)
+
+
+_NORMAL = NormalDist()
 _FARTHEST = 2.0**500  # up to this ratio, its square is a float of full precision
 _UP = 1 + 1e-15  # covers the rounding of a few float operations
 

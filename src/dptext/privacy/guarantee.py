@@ -74,6 +74,7 @@ def canonical_id(value: object) -> str | None:
 
 
 _UP = 1 + 2.0**-49  # covers the rounding of a few float operations
+_ROUNDING = 1e-13  # the same for a probability
 
 
 def check_amount(guarantee: object, name: str, *, maximum: float | None = None, infinite: bool = True) -> None:
@@ -423,6 +424,12 @@ def rate_at_most(epsilon: float, inputs: int, delta: float = 0.0) -> float:
     epsilon = check_float("epsilon", epsilon, minimum=0, infinite=True)
     others = (check_int("inputs", inputs, minimum=1) - 1) * math.exp(-epsilon)
     return (1 + others * check_float("delta", delta, minimum=0, maximum=1)) / (1 + others)
+
+
+def least_false_negatives(epsilon: float, delta: float, rate: float) -> float:
+    """Return the trade-off f_{epsilon,delta} at a false-positive rate, rounded down (Dong, Roth and Su 2022)."""
+    growth = math.exp(min(epsilon, 700.0))
+    return max(0.0, 1 - delta - growth * rate - _ROUNDING, (1 - delta - rate) / growth - _ROUNDING)
 
 
 def epsilon_at_most(rate: float, inputs: int) -> float:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, get_args
 
 from dptext.display import Fields, ReprMixin
 from dptext.errors import DataError, ParameterError, RefusedError
+from dptext.privacy.gaussian import gaussian_epsilon, gaussian_power
 from dptext.privacy.guarantee import (
     ZCDP,
     ApproxDP,
@@ -23,17 +24,19 @@ from dptext.privacy.guarantee import (
     Relation,
     Trust,
     Unit,
+    approx_from_zcdp,
     check_amount,
     compose,
     guarantee_from_dict,
     guarantee_to_dict,
+    least_false_negatives,
     pure_from_metric,
     sum_upwards,
 )
 from dptext.privacy.neighbours import ANY_TWO, Condition
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import RELINKING, explanation_html, explanation_text
-from dptext.validation import check_choice
+from dptext.validation import check_choice, check_float
 
 SCHEMA_VERSION = 2
 Parameter: TypeAlias = str | int | float | bool | None
@@ -150,6 +153,34 @@ class PrivacyStatement(ReprMixin):
                 raise RefusedError("zCDP with slack has no proved sum: convert it with approx_from_zcdp first")
             case _:
                 return self.guarantee
+
+    @property
+    def mu(self) -> float | None:
+        """The mu of Gaussian DP (Dong, Roth and Su 2022); None unless the statement is about Gaussian noise alone."""
+        sigma, moved = self.parameters.get("sigma"), self.parameters.get("sensitivity", 1.0)
+        if not isinstance(sigma, float) or not isinstance(moved, float) or min(sigma, moved) <= 0:
+            return None
+        if self.slack > 0 or not isinstance(self.guarantee, ApproxDP) or not 0 < self.delta < 1:
+            return None
+        alone = gaussian_epsilon(sigma, delta=self.delta, sensitivity=moved)  # a sum of releases has a larger epsilon
+        return moved / sigma if math.isclose(alone, self.epsilon, rel_tol=1e-4) else None
+
+    def false_negatives(self, false_positives: float) -> float:
+        """Return a lower bound on the false-negative rate of every test between two neighbours (the trade-off curve).
+
+        Args:
+            false_positives: the false-positive rate of the test, between 0 and 1.
+
+        Returns:
+            For Gaussian noise G_mu, otherwise f_{epsilon,delta} (Dong, Roth and Su 2022); 0 without a bound.
+        """
+        rate = check_float("false_positives", false_positives, above=0, below=1)
+        if self.mu is not None:
+            return max(0.0, 1 - gaussian_power(self.mu, rate) - 1e-13)
+        bounds = [(self.epsilon, self.delta)]
+        if isinstance(self.guarantee, ZCDP) and self.slack == 0:  # it holds at every delta
+            bounds = [(approx_from_zcdp(self.guarantee, delta=10.0**-k).epsilon, 10.0**-k) for k in range(1, 16)]
+        return max(least_false_negatives(*bound, rate) for bound in bounds)
 
     def replace(self, **changes: Any) -> PrivacyStatement:
         """Return a copy with some fields changed. The condition may only become tighter.

@@ -129,6 +129,7 @@ def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
         claim=claim,
         bank=is_bank_statement(statement),
         relinking=_relinking(statement),
+        strongest_test=[1 - statement.false_negatives(rate) for rate in (0.01, 0.05, 0.1)],
         one_guess_says_more=isinstance(guarantee, PureDP)
         and statement.relation is Relation.SUBSTITUTION
         and (Strength.of(statement.epsilon) is not Strength.TOO_LARGE or _relinking(statement) is not None),
