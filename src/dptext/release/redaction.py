@@ -31,7 +31,7 @@ LISTED, UNREAD, OTHER = "listed", "unread", "other"
 """Kinds: a term of the owner's list; a text on which the analyzer failed; an entity that it did not announce."""
 PRESIDIO = "presidio"
 _MOST_WORDS, _WIDEST_GAP = 32, 3  # words of a term; characters between two of them
-_KIND_OF_ENTITY = {
+KIND_OF_ENTITY = {
     "PERSON": "name",
     "EMAIL_ADDRESS": "email",
     "PHONE_NUMBER": "phone",
@@ -40,7 +40,7 @@ _KIND_OF_ENTITY = {
     "DATE_TIME": "date",
     "LOCATION": "place",
 }  # other entities of Presidio: their name in lower case
-_KNOWN_KINDS = frozenset((*KINDS, *_KIND_OF_ENTITY.values()))
+_KNOWN_KINDS = frozenset((*KINDS, *KIND_OF_ENTITY.values()))
 _PARAMETERS = ("redacted_by", "redacted_kinds", "redacted_entities", "redacted_list")
 _logger = logging.getLogger(__name__)
 # scripts without spaces between words: each letter is a word
@@ -234,7 +234,7 @@ def united(spans: Iterable[Span]) -> list[Span]:
 
 def _kind_of_entity(entity: str) -> str:
     letters = "".join(letter if "a" <= letter <= "z" else "_" for letter in entity.lower())[:40]
-    return _KIND_OF_ENTITY.get(entity, letters or "_")
+    return KIND_OF_ENTITY.get(entity, letters or "_")
 
 
 def _type_of(analyzer: object) -> str:
