@@ -103,7 +103,8 @@ bench: $(VENV)/dev.stamp
 # Two at a time, each on one core; stopped and started again, each goes on where it was.
 QUICK := $(addprefix quick-,ome.accuracy ome.experiment tem.experiment tem.threshold tem.composed dpugc.experiment dpugc.training \
 	dpugc.personal dpnr.experiment dpnr.blogs dpnr.reviews dptext.experiment dptext.table1 synthesis.experiment synthesis.questions \
-	summary.experiment summary.phrases sentences.experiment leakage.leakage)
+	summary.experiment summary.phrases sentences.experiment leakage.leakage \
+	referee.experiment referee.tools)
 .PHONY: $(QUICK)
 
 papers: $(VENV)/dev.stamp

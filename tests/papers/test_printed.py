@@ -58,6 +58,8 @@ REPORTS = {
     "dpugc.training_report": "results",
     "leakage.leakage": "results.csv",
     "ome.printed_report": "results",
+    "referee.experiment": "results",
+    "referee.tools": "results",
     "sentences.report": "results",
     "summary.experiment": "results",
     "summary.phrases": "results",
@@ -200,7 +202,7 @@ def means_of_sets():
 
 
 @pytest.mark.parametrize(
-    "paper", ["dpnr", "dptext", "dpugc", "leakage", "ome", "sentences", "summary", "synthesis", "tem"]
+    "paper", ["dpnr", "dptext", "dpugc", "leakage", "ome", "referee", "sentences", "summary", "synthesis", "tem"]
 )
 def test_numbers_in_prose_are_those_of_the_rows(papers, paper):
     readme = (ROOT / "papers" / paper / "README.md").read_text("utf-8")
