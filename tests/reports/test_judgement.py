@@ -12,7 +12,7 @@ import dptext
 from dptext import Document
 from dptext.cli import main
 from dptext.errors import DataError, ParameterError
-from dptext.reports.judgement import ERROR
+from dptext.reports.judgement import ERROR, _nearest
 
 FALSE_ALARM = 1e-6
 _VOCABULARY = (
@@ -83,9 +83,11 @@ def test_people_are_counted_if_authors_are_named():
 
 
 def test_rows_of_an_anonymised_file_are_linked_and_unrelated_rows_are_not():
-    private = [Document(f"{text} on 12 May 2021", user=str(row // 3)) for row, text in enumerate(PRIVATE)]
+    dates = [f"{1 + row % 28} May {1900 + 37 * row % 100}" for row in range(300)]
+    private = [Document(f"{text} on {dates[row]}", user=str(row // 3)) for row, text in enumerate(PRIVATE)]
     masked = [" ".join(word for place, word in enumerate(text.split()) if place % 3) for text in PRIVATE]
-    result = dptext.judge(private, None, [f"{text} 12 May 2021" for text in masked], user="author", by_row=True, seed=1)
+    masked = [f"{text} {date}" for text, date in zip(masked, dates, strict=True)]
+    result = dptext.judge(private, None, masked, user="author", by_row=True, seed=1)
     assert result.found == ["words that stay", "identifiers that stay", "linkage (cosine)"]
     values = {score.attack: score for score in reversed(result.row_scores)}
     assert values["linkage (cosine)"].score.value == 1.0
@@ -115,6 +117,42 @@ def test_canaries_bound_epsilon_from_below_and_coins_that_the_tool_did_not_see_g
             dptext.judge(PRIVATE, HELD_OUT, OTHER, canaries=table.assign(inserted=coins))
 
 
+def test_inserted_canaries_among_the_private_texts_change_nothing():
+    """Features of the private texts would know the coins, and invented texts differ from held-out ones."""
+    table = pd.DataFrame({"text": CANARIES, "inserted": COINS.astype(int)})
+    inserted = [text for text, coin in zip(CANARIES, COINS, strict=True) if coin]
+    alone, among = (
+        dptext.judge(private, HELD_OUT, OTHER, canaries=table, seed=1) for private in (PRIVATE, PRIVATE + inserted)
+    )
+    assert among.canaries == alone.canaries
+    assert among.scores == alone.scores
+    assert among.sizes == alone.sizes | {"private": 300 + len(inserted)}
+    with pytest.raises(DataError, match="the texts must be different"):
+        dptext.judge(PRIVATE, HELD_OUT, OTHER, canaries=pd.concat([table, table]))
+
+
+def test_equal_texts_have_equal_scores_at_every_place():
+    """Products of matrices round the last rows of a block differently, which would separate private from held-out."""
+    scores = _nearest([*["pay the small bill"] * 1999, "a new school", "pay the small bill"], OTHER[:151])
+    assert set(scores[:1999]) == {scores[-1]}
+
+
+def test_copies_are_found_in_scripts_without_spaces():
+    generator = np.random.default_rng(7)
+    texts = ["".join(map(chr, generator.integers(0x4E00, 0x4E00 + 400, size=40))) for _ in range(240)]
+    private, held_out, output = texts[:80], texts[80:160], texts[160:]
+    output[:20] = [f"{text[:30]}{other[:10]}" for text, other in zip(private, output[:20], strict=False)]
+    result = dptext.judge(private, held_out, output)
+    assert "copies (half of the word sequences)" in result.found
+    assert result.scores[1].detail == "20 of 80 private, 0 of 80 held-out"
+
+
+def test_unusual_texts_are_compared():
+    unusual = [None, "", "\ud800 half a letter", "x" * 1_000_000, *PRIVATE[:60]]
+    result = dptext.judge(unusual, HELD_OUT, [*PRIVATE[:60], *unusual[2:4]])
+    assert result.scores[0].detail == "62 of 64 private, 0 of 300 held-out"
+
+
 def test_bad_input_is_named():
     with pytest.raises(ParameterError, match="held_out is required"):
         dptext.judge(PRIVATE, None, OTHER)
@@ -122,11 +160,21 @@ def test_bad_input_is_named():
         dptext.judge(PRIVATE, PRIVATE, OTHER)
     with pytest.raises(DataError, match="one row per private text"):
         dptext.judge(PRIVATE, None, OTHER[1:], by_row=True)
-    with pytest.raises(DataError, match="output must have at least two texts, got 1"):
+    with pytest.raises(DataError, match="output must have at least two texts with words"):
         dptext.judge(PRIVATE, HELD_OUT, OTHER[:1])
     rows = [Document(text, user=None if row == 4 else str(row)) for row, text in enumerate(PRIVATE)]
-    with pytest.raises(DataError, match="private, row 5: the author is missing"):
+    with pytest.raises(DataError, match="private, row 5: 'author' is missing"):
         dptext.judge(rows, rows, OTHER, user="author")
+    with pytest.raises(DataError, match="texts must be strings, entry 2 is int"):
+        dptext.judge([PRIVATE[0], 5], HELD_OUT, OTHER)
+    with pytest.raises(DataError, match="all are equal, or no word of them is known"):
+        dptext.judge(["+1", "+2"], ["+3", "+4"], ["+5", "+6"])
+    with pytest.raises(DataError, match="must each have at least two users"):
+        one = [Document(text, user="a") for text in PRIVATE]
+        dptext.judge(one, [Document(text, user=text) for text in HELD_OUT], OTHER, user="author")
+    tables = [pd.DataFrame({"text": texts, "user": users}) for texts, users in ((PRIVATE, 1.0), (HELD_OUT, "1"))]
+    with pytest.raises(DataError, match="users have texts in both"):
+        dptext.judge(*tables, OTHER, user="user")
 
 
 def test_the_page_escapes_names_and_contains_no_text(tmp_path):

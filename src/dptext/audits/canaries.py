@@ -68,19 +68,13 @@ def canary_bound(
 
     The guesses are "inserted" for the highest scores and "left out" for as many of the lowest ones. Under
     (epsilon, delta)-DP for adding or removing one canary, the number of correct guesses is dominated by
-    Binomial(guesses, e^epsilon / (1 + e^epsilon)), up to a term for delta (arXiv:2305.08846, Theorem 5.2). Delta times
-    the number of canaries must be well below the error.
+    Binomial(guesses, e^epsilon / (1 + e^epsilon)), up to a term for delta (arXiv:2305.08846, Theorem 5.2). So 2 delta
+    times the number of canaries must be well below the error, which is the probability of a wrong bound.
 
     Args:
-        scores: (m,) finite scores, higher for canaries that seem to be inserted.
+        scores: (m,) finite, higher for canaries that seem to be inserted; computed without the coins.
         inserted: (m,) True for canaries that were inserted, each by an independent fair coin.
         guesses: number of guesses, fixed before the run; None: one for each canary.
-        delta: delta of the guarantee that the bound is about.
-        error: probability of a wrong bound.
-        seed: seed of ties.
-
-    Raises:
-        ParameterError: fewer than two canaries or guesses, a score that is not finite, unequal lengths.
 
     >>> canary_bound([3.0, 2.5, 2.0, 0.5, 0.2, 0.1] * 10, [1, 1, 1, 0, 0, 0] * 10).loss > 2
     True

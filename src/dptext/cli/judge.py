@@ -23,7 +23,7 @@ class JudgedFiles:
 
     private: Path = input_option(..., "Texts that the tool saw.", "FILE")
     held_out: Path | None = input_option(None, "Texts of the same kind that it did not see.", "FILE")
-    made: Path = input_option(..., "Texts that the tool made: synthetic or anonymised.", "FILE", "--output")
+    output: Path = input_option(..., "Texts that the tool made: synthetic or anonymised.", "FILE")
     text: str = options.TEXT
     user: str | None = input_option(None, "Column that names the author: people, not texts, are counted.", "COLUMN")
     canaries: Path | None = input_option(
@@ -46,20 +46,19 @@ def judge(
 
     Example: dptext judge --private seen.csv --held-out unseen.csv --output synthetic.csv -o page.html
     """
-    inputs = [file for file in (files.private, files.held_out, files.made, files.canaries) if file is not None]
+    inputs: dict[str, Any] = dict(vars(files))
     if out is not None:
-        check_target(out, replace=force, apart_from={"an input": inputs})
-    output.say(f"Comparing {files.made.name} with {files.private.name} ...")
-    reading: dict[str, Any] = {"text": files.text, "user": files.user, "canaries": files.canaries, "by_row": by_row}
-    result = judge_output(files.private, files.held_out, files.made, **reading, seed=options.ANALYSIS_SEED)
-    if out is not None:
-        write_page(out, result.html(), owner_only=True)
+        paths = [file for name, file in inputs.items() if name not in ("text", "user") and file is not None]
+        check_target(out, replace=force, apart_from={"an input": paths})
+    output.say(f"Comparing {files.output.name} with {files.private.name} ...")
+    result = judge_output(**inputs, by_row=by_row, seed=options.ANALYSIS_SEED)
     lines = [f"{filled(sentence)}\n" for sentence in result.sentences()]
     for score in (*result.scores, *result.row_scores):
         mark = "found" if score.attack in result.found else "-"
         lines += [f"{mark:<6}{score.attack}", f"      {score.measure}: {score.score} (chance: {score.baseline:.3f})"]
     output.print_result(result.as_dict, lambda: typer.echo("\n".join(lines)))
     if out is not None:
+        write_page(out, result.html(), owner_only=True)
         output.say(f"Wrote {out}. It is for the owner of the private texts only.")
     if result.found:
         raise RefusedError(f"disclosure beyond chance was found: {', '.join(result.found)}")
