@@ -48,9 +48,9 @@ def shared_sequences(texts: Rows, output: Rows) -> Floats:
     digests = others.astype(np.uint64).T @ RandomBits(0).integers(others.shape[0])
     _, first, group = np.unique(digests, return_index=True, return_inverse=True)
     merged = queries @ sparse.csr_matrix((np.ones(group.size, dtype=np.float32), (np.arange(group.size), group)))
-    found = others[:, first].T.tocsr()
+    candidates = others[:, first].T.tocsr()
     totals = np.maximum(np.asarray(queries.sum(axis=1), dtype=np.float64).ravel(), 1.0)
-    return _maxima(lambda start, stop: (merged[start:stop] @ found).toarray(), count, others.shape[0]) / totals
+    return _maxima(lambda start, stop: (merged[start:stop] @ candidates).toarray(), count, others.shape[0]) / totals
 
 
 def _as_numbers(texts: Rows, output: Rows) -> tuple[Ids, int, Ids, Ids, int]:
