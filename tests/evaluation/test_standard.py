@@ -82,16 +82,16 @@ def test_mauve_of_random_clusters_is_that_of_its_package_up_to_their_seeds():
     real = sample(500, seed=1, size=8)
     for shift, scale, mean, deviation in ((0.3, 1.0, 0.8106, 0.026), (0.5, 1.5, 0.7536, 0.016)):
         released = sample(500, seed=2, shift=shift, scale=scale, size=8)
-        ours = np.mean([mauve(released, real, seed=seed) for seed in range(5)])
-        assert ours == pytest.approx(mean, abs=3 * deviation)
+        mean_of_seeds = np.mean([mauve(released, real, seed=seed) for seed in range(5)])
+        assert mean_of_seeds == pytest.approx(mean, abs=3 * deviation)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_mauve_is_near_that_of_its_installed_package():
     package = pytest.importorskip("mauve")
     real, released = sample(500, seed=1, size=8), sample(500, seed=2, shift=0.5, scale=1.5, size=8)
-    theirs = package.compute_mauve(p_features=real, q_features=released, seed=1, verbose=False).mauve
-    assert mauve(released, real) == pytest.approx(theirs, abs=0.1)
+    reference = package.compute_mauve(p_features=real, q_features=released, seed=1, verbose=False).mauve
+    assert mauve(released, real) == pytest.approx(reference, abs=0.1)
 
 
 @pytest.mark.parametrize("measure", [precision_recall, frechet_distance, mauve])
@@ -168,7 +168,7 @@ MASKS = {
     }
 }
 # numbers of TAB's evaluation.py (commit of 2022, spaCy 3.8.18, en_core_web_md 3.8.0) for these documents and masks
-THEIRS = {
+EXPECTED = {
     "names": {
         "recall_direct_entities": 0.875,
         "recall_quasi_entities": 0.071428571429,
@@ -221,10 +221,10 @@ class Token(SimpleNamespace):
 
 
 @pytest.mark.parametrize("pipeline", [None, nlp])
-@pytest.mark.parametrize("name", THEIRS)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_scores_are_those_of_the_code_of_tab(name, pipeline):
     scores = tab_scores(DOCUMENTS, MASKS[name], nlp=pipeline)
-    assert {key: scores[key].value for key in THEIRS[name]} == pytest.approx(THEIRS[name], abs=1e-9)
+    assert {key: scores[key].value for key in EXPECTED[name]} == pytest.approx(EXPECTED[name], abs=1e-9)
 
 
 def test_scores_of_nothing_and_of_everything_masked():

@@ -59,6 +59,7 @@ REPORTS = {
     "leakage.leakage": "results.csv",
     "ome.printed_report": "results",
     "referee.experiment": "results",
+    "referee.tab": "results-tab",
     "referee.tools": "results",
     "sentences.report": "results",
     "summary.experiment": "results",
