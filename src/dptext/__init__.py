@@ -28,6 +28,7 @@ _HOME = {
         "hiding.encoder": "HidingEncoder",
         "ledger.ledger": "Ledger",
         "privacy.budgets": "PersonalBudgets",
+        "privacy.claims": "read_claim",
         "privacy.guarantee": "ApproxDP MetricDP PureDP ZCDP",
         "privacy.restating": "statement_for_user",
         "privacy.statement": "PrivacyStatement",

@@ -15,6 +15,7 @@ from dptext.io.tables import strip_metadata as strip_metadata
 from dptext.hiding.encoder import HidingEncoder as HidingEncoder
 from dptext.ledger.ledger import Ledger as Ledger
 from dptext.privacy.budgets import PersonalBudgets as PersonalBudgets
+from dptext.privacy.claims import read_claim as read_claim
 from dptext.privacy.guarantee import ApproxDP as ApproxDP
 from dptext.privacy.guarantee import MetricDP as MetricDP
 from dptext.privacy.guarantee import PureDP as PureDP

@@ -14,10 +14,14 @@ from dptext.cli.console import print_json, print_table, say
 from dptext.cli.options import argument, privacy_option
 from dptext.errors import ParameterError
 from dptext.io.batches import standard_input
+from dptext.io.documents import find_files
 from dptext.ledger.ledger import ChargedRelease, Ledger, Summary
 from dptext.ledger.store import Balance, Currency, Terms, in_digits, in_digits_at_least, price
 from dptext.privacy import wording
 from dptext.privacy.guarantee import guarantee_to_dict
+from dptext.privacy.statement import new_release_id
+from dptext.release.release import read_statement
+from dptext.release.run import Charges, TextFiles
 
 ledger = typer.Typer(
     name="ledger",
@@ -80,6 +84,29 @@ def left(*, file: Path = _FILE, output: options.Output) -> None:
     balance = book.left(value)
     line = f"in {_count(balance.releases, 'release')}; {_describe(balance, book.terms())}"
     output.print_result(lambda: asdict(balance), lambda: typer.echo(line))
+
+
+@ledger.command()
+def charge(
+    *,
+    file: Path = _FILE,
+    statement: Path = argument(..., "Statement of the release (.privacy.json).", "STATEMENT"),
+    sources: tuple[str, ...] = options.SOURCES,
+    text: str = options.TEXT,
+    user: str | None = options.Charge.user,
+    output: options.Output,
+) -> None:
+    """Charge a release that was made without the ledger, such as a claim of another tool, to all rows.
+
+    Exit code 3: a row or user would be overspent.
+
+    Example: dptext ledger charge book.db training.privacy.json notes.csv --user author
+    """
+    entry, charges = read_statement(statement), Charges(file, user)
+    release_id = entry.release_id or new_release_id()
+    charges.reserve(release_id, entry, TextFiles(find_files(sources), text=text).read(user))
+    charges.settle(release_id)
+    output.say(f"Charged {release_id}: {entry.guarantee}, to all rows.")
 
 
 @ledger.command()

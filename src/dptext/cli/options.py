@@ -174,15 +174,15 @@ LIMIT = method_option(50_000, "Number of the most frequent words to use.", "N")
 SETTINGS = method_option((), "Further argument of the mechanism's Python class (repeatable).", "NAME=VALUE", "--set")
 
 
-def parse_settings(settings: Iterable[str], kind: str, known: Collection[str]) -> dict[str, str | float | int]:
-    """Return ``["t=0.5"]`` (the values of ``--set``) as ``{"t": 0.5}``, the known arguments of a kind of mechanism."""
+def parse_settings(settings: Iterable[str], kind: str, known: Collection[str], flag: str = "--set") -> dict[str, Any]:
+    """Return ``["t=0.5"]`` (the values of a flag) as ``{"t": 0.5}``, the known arguments of a kind of mechanism."""
     parsed: dict[str, str | float | int] = {}
     for setting in settings:
         name, sign, value = setting.partition("=")
         if not sign or name in parsed:
-            raise ParameterError(f"--set expects NAME=VALUE, each name once, got {setting!r}")
+            raise ParameterError(f"{flag} expects NAME=VALUE, each name once, got {setting!r}")
         if name not in known:
-            raise ParameterError(f"{kind} has no {name}: --set takes {', '.join(sorted(known)) or 'nothing'}")
+            raise ParameterError(f"{kind} has no {name}: {flag} takes {', '.join(sorted(known)) or 'nothing'}")
         parsed[name] = _number(value)
     return parsed
 

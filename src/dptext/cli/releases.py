@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
 
 from dptext.audits.losses import samples_needed
 from dptext.cli import options
 from dptext.cli.console import filled, print_json
-from dptext.cli.options import argument, input_option, method_option, output_option, run_option
-from dptext.errors import DataError, RefusedError
+from dptext.cli.options import argument, input_option, method_option, output_option, parse_settings, run_option
+from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.features.pool import local_files
+from dptext.io.artifacts import read_stored
 from dptext.io.atomic import check_target, hashed_file
 from dptext.methods.base import Method
 from dptext.methods.files import Audit
 from dptext.methods.registry import open_release, verify_release
+from dptext.privacy.claims import SETTINGS, read_claim
+from dptext.privacy.statement import PrivacyStatement, each_once
 from dptext.privacy.wording import paragraphs
 from dptext.release.release import STATEMENT, data_and_statement
 from dptext.reports.page import Report
@@ -28,19 +31,47 @@ from dptext.reports.summary import recommendation
 # -- explain -------------------------------------------------------------------------------------------------------
 
 
-def explain(*, file: Path = options.RELEASE, output: options.Output) -> None:
+def explain(
+    *,
+    file: Path | None = argument(None, "A release, its statement (.privacy.json), or its card next to it.", "FILE"),
+    claim: str | None = input_option(None, "Settings of another tool, recomputed.", "TOOL:NAME=VALUE,...|TOOL:X.json"),
+    form: Literal["text", "dataset-card", "registry", "statement"] = output_option(
+        "text", "Text, a Hugging Face card, a deployment registry entry, or the JSON statement.", None, "--format"
+    ),
+    output: options.Output,
+) -> None:
     """Explain a privacy statement, and verify that it belongs to the data.
 
     Example: dptext explain private.csv
     """
-    release = verify_release(file)
+    if (file is None) == (claim is None):
+        raise ParameterError("explain needs a FILE or a --claim, and not both")
+    release = None if file is None else verify_release(file)
+    statement = release.statement if release is not None else _read_claim(claim or "")
     if output.as_json:
-        print_json({"statement": json.loads(release.statement.to_json()), "data_agrees": release.agrees})
+        print_json({"statement": json.loads(statement.to_json()), "data_agrees": release and release.agrees})
+    elif form != "text":
+        typer.echo(statement.to_json() if form == "statement" else statement.explain(form))
     elif not output.quiet:
-        [comparison] = paragraphs("cli/templates/explain.txt", release=release, name=release.data.name)
-        typer.echo(f"{release.statement.explain()}\n\nTHE DATA\n{filled(comparison)}")
-    if release.agrees is False:
+        typer.echo(statement.explain())
+        if release is not None:
+            [comparison] = paragraphs("cli/templates/explain.txt", release=release, name=release.data.name)
+            typer.echo(f"\nTHE DATA\n{filled(comparison)}")
+    if release is not None and release.agrees is False:
         raise DataError(f"{release.data.name} does not match its statement: the SHA-256 digest differs")
+
+
+def _read_claim(claim: str) -> PrivacyStatement:
+    tool, _, text = claim.partition(":")
+    if not text.endswith(".json"):
+        return read_claim(
+            tool, parse_settings(text.split(","), f"a claim of {tool}", SETTINGS.get(tool, ()), "--claim")
+        )
+    try:
+        settings = dict(json.loads(read_stored(text), object_pairs_hook=each_once))
+    except (TypeError, ValueError, RecursionError):
+        raise DataError(f"{Path(text).name} must be a JSON object of settings") from None
+    return read_claim(tool, settings)
 
 
 # -- audit ---------------------------------------------------------------------------------------------------------

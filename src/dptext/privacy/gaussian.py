@@ -86,14 +86,10 @@ def _mills(x: float) -> float:
 
 
 def gaussian_power(mu: float, rate: float) -> float:
-    """Return the largest true-positive rate of a test at this false-positive rate under mu-GDP, 1 - G_mu(rate).
-
-    Two normal distributions whose means are mu standard deviations apart attain it (Dong, Roth and Su 2022).
-    """
-    return _NORMAL.cdf(_NORMAL.inv_cdf(rate) + mu)
+    """Return the largest true-positive rate at a false-positive rate under mu-GDP (Dong, Roth and Su 2022)."""
+    return NormalDist().cdf(NormalDist().inv_cdf(rate) + mu)
 
 
-_NORMAL = NormalDist()
 _FARTHEST = 2.0**500  # up to this ratio, its square is a float of full precision
 _UP = 1 + 1e-15  # covers the rounding of a few float operations
 

@@ -35,7 +35,7 @@ from dptext.privacy.guarantee import (
 )
 from dptext.privacy.neighbours import ANY_TWO, Condition
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.wording import RELINKING, explanation_html, explanation_text
+from dptext.privacy.wording import RELINKING, Form, explanation_html, explanation_text
 from dptext.validation import check_choice, check_float
 
 SCHEMA_VERSION = 2
@@ -166,13 +166,9 @@ class PrivacyStatement(ReprMixin):
         return moved / sigma if math.isclose(alone, self.epsilon, rel_tol=1e-4) else None
 
     def false_negatives(self, false_positives: float) -> float:
-        """Return a lower bound on the false-negative rate of every test between two neighbours (the trade-off curve).
+        """Return a lower bound on the false-negative rate of any test with this false-positive rate between neighbours.
 
-        Args:
-            false_positives: the false-positive rate of the test, between 0 and 1.
-
-        Returns:
-            For Gaussian noise G_mu, otherwise f_{epsilon,delta} (Dong, Roth and Su 2022); 0 without a bound.
+        It is G_mu for Gaussian noise, otherwise f_{epsilon,delta} (Dong, Roth and Su 2022), and 0 without a bound.
         """
         rate = check_float("false_positives", false_positives, above=0, below=1)
         if self.mu is not None:
@@ -245,9 +241,9 @@ class PrivacyStatement(ReprMixin):
             software=self.software if self.software == other.software else None,
         )
 
-    def explain(self) -> str:
-        """Return the statement in plain words."""
-        return explanation_text(self)
+    def explain(self, form: Form = "text") -> str:
+        """Return the statement in plain words, as a Hugging Face ``"dataset-card"`` or a ``"registry"`` entry."""
+        return explanation_text(self, form)
 
     def _repr_html_(self) -> str:
         return explanation_html(self)

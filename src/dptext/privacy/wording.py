@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import textwrap
 from collections.abc import Iterable
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from dptext.errors import ProtectionWarning, warn
 from dptext.privacy.guarantee import (
@@ -23,12 +24,13 @@ from dptext.privacy.guarantee import (
     product_upwards,
     rate_at_most,
 )
+from dptext.validation import check_choice
 
 if TYPE_CHECKING:
     from dptext.privacy.statement import PrivacyStatement
 
 _WIDTH = 79
-OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss")
+OF_A_CLAIM = ("claim_is", "reason", "holds_for", "witness", "witness_loss", "claimed_by", "flaws")
 """Parameters about the claim with which a mechanism was published."""
 GUESSED_AMONG = 300
 """Number of candidates in the sentence about a guess."""
@@ -39,6 +41,7 @@ UNCOMPARED = "the stated noise is sufficient for the guarantee. The file cannot 
 RELINKING = f"relinking_among_{GUESSED_AMONG}"
 """Parameter with the success rate of the best attack among these candidates, an upper bound."""
 
+Form: TypeAlias = Literal["text", "dataset-card", "registry"]
 _MOST_DELTA = 1e-3
 """A larger delta allows more than one user in a thousand to be published unchanged."""
 
@@ -96,8 +99,10 @@ def percent_at_most(share: float) -> str:
     return f"{math.ceil(100 * share * (1 - 1e-12))}%" if share > 0.1 else f"{at_most(100 * share, 2)}%"
 
 
-def explanation_text(statement: PrivacyStatement) -> str:
-    """Return the explanation of a statement as wrapped plain text."""
+def explanation_text(statement: PrivacyStatement, form: Form = "text") -> str:
+    """Return the explanation of a statement as wrapped plain text, or in another form."""
+    if check_choice("form", form, get_args(Form)) != "text":
+        return filled(f"privacy/templates/{form}.md", statement=statement)
     blocks = []
     for heading, result in _explanation(statement):
         lines = [heading.upper()]
@@ -118,9 +123,9 @@ def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
     guarantee, text = statement.guarantee, dict(statement.parameters)
     guarantee_text = str(guarantee)
     claim = {name: text.get(name) for name in OF_A_CLAIM}
-    if statement.claimed_epsilon is not None and "claim_is" in text:
+    if "claimed_by" in text or (statement.claimed_epsilon is not None and "claim_is" in text):
         text = {name: value for name, value in text.items() if name not in OF_A_CLAIM}
-    result = paragraphs(
+    return sections(
         "privacy/templates/explanation.txt",
         statement=statement,
         guarantee_text=guarantee_text[0].upper() + guarantee_text[1:],
@@ -135,13 +140,17 @@ def _explanation(statement: PrivacyStatement) -> list[tuple[str, list[str]]]:
         and (Strength.of(statement.epsilon) is not Strength.TOO_LARGE or _relinking(statement) is not None),
         parameters=", ".join(f"{name} = {_number(name, value)}" for name, value in text.items() if value is not None),
     )
-    sections: list[tuple[str, list[str]]] = []
-    for entry in result:
+
+
+def sections(template: str, **values: Any) -> list[tuple[str, list[str]]]:
+    """Render a text template and return its headings (``# ...``) with their paragraphs."""
+    result: list[tuple[str, list[str]]] = []
+    for entry in paragraphs(template, **values):
         if entry.startswith("# "):
-            sections.append((entry.removeprefix("# "), []))
+            result.append((entry.removeprefix("# "), []))
         else:
-            sections[-1][1].append(entry)
-    return sections
+            result[-1][1].append(entry)
+    return result
 
 
 def _is_finite(guarantee: Guarantee) -> bool:
@@ -357,6 +366,10 @@ def _templates(kind: str) -> Any:
         escaped = (f"\\{letter}" if letter in "\\|`*_<>[]" else letter for letter in text)
         return "".join(letter if letter.isprintable() else " " for letter in escaped)
 
+    def in_yaml(value: Any) -> Markup:
+        text = json.dumps(_on_a_line(value) if isinstance(value, str) else value, ensure_ascii=False)
+        return Markup(re.sub(r"^(\d+)e", r"\1.0e", text))  # noqa: S704  # YAML 1.1 reads 1e-06 as text
+
     harmless = {"txt": _on_a_line, "md": in_markdown, "html": None}[kind]
 
     def finalize(value: Any) -> Any:
@@ -370,7 +383,7 @@ def _templates(kind: str) -> Any:
 
     options: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=PackageLoader("dptext", ""), autoescape=True, finalize=finalize, **options)
-    environment.filters.update(at_most=at_most, thousands="{:,}".format)
+    environment.filters.update(at_most=at_most, thousands="{:,}".format, yaml=in_yaml)
     numbers = (odds, percent_at_most, percent_right, product_upwards, rate_at_most)
     strengths = (Strength, is_bounded, strength_of_documents, strength_sentence)
     kinds = (is_bank_statement, is_word_statement)
