@@ -1,4 +1,4 @@
-"""Claims of other tools, recomputed by dptext, beside the epsilons of the tools' own packages.
+"""Claims of other tools, recomputed by dptext, and the epsilons of the tools' own packages.
 
 Command, in an environment with dptext, opacus, jax-privacy and opendp: python benchmarks/claims.py [--dpsda CLONE]
 """
@@ -19,7 +19,7 @@ from dptext.privacy.claims import read_claim
 Row = tuple[str, dict[str, Any], float]
 
 
-def of_opacus() -> Iterator[Row]:
+def opacus_rows() -> Iterator[Row]:
     from opacus.accountants import create_accountant
 
     for history in ([(1.1, 0.01, 10_000)], [(0.8, 0.004, 5_000)], [(1.0, 0.01, 1_000), (1.5, 0.02, 2_000)]):
@@ -30,18 +30,18 @@ def of_opacus() -> Iterator[Row]:
             yield f"opacus, {mechanism}", settings, accountant.get_epsilon(delta=1e-5)
 
 
-def of_jax_privacy() -> Iterator[Row]:
+def jax_privacy_rows() -> Iterator[Row]:
     from jax_privacy import accounting
 
     accountant = accounting.DpsgdTrainingAccountant(dp_accountant_config=accounting.PldAccountantConfig())
     known = {"noise_multipliers": 3.0, "num_samples": 1_000, "batch_size": 100, "delta": 1e-6}
     settings = {"noise_multiplier": 3.0, "sampling_prob": 0.1, "iterations": 512, "delta": 1e-6}
     yield "jax_privacy", settings, accountant.compute_epsilon(512, accounting.DpParams(**known))
-    theirs = accountant.compute_epsilon(512, accounting.DpParams(**known, truncated_batch_size=120))
-    yield "jax_privacy, truncated batches", settings | {"num_examples": 1_000, "truncated_batch_size": 120}, theirs
+    expected = accountant.compute_epsilon(512, accounting.DpParams(**known, truncated_batch_size=120))
+    yield "jax_privacy, truncated batches", settings | {"num_examples": 1_000, "truncated_batch_size": 120}, expected
 
 
-def of_opendp() -> Iterator[Row]:
+def opendp_rows() -> Iterator[Row]:
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -53,7 +53,7 @@ def of_opendp() -> Iterator[Row]:
         yield "opendp, Gaussian (rho)", settings | {"measurement": "gaussian"}, gaussian.map(moved)
 
 
-def of_dpsda(clone: Path) -> Iterator[Row]:
+def dpsda_rows(clone: Path) -> Iterator[Row]:
     """The functions of pe/dp/gaussian.py, without the package's models."""
     show = ["git", "-C", str(clone), "show", "HEAD:pe/dp/gaussian.py"]
     source = subprocess.run(show, capture_output=True, text=True, check=True).stdout
@@ -77,11 +77,13 @@ def main() -> None:
     names = ("opacus", "jax-privacy", "opendp", "dp-accounting")
     print(", ".join(f"{name} {version(name)}" for name in names))
     warnings.simplefilter("ignore")
-    for row in (of_opacus(), of_jax_privacy(), of_opendp(), of_dpsda(clone) if clone else ()):
-        for name, settings, theirs in row:
+    for row in (opacus_rows(), jax_privacy_rows(), opendp_rows(), dpsda_rows(clone) if clone else ()):
+        for name, settings, expected in row:
             tool = {"DPSDA": "dpsda"}.get(name.split(",")[0], name.split(",")[0])
             guarantee: Any = read_claim(tool, settings).guarantee
-            print(f"{name:32} tool {theirs:9.5f}   dptext {getattr(guarantee, 'rho', None) or guarantee.epsilon:9.5f}")
+            print(
+                f"{name:32} tool {expected:9.5f}   dptext {getattr(guarantee, 'rho', None) or guarantee.epsilon:9.5f}"
+            )
 
 
 if __name__ == "__main__":

@@ -35,11 +35,11 @@ OF_THE_TOOLS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("tool", "settings", "theirs", "below", "above"), OF_THE_TOOLS)
-def test_the_recomputed_numbers_agree_with_those_of_the_tools(tool, settings, theirs, below, above):
+@pytest.mark.parametrize(("tool", "settings", "expected", "below", "above"), OF_THE_TOOLS)
+def test_the_recomputed_numbers_agree_with_those_of_the_tools(tool, settings, expected, below, above):
     guarantee = read_claim(tool, settings).guarantee
     number = guarantee.rho if isinstance(guarantee, ZCDP) else guarantee.epsilon
-    assert theirs - below <= number <= theirs + above
+    assert expected - below <= number <= expected + above
 
 
 def test_the_gdp_accountant_of_opacus_understates():
@@ -83,8 +83,8 @@ def test_keras_shuffles_by_default_and_micro_batches_are_samples_of_their_own():
     assert sampled.guarantee == SampledGaussian(noise_multiplier=2.0, sampling_rate=0.1, steps=10).guarantee(delta=1e-5)
     assert sampled.parameters["flaws"] is None
     micro = read_claim("jax_privacy", KERAS | {"poisson_sampling_in_fit": True, "gradient_accumulation_steps": 2})
-    stated = SampledGaussian(noise_multiplier=2.0, sampling_rate=0.2, steps=10).epsilon(delta=1e-5)
-    assert micro.epsilon > stated  # of the accountant, which forgets that both halves can hold an example
+    accounted = SampledGaussian(noise_multiplier=2.0, sampling_rate=0.2, steps=10).epsilon(delta=1e-5)
+    assert micro.epsilon > accounted  # of the accountant, which forgets that both halves can hold an example
     assert "several micro-batches" in micro.parameters["flaws"]
 
 

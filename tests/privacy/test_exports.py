@@ -27,21 +27,21 @@ AWKWARD = "a: \"b\" {c} [d] - # é\u2028 & *e | \x1b[1m\n> 100%: 'f' \\ \ud800"
 VOTES = {"epsilon": 1.0, "delta": 1e-6, "num_iterations": 5, "vote_normalization_level": "client"}
 
 
-def card_of(stated):
-    front, _, body = stated.explain("dataset-card").removeprefix("---\n").partition("\n---\n")
+def card_of(result):
+    front, _, body = result.explain("dataset-card").removeprefix("---\n").partition("\n---\n")
     return yaml.safe_load(front), body
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda guarantee: guarantee.kind)
 def test_a_card_has_the_numbers_of_the_statement(guarantee):
-    stated = statement(guarantee=guarantee, unit=Unit.USER, mechanism=AWKWARD, exposed=(AWKWARD,), seeded=True)
-    data, body = card_of(stated)
+    result = statement(guarantee=guarantee, unit=Unit.USER, mechanism=AWKWARD, exposed=(AWKWARD,), seeded=True)
+    data, body = card_of(result)
     assert (data["license"], data["tags"]) == ("unknown", ["differential-privacy", "dptext"])
     private = data["differential_privacy"]
     assert (private["unit"], private["relation"], private["seeded"]) == ("user", "substitution", True)
     assert private["guarantee"] == guarantee.kind
-    assert private.get("epsilon") == (stated.epsilon if math.isfinite(stated.epsilon) else None)
-    assert private.get("delta") == (stated.delta or None)
+    assert private.get("epsilon") == (result.epsilon if math.isfinite(result.epsilon) else None)
+    assert private.get("delta") == (result.delta or None)
     assert all(isinstance(private.get(name, 0), int | float) for name in ("epsilon", "delta", "rho", "mu"))
     assert "A seed was used" in body
     assert "\x1b" not in body
@@ -50,8 +50,8 @@ def test_a_card_has_the_numbers_of_the_statement(guarantee):
 
 def test_the_hub_reads_the_card():
     hub = pytest.importorskip("huggingface_hub")
-    stated = statement_of_texts(release_id="0" * 32, data_sha256="1" * 64)
-    card = hub.DatasetCard(stated.explain("dataset-card"))
+    result = statement_of_texts(release_id="0" * 32, data_sha256="1" * 64)
+    card = hub.DatasetCard(result.explain("dataset-card"))
     assert card.data.license == "unknown"
     assert card.data.to_dict()["differential_privacy"]["epsilon"] == 1.0
     known = set(vars(hub.DatasetCardData()))
@@ -73,8 +73,8 @@ VARIANTS = {"pure": "Pure DP", "approximate": "Approximate DP", "zero-concentrat
 
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda guarantee: guarantee.kind)
 def test_a_registry_entry_has_the_fields_of_the_schema(guarantee):
-    stated = statement(guarantee=guarantee, mechanism=AWKWARD, exposed=(AWKWARD, AWKWARD), assumptions=(AWKWARD,))
-    entry = yaml.safe_load(stated.explain("registry"))
+    result = statement(guarantee=guarantee, mechanism=AWKWARD, exposed=(AWKWARD, AWKWARD), assumptions=(AWKWARD,))
+    entry = yaml.safe_load(result.explain("registry"))
     assert (set(entry), entry["status"], entry["tier"]) == ({"url_slug", "status", "tier", "deployment"}, "Draft", 3)
     assert {name: set(fields) for name, fields in entry["deployment"].items()} == {
         name: set(fields.split()) for name, fields in FIELDS.items()
@@ -83,21 +83,21 @@ def test_a_registry_entry_has_the_fields_of_the_schema(guarantee):
     assert deployment["dp_variant"]["variant_name"] == VARIANTS.get(guarantee.kind, "Custom")
     assert deployment["deployment_model"]["model_name"] == "Local"
     parameters = deployment["privacy_loss"]["privacy_parameters"]
-    finite = {"epsilon": stated.epsilon, "delta": stated.delta, "rho": getattr(guarantee, "rho", 0)}
+    finite = {"epsilon": result.epsilon, "delta": result.delta, "rho": getattr(guarantee, "rho", 0)}
     assert parameters == {name: value for name, value in finite.items() if 0 < value < math.inf}
     assert all(isinstance(value, float) for value in parameters.values())
 
 
 def test_a_claim_and_its_flaw_are_in_every_form():
-    stated = read_claim("dpsda", VOTES | {"labels_per_client": 4})
+    result = read_claim("dpsda", VOTES | {"labels_per_client": 4})
     for form in ("text", "dataset-card", "registry"):
-        text = " ".join(stated.explain(form).split())
+        text = " ".join(result.explain(form).split())
         assert "as claimed by DPSDA: dptext recomputed the guarantee" in text
-    assert "Known flaw" in stated.explain("dataset-card")
-    entry = yaml.safe_load(stated.explain("registry"))
-    assert entry["deployment"]["privacy_loss"]["privacy_parameters"]["epsilon"] == stated.epsilon
+    assert "Known flaw" in result.explain("dataset-card")
+    entry = yaml.safe_load(result.explain("registry"))
+    assert entry["deployment"]["privacy_loss"]["privacy_parameters"]["epsilon"] == result.epsilon
     assert "mu = 0.473" in entry["deployment"]["privacy_loss"]["privacy_parameters_details"]
-    assert json.loads(stated.to_json())["parameters"]["claimed_by"] == "DPSDA"
+    assert json.loads(result.to_json())["parameters"]["claimed_by"] == "DPSDA"
 
 
 def test_an_unknown_form_is_refused():

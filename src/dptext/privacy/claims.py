@@ -56,13 +56,13 @@ def read_claim(tool: str, settings: Mapping[str, Any]) -> PrivacyStatement:
     fields = {"unit": unit, "relation": Relation.ADD_REMOVE, **_READERS[tool](values)}
     facts = {"tool": name, "unit": fields["unit"], "settings": values, "passes": 0, "labels": 1}
     texts = dict(sections("privacy/templates/claim.txt", **(facts | fields.pop("facts", {}))))
-    shown = {key: value if isinstance(value, str | int | float) else str(value) for key, value in values.items()}
+    recorded = {key: value if isinstance(value, str | int | float) else str(value) for key, value in values.items()}
     noted: dict[str, Any] = {"claimed_by": name, **fields.pop("noise", {}), "flaws": "; ".join(texts["flaws"]) or None}
     return PrivacyStatement(
         **fields | {"mechanism": f"{fields['mechanism']} (as claimed by {name})"},
         condition=ANY_TWO,
         trust=Trust.CENTRAL,
-        parameters=shown | noted,
+        parameters=recorded | noted,
         claimed_epsilon=values.get("epsilon"),
         assumptions=tuple(texts["assumptions"]),
         exposed=tuple(texts["exposed"]),
@@ -111,8 +111,8 @@ def _trained(settings: Mapping[str, Any], runs: Any, *, poisson: bool = True) ->
     for z, q, t in runs:
         event = library.PoissonSampledDpEvent(q, library.GaussianDpEvent(z))
         if truncated:
-            size, most = (check_int(n, settings.get(n), minimum=1) for n in ("num_examples", "truncated_batch_size"))
-            event = library.TruncatedSubsampledGaussianDpEvent(size, q, most, z)
+            size, limit = (check_int(n, settings.get(n), minimum=1) for n in ("num_examples", "truncated_batch_size"))
+            event = library.TruncatedSubsampledGaussianDpEvent(size, q, limit, z)
         accountant.compose(event, t)
     left = check_float("delta", delta - 1e-15 * sum(run.steps for run in accounts), above=0)  # for rounding
     total = ApproxDP(float(accountant.get_epsilon(left)), delta)
@@ -121,13 +121,13 @@ def _trained(settings: Mapping[str, Any], runs: Any, *, poisson: bool = True) ->
 
 def _opendp(settings: Mapping[str, Any]) -> dict[str, Any]:
     kind: str = check_choice("measurement", settings.get("measurement", ""), ("laplace", "geometric", "gaussian"))
-    metrics = ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance", "HammingDistance")
-    metric = check_choice("input_metric", settings.get("input_metric", metrics[0]), metrics)
+    names = ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance", "HammingDistance")
+    metric = check_choice("input_metric", settings.get("input_metric", names[0]), names)
     moved, scale = (check_float(name, {"d_in": 1, **settings}.get(name), above=0) for name in ("d_in", "scale"))
     ratio = product_upwards(Fraction(moved) / Fraction(scale))  # type: ignore[arg-type]
     guarantee = ZCDP(product_upwards(ratio, ratio, 0.5)) if kind == "gaussian" else PureDP(ratio)
-    fields = {"mechanism": f"{kind.title()} noise", "guarantee": guarantee}
-    return fields | (_SUBSTITUTION if metric in metrics[2:] else {})
+    noise = f"{kind.title()} noise"
+    return {"mechanism": noise, "guarantee": guarantee} | (_SUBSTITUTION if metric in names[2:] else {})
 
 
 def _dpsda(settings: Mapping[str, Any]) -> dict[str, Any]:
