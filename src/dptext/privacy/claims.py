@@ -1,4 +1,4 @@
-"""Claims of other tools, recomputed from the settings that they record (docs/howto/coming-from.md#claims)."""
+"""Claims of other tools, recomputed from the settings that they record (docs/howto/coming-from.md)."""
 
 from __future__ import annotations
 
