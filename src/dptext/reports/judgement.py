@@ -49,6 +49,7 @@ INSERTED = "inserted"
 _NEAR_SEQUENCES, _NEAR_COSINE = 0.5, 0.9
 _PARTS = 1, 2, 4, 8  # of the canaries: numbers of guesses
 _MAX_LINKED = 3000  # rows
+_WORDS = "words that stay"  # in every anonymised text: for information, not a finding
 _HEADS, _TAILS = ("1", "true"), ("0", "false")  # values of coins
 
 
@@ -177,7 +178,7 @@ def judge(
     if by_row:
         owners = as_people(None if user is None else read["private"][1], sizes["private"])
         row_scores += _attack_rows(texts["private"], texts["output"], owners, seed)
-    found += [score.attack for score in row_scores if score.succeeded]
+    found += [score.attack for score in row_scores if score.succeeded and score.attack != _WORDS]
     bound = None
     if canaries is not None:
         bound = _bound(*read["canaries"], texts["output"], seed)
