@@ -60,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     only = {"choices": HELD_OUT, "help": "a single data set"}
     options = parse_options("Planted copies, and how often they are found.", HERE, arguments, only=only)
     texts = 100 if options.quick else TEXTS
+    constants = {"texts": texts, "tests": TESTS}
     for data in () if options.report else [options.only] if options.only else HELD_OUT:
         cell = partial(measure, data=options.data, texts=texts)
         for part in SHARES:
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             settings = [{"data": data, "held-out": held_out, "share": part, "edited": edited} for edited in kinds]
             seeds = range(1, 1 + (2 if options.quick else SEEDS if part else FALSE_ALARMS))
             path = options.out / "copies.jsonl"
-            sweep(cell, settings, seeds, path=path, name="planted copies", constants={"texts": texts})
+            sweep(cell, settings, seeds, path=path, name="planted copies", constants=constants)
     write_report(options.out, readme=options.readme)
 
 

@@ -26,7 +26,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import numpy as np
-from papers.referee.experiment import ATTACKS, distinct_texts, numbers_of
+from papers.referee.experiment import ATTACKS, TESTS, distinct_texts, numbers_of
 from papers.reports import Rows, number_of, parse_options, run_command, table, write_between
 from papers.sweeps import sweep
 from papers.synthesis.baselines import DESCRIPTIONS
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     usual = [tool for tool in TOOLS if options.pe or tool != "pe"]
     tools = options.only or [tool for tool in usual if tool != "model" or not options.quick]
     bench = Bench(options.data, options.pe, HERE / "work", 20 if options.quick else 1)
-    constants = {"private": PRIVATE, "held-out": HELD_OUT, "size": SIZE}
+    constants = {"private": PRIVATE, "held-out": HELD_OUT, "size": SIZE, "tests": TESTS}
     cell, seeds = partial(measure, bench=bench), range(1, 2 if options.quick else 1 + SEEDS)
     for tool in () if options.report else tools:
         path = options.out / "tools.jsonl"
