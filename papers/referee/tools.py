@@ -27,7 +27,7 @@ from unittest.mock import MagicMock
 
 import numpy as np
 from papers.referee.experiment import ATTACKS, TESTS, distinct_texts, numbers_of
-from papers.reports import Rows, number_of, parse_options, run_command, table, write_between
+from papers.reports import Rows, number_of, parse_options, run_command, stored_interval, table, write_between
 from papers.sweeps import sweep
 from papers.synthesis.baselines import DESCRIPTIONS
 from papers.synthesis.corpus import shuffled
@@ -48,8 +48,8 @@ TOOLS = {
     "pe": ("Private Evolution (DPSDA), SmolLM2-135M", GUARANTEE),
     "model": ("`Synthesizer`, SmolLM2-135M", GUARANTEE),
     "pool": ("`Synthesizer`, texts of a pool of the same source", GUARANTEE),
-    "tem 4": ("TEM, all words of a text", "epsilon 4, a text"),
-    "tem 12": ("TEM, epsilon 12 per word", "epsilon 12, a word"),
+    "tem 4": ("TEM, budget for all words of a text", "epsilon 4, a text"),
+    "tem 12": ("TEM, metric privacy", "epsilon 12 per unit of summed distance, a text"),
     "others": ("other real texts (negative control)", "epsilon 0"),
     "planted": ("the same, 5% replaced by private texts", "none"),
     "private": ("private texts (positive control)", "none"),
@@ -193,7 +193,8 @@ def write_report(out: Path, *, readme: Path | None = None) -> None:
             continue
         counts = {key: sum(row.numbers[key] for row in runs) for key in runs[0].numbers if key.startswith("found, ")}
         findings = [f"{key.removeprefix('found, ')} ({count:.0f})" for key, count in counts.items() if count]
-        cells = [number_of(runs, f"{attack}, {measure}") for attack, measure in MEASURES]
+        names = [f"{attack}, {measure}" for attack, measure in MEASURES]
+        cells = [number_of(runs, key) if len(runs) > 1 else stored_interval(runs[0].numbers, key) for key in names]
         lines.append([name, guarantee, f"{runs[0].numbers['texts']:,.0f}", len(runs), ", ".join(findings), *cells])
         measures = [key.removesuffix(" blind") for key in runs[0].numbers if key.endswith(" blind")]
         others = [key for key in measures if key.partition(",")[0] not in ATTACKS]
