@@ -257,8 +257,7 @@ def deniability(
 
 def distributions_of(mechanism: WordMechanism) -> Callable[[list[str]], Floats] | None:
     """Return the exact output distributions of a mechanism, (n words) -> (n, V); None if it can only be sampled."""
-    value: Callable[[list[str]], Floats] | None = getattr(mechanism, "distributions", None)
-    return value
+    return getattr(mechanism, "distributions", None)
 
 
 def _measure(mechanism: WordMechanism, rows: Rows, bits: RandomBits, draws: int) -> dict[str, Floats]:

@@ -141,12 +141,7 @@ class BankCalibration(ReprMixin):
 
 
 def calibrate_bank(
-    bank: TextBank,
-    *,
-    relinking: float,
-    people: int,
-    unit: UnitOfEpsilon = "sentence",
-    max_sentences: int | None = None,
+    bank: TextBank, *, relinking: float, people: int, unit: UnitOfEpsilon = "sentence", max_sentences: int | None = None
 ) -> BankCalibration:
     """Calibrate the epsilon of a bank; see `dptext.calibrate`."""
     people = check_int("people", people, minimum=2)

@@ -172,12 +172,7 @@ class Participation:
 
 
 def personal_participation(
-    levels: Mapping[str, float],
-    *,
-    delta: float,
-    steps: int,
-    sampling_rate: float,
-    default: str | None = None,
+    levels: Mapping[str, float], *, delta: float, steps: int, sampling_rate: float, default: str | None = None
 ) -> Participation:
     """Return the noise of the largest epsilon, and for each level the largest sampling rate that satisfies its own."""
     budgets = PersonalBudgets(levels, delta=delta, default=default)

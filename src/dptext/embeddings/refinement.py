@@ -95,8 +95,7 @@ def _new_words(rows: Floats, sigma: float, news: News, base: Floats) -> Floats:
     n = math.sqrt(excess / size)
     # a ridge of rounding size: without noise and news the bracket has no inverse in the direction of b
     total = expected + ((sigma / n) ** 2 + 1e-9 * size) * np.eye(rows.shape[1])
-    vectors: Floats = rows @ np.linalg.solve(total, slope.T @ spread)  # (new)
-    return vectors
+    return rows @ np.linalg.solve(total, slope.T @ spread)  # (new)
 
 
 def _without(rows: Floats, common: Floats) -> Floats:

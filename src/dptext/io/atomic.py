@@ -40,11 +40,7 @@ def check_released(path: Path) -> None:
 
 
 def check_target(
-    target: Path,
-    *,
-    replace: bool,
-    apart_from: Mapping[str, Iterable[str | os.PathLike[str]]],
-    by: str = "add --force",
+    target: Path, *, replace: bool, apart_from: Mapping[str, Iterable[str | os.PathLike[str]]], by: str = "add --force"
 ) -> None:
     """Raise if a file cannot be written, exists, is not regular, or is one of ``apart_from`` (files by role)."""
     for role, files in apart_from.items():

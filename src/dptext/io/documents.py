@@ -22,16 +22,7 @@ import numpy as np
 from dptext.errors import DataError, ParameterError, StorageError
 from dptext.io.atomic import HashedFile, open_new, scratch_folder
 from dptext.io.batches import STANDARD, Batch, Columns, InputFile, Reject, describe_columns, is_pipe, row_batches
-from dptext.io.formats import (
-    NAMES_OF_FORMATS,
-    BadRow,
-    FileFormat,
-    Reading,
-    Row,
-    file_format,
-    read_rows,
-    written_format,
-)
+from dptext.io.formats import NAMES_OF_FORMATS, BadRow, FileFormat, Reading, Row, file_format, read_rows, written_format
 from dptext.privacy.guarantee import canonical_id
 from dptext.validation import check_choice, is_missing
 

@@ -92,11 +92,7 @@ def _vectors(file: InputFile, name: str) -> Iterator[npt.NDArray[np.float32]]:
 
 
 def segment(
-    name: str,
-    values: Sequence[str | None] | npt.NDArray[np.float32],
-    columns: Columns,
-    keep: Sequence[str],
-    row: int,
+    name: str, values: Sequence[str | None] | npt.NDArray[np.float32], columns: Columns, keep: Sequence[str], row: int
 ) -> bytes:
     """Return texts or (n, k) vectors and kept columns as bytes for `assemble`; ``row`` is the first, for errors."""
     with suppress(pa.ArrowException, OverflowError, UnicodeEncodeError):  # errors may quote a value

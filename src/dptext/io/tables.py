@@ -227,11 +227,7 @@ def _datasets(table: Any) -> TableKind:
             )
 
     return TableKind(
-        list(table.column_names),
-        read,
-        lambda private: (pa.array(private, type=pa.string()), None),
-        rebuilt,
-        built,
+        list(table.column_names), read, lambda private: (pa.array(private, type=pa.string()), None), rebuilt, built
     )
 
 

@@ -187,11 +187,7 @@ def link_bank(
     maximum = percent_at_most(rewriter.relinking(people, parts=max(1, longest)))
     pure = percent_at_most(rate_at_most(rewriter.document_statement(longest).epsilon, people))
     limits = f"at most {maximum} among any {people:,} texts, {pure} under any mechanism of this epsilon"
-    return [
-        *link_by_words(before, after, options),
-        replace(best, detail=f"{best.detail}; {limits}"),
-        *others,
-    ], likely
+    return [*link_by_words(before, after, options), replace(best, detail=f"{best.detail}; {limits}"), *others], likely
 
 
 def compare_draws(rewriter: BankRewriter, likely: Likelihoods) -> tuple[float, float, bool]:

@@ -490,5 +490,4 @@ class _EncodedTexts:
         self._units = distribution.features.units(distinct)
 
     def units(self, texts: list[str]) -> npt.NDArray[np.int32]:
-        unit: npt.NDArray[np.int32] = self._units[[self._rows[text] for text in texts]]
-        return unit
+        return self._units[[self._rows[text] for text in texts]]

@@ -21,17 +21,7 @@ from dptext.evaluation.measures import Measured
 from dptext.evaluation.utility import predictions
 from dptext.intervals import Estimate
 from dptext.io.batches import display_name
-from dptext.methods.files import (
-    FOLDS,
-    Audit,
-    Check,
-    ReleaseFiles,
-    Rows,
-    chosen_rows,
-    columns_of,
-    count_rows,
-    read_rows,
-)
+from dptext.methods.files import FOLDS, Audit, Check, ReleaseFiles, Rows, chosen_rows, columns_of, count_rows, read_rows
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import paragraphs
 from dptext.release.mechanism import TextMechanism, mark, placeholder

@@ -24,12 +24,7 @@ from dptext.release.release import STATEMENT
 from dptext.representations.device import check_device, vectors_in
 from dptext.representations.privunit import PrivUnit
 from dptext.representations.published_protocols import PublishedChannel
-from dptext.representations.registry import (
-    ON_NEWS,
-    USUAL,
-    is_randomizer,
-    randomizer_from_parameters,
-)
+from dptext.representations.registry import ON_NEWS, USUAL, is_randomizer, randomizer_from_parameters
 
 _MOST_NUMBERS = 1 << 20  # of a vector: the audit must fit into memory
 _NO_CONSTANTS = ("exposed", "witness", "witness_loss")

@@ -166,8 +166,7 @@ def uneven_bits(bits: RandomBits, values: Bytes, one: FineThresholds, zero: Fine
         entry.reshape(-1)[places] = draws < thresholds[columns]
     # a 1 and a 0 share one coin, because only one of them is used
     if_one, if_zero = (np.packbits(head, axis=1) for head in heads)
-    sent: Bytes = (values & if_one) | (~values & if_zero)
-    return sent
+    return (values & if_one) | (~values & if_zero)
 
 
 def round_at_random(bits: RandomBits, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

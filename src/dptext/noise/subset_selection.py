@@ -182,5 +182,4 @@ def _log_tails(draws: int, chance: float) -> Floats:
     counts = np.arange(draws + 1)
     log_of = np.array([math.lgamma(1 + count) for count in counts.tolist()])
     terms = log_of[-1] - log_of - log_of[::-1] + counts * math.log(chance) + counts[::-1] * math.log1p(-chance)
-    tails: Floats = np.minimum(np.logaddexp.accumulate(terms[::-1])[::-1][1:], 0.0)
-    return tails
+    return np.minimum(np.logaddexp.accumulate(terms[::-1])[::-1][1:], 0.0)

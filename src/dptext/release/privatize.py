@@ -97,13 +97,7 @@ def privatize(
         _logger.warning(warning)
     statement = add_columns(rewriter.statement(), keep)
     warn_unprotected(statement)
-    return Release(
-        statement=statement,
-        documents=len(private),
-        tally=rewriter.tally,
-        people=people,
-        outputs=fields,
-    )
+    return Release(statement=statement, documents=len(private), tally=rewriter.tally, people=people, outputs=fields)
 
 
 def _counted(values: Iterator[str | None], done: Callable[[int], object]) -> Iterator[str | None]:

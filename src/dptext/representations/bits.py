@@ -139,8 +139,7 @@ def _at_slope(log_slope: Floats) -> Floats:
     for _ in range(8):
         value = np.logaddexp(0.0, y) - 3 * y - 2 * log_slope
         y += value / (3 - 1 / (1 + np.exp(-np.clip(y, -700, 700))))
-    budget: Floats = 2 * np.arcsinh(np.exp(np.minimum(y, 1400.0) / 2))
-    return budget
+    return 2 * np.arcsinh(np.exp(np.minimum(y, 1400.0) / 2))
 
 
 @lru_cache(maxsize=256)

@@ -80,8 +80,7 @@ def _into_ball(vectors: Floats) -> Floats:
 
 def row_products(rows: Floats, matrix: Floats) -> Floats:
     """Return (n, d) ``rows @ matrix``, row by row: BLAS would round a row differently among other rows."""
-    products: Floats = (rows[:, None] @ matrix)[:, 0]
-    return products
+    return (rows[:, None] @ matrix)[:, 0]
 
 
 def check_vectors(vectors: npt.ArrayLike, dimension: int | None = None) -> Floats:

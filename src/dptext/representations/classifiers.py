@@ -92,12 +92,7 @@ class LinearFit(NamedTuple):
 
 
 def fit_linear(
-    vectors: Floats,
-    labels: Labels,
-    classes: int,
-    *,
-    channel: Channel | None = None,
-    prior: LinearPrior | None = None,
+    vectors: Floats, labels: Labels, classes: int, *, channel: Channel | None = None, prior: LinearPrior | None = None
 ) -> LinearFit:
     """Fit weights on (n, k) noisy vectors and their labels (0 to classes - 1); or on *public* ones, for a prior."""
     count, width = vectors.shape
@@ -165,8 +160,7 @@ def _solve(covariance: Floats, moments: Floats) -> Floats:
     values, basis = np.linalg.eigh(covariance)
     floor = max(1e-10 * float(values.max(initial=0.0)), 1e-150)  # its inverse is finite
     inverse = np.where(values > floor, 1 / np.maximum(values, floor), 0.0)
-    weights: Floats = basis @ (inverse[:, None] * (basis.T @ moments))
-    return weights
+    return basis @ (inverse[:, None] * (basis.T @ moments))
 
 
 class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

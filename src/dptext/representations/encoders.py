@@ -106,8 +106,7 @@ class TextEncoder(Protocol):
 
 def encoder_exposure(encoder: Any) -> tuple[str, ...]:
     """Return the data of non-public texts that a trained encoder may reveal, for the statement."""
-    exposed: tuple[str, ...] = getattr(encoder, "exposed", tuple)()
-    return exposed
+    return getattr(encoder, "exposed", tuple)()
 
 
 def check_trained_on_public(encoder: TextEncoder) -> None:

@@ -181,8 +181,7 @@ class PrivateEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TextEsti
                 "be protected: give public ones, PrivateEncoder(..., public_texts=...); or, if these are public, call "
                 "fit(texts) and then transform(texts)"
             )
-        private: Private = self.fit().transform(texts)
-        return private
+        return self.fit().transform(texts)
 
     def transform(self, texts: Iterable[str | None]) -> Private:
         """Return (n, k) float32 private vectors, one per text, with fresh noise: a new release.

@@ -214,8 +214,7 @@ def q(epsilon: Numbers, lambda_: Numbers, bits: int) -> Numbers:
     >>> [round(float(q(epsilon, 100.0, 500)), 6) for epsilon in (0.5, 10.0)]
     [0.009891, 0.009707]
     """
-    chance: Numbers = 1 / (1 + lambda_ * np.exp(epsilon / bits))
-    return chance
+    return 1 / (1 + lambda_ * np.exp(epsilon / bits))
 
 
 def sue_chances(epsilon: Numbers, sensitivity: float) -> tuple[Numbers, Numbers]:

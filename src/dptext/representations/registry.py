@@ -121,12 +121,7 @@ _RANDOM = 3
 
 
 def best_dimension(
-    width: int,
-    randomizer: Randomizer,
-    *,
-    bound: str = "normalise",
-    projection: str = "pca",
-    labels: Labels = None,
+    width: int, randomizer: Randomizer, *, bound: str = "normalise", projection: str = "pca", labels: Labels = None
 ) -> int:
     """Return the dimension to project vectors of ``width`` numbers to.
 

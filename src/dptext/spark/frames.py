@@ -249,12 +249,7 @@ def _bare_field(field: Any) -> Any:
 
 
 def fit(
-    model: Cooccurrence,
-    df: Any,
-    *,
-    text: str = "text",
-    user: str | None = "user",
-    partitions: int | None = None,
+    model: Cooccurrence, df: Any, *, text: str = "text", user: str | None = "user", partitions: int | None = None
 ) -> Cooccurrence:
     """Fit `Cooccurrence` on the rows of a DataFrame: one release of the texts of its users.
 

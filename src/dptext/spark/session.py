@@ -194,8 +194,7 @@ _REMEDIES: dict[str, tuple[type[DptextError], str]] = {
 def _translate_error(message: str, classes: list[str]) -> DptextError:
     match = _OURS.search(message)
     if match is not None:
-        error: DptextError = getattr(dptext.errors, match[1], DataError)(match[2].strip())
-        return error
+        return getattr(dptext.errors, match[1], DataError)(match[2].strip())
     for signs, (kind, remedy) in _REMEDIES.items():
         if any(sign in message or sign in classes for sign in signs.split("|")):
             return kind(remedy)

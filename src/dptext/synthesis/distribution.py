@@ -106,11 +106,7 @@ class TextDistribution(HasStatement, ReprMixin):
         return dict(zip(self.labels.names, self.ratio.shares.tolist(), strict=True))
 
     def estimate_shares(
-        self,
-        categories: Mapping[str, Sequence[str]],
-        *,
-        confidence: float = CONFIDENCE,
-        other_source: bool = False,
+        self, categories: Mapping[str, Sequence[str]], *, confidence: float = CONFIDENCE, other_source: bool = False
     ) -> dict[str, Estimate]:
         """Estimate the share of each of several categories, which may be named after the release.
 

@@ -452,7 +452,5 @@ def stored_users(
         except OSError as error:
             raise StorageError.of("write a temporary file in", tempfile.gettempdir(), error) from None
         yield UserStore(
-            rows=rows,
-            offsets=np.frombuffer(offsets, dtype=np.int64),
-            levels=np.frombuffer(levels, dtype=np.uint16),
+            rows=rows, offsets=np.frombuffer(offsets, dtype=np.int64), levels=np.frombuffer(levels, dtype=np.uint16)
         )

@@ -160,12 +160,7 @@ class Vickrey(NoisyVectors):
     _released = "first or the second nearest word"
 
     def __init__(
-        self,
-        vectors: VectorsLike,
-        *,
-        epsilon: float,
-        t: float = 0.5,
-        unsafe_as_published: bool = False,
+        self, vectors: VectorsLike, *, epsilon: float, t: float = 0.5, unsafe_as_published: bool = False
     ) -> None:
         super().__init__(vectors, epsilon=epsilon)
         count = len(self.vectors)
@@ -247,12 +242,7 @@ class TruncatedGumbel(WordMechanism):
     name = "TruncatedGumbel"
 
     def __init__(
-        self,
-        vectors: VectorsLike,
-        *,
-        epsilon: float,
-        scale: float | None = None,
-        unsafe_as_published: bool = False,
+        self, vectors: VectorsLike, *, epsilon: float, scale: float | None = None, unsafe_as_published: bool = False
     ) -> None:
         super().__init__(vectors, epsilon=epsilon)
         vectors = self.vectors

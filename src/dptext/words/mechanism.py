@@ -388,8 +388,7 @@ class NoisyVectors(WordMechanism):
 
     def _choose(self, near: Rows, _noisy: Floats, _rows: Rows, _bits: RandomBits) -> Rows:
         """Choose (n,) output rows from the (n, wanted) nearest ones. A private mechanism must not use ``_rows``."""
-        nearest: Rows = near[:, 0]
-        return nearest
+        return near[:, 0]
 
     def assumptions(self) -> tuple[str, ...]:
         return (

@@ -58,11 +58,7 @@ class WordReplacing:
         return ["".join(tokens[start:end]) for start, end in pairwise(starts.tolist())], tally
 
     def _replace_words(
-        self,
-        tokens: list[str],
-        codes: npt.NDArray[np.int64],
-        starts: npt.NDArray[np.int64],
-        bits: RandomBits,
+        self, tokens: list[str], codes: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], bits: RandomBits
     ) -> Tally:
         is_word = codes >= 0
         before = np.concatenate([[0], np.cumsum(is_word)])  # words before each token

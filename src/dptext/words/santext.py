@@ -252,12 +252,7 @@ class CusText(ShownMechanism):
     name = "CusText"
 
     def __init__(
-        self,
-        vectors: VectorsLike,
-        *,
-        epsilon: float,
-        size: int = 20,
-        unsafe_as_published: bool = False,
+        self, vectors: VectorsLike, *, epsilon: float, size: int = 20, unsafe_as_published: bool = False
     ) -> None:
         super().__init__(vectors, epsilon=epsilon)
         vectors = self.vectors
@@ -369,5 +364,4 @@ class CusText(ShownMechanism):
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
         place = count_at_most(self._sums, rows, bits.below(self._sums[rows, -1]))
-        member: Rows = self._members[rows, place]
-        return member
+        return self._members[rows, place]
