@@ -10,8 +10,8 @@ from scipy import stats
 
 from dptext import TEM, Madlib, SanText, deniability, load_vectors
 from dptext.attacks import bayes_recovery, expected_recovery, nearest_recovery
-from dptext.calibration.deniability import zipf_weights
 from dptext.privacy.randomness import RandomBits
+from dptext.representations.encoders import zipf_weights
 from laws import most_by_luck
 
 

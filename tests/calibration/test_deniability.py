@@ -13,9 +13,9 @@ from dptext.calibration.deniability import (
     sample_words,
     smallest_support,
     weighted_quantile,
-    zipf_weights,
 )
 from dptext.errors import ParameterError
+from dptext.representations.encoders import zipf_weights
 
 
 @pytest.fixture(scope="module")

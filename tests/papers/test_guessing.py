@@ -5,7 +5,7 @@ import pytest
 from papers.guessing import guess_rate
 
 from dptext import TEM
-from dptext.calibration.deniability import zipf_weights
+from dptext.representations.encoders import zipf_weights
 
 
 def test_the_rate_is_that_of_bayes(small):

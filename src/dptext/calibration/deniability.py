@@ -18,6 +18,7 @@ from dptext.display import Fields, ReprMixin
 from dptext.errors import ParameterError
 from dptext.noise.selection import DistanceTable
 from dptext.privacy.randomness import RandomBits
+from dptext.representations.encoders import zipf_weights
 from dptext.threads import for_each_block
 from dptext.validation import check_int
 from dptext.words.mechanism import WordMechanism
@@ -41,13 +42,6 @@ _ROUNDING = 1e-12  # probabilities are sums of float64
 # -- a public sample of words --------------------------------------------------------------------------------------
 
 
-def zipf_weights(size: int) -> Floats:
-    """(size,) weights proportional to 1 / rank, most frequent first; their sum is 1."""
-    weights: Floats = 1.0 / np.arange(1, size + 1)
-    weights /= weights.sum()
-    return weights
-
-
 def check_weights(weights: npt.ArrayLike | None, size: int) -> Floats:
     """Return the weights scaled to sum 1; None: Zipf weights."""
     if weights is None:
@@ -55,8 +49,7 @@ def check_weights(weights: npt.ArrayLike | None, size: int) -> Floats:
     values: Floats = np.asarray(weights, dtype=np.float64)
     if values.shape != (size,) or not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
         raise ParameterError(f"weights must be {size:,} numbers of at least 0, one per word, and not all 0")
-    scaled: Floats = values / values.sum()
-    return scaled
+    return np.asarray(values / values.sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -229,11 +229,6 @@ class Levels:
         """The level with the largest budget or rate; its guarantee holds for every user."""
         return max(self.shares, key=self.shares.__getitem__)
 
-    def condition(self, level: str) -> Condition:
-        """Return the users that the statement of a level is about."""
-        is_smaller = self.shares[level] < max(self.shares.values())
-        return Condition(requirements=(OfLevel(level),) if is_smaller else ())
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReleasePlan(ABC):
@@ -323,7 +318,8 @@ class ReleasePlan(ABC):
         return self.guarantee(level)
 
     def _condition(self, level: str) -> Condition:
-        return self.levels.condition(level)
+        is_smaller = self.levels.shares[level] < max(self.levels.shares.values())
+        return Condition(requirements=(OfLevel(level),) if is_smaller else ())
 
     def _parameters(self, level: str) -> dict[str, Parameter]:
         parameters = self._costs(level)

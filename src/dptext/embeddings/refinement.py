@@ -86,7 +86,7 @@ def _new_words(rows: Floats, sigma: float, news: News, base: Floats) -> Floats:
     """Compute equation (new). The strength of new words explains their norm; they have the S of the last band."""
     slope = news.slope
     spread = base.T @ base / len(base)
-    rows = rows - np.outer(rows @ news.common, news.common)
+    rows = _less(rows, news.common)
     expected = slope.T @ spread @ slope + news.covariance
     excess = float((rows**2).sum(axis=1).mean()) - rows.shape[1] * sigma**2
     size = float(np.trace(expected))
@@ -114,19 +114,12 @@ def _unit(points: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class News:
-    """Result of `news`.
+    """Result of `news`."""
 
-    Attributes:
-        guess: (V, k) E[e_w | y_w], without the direction of b; 0 where nothing was measured or the noise hides it.
-        slope: (d, k) B, without that direction.
-        common: (k,) the direction of b, of length 1; or 0.
-        covariance: (k, k) of e_w, in the last band.
-    """
-
-    guess: Floats
-    slope: Floats
-    common: Floats
-    covariance: Floats
+    guess: Floats  # (V, k) E[e_w | y_w], without the direction of b; 0 if nothing was measured or the noise hides it
+    slope: Floats  # (d, k) B, without that direction
+    common: Floats  # (k,) the direction of b, of length 1; or 0
+    covariance: Floats  # (k, k) of e_w, in the last band
 
 
 def bands(words: int) -> list[slice]:
@@ -177,40 +170,32 @@ def _fitted(rows: Floats, sigma: float, public: Floats, measured: Rows) -> tuple
         slope, intercept = _fit(rows, sigma, public, measured, strength)
         predicted = public @ slope + intercept
         for words in of_band:
-            strength[words] = _Along(rows[words], predicted[words]).strength
+            strength[words] = _mean_strength(rows[words], predicted[words])
     for words in of_band:
-        strength[words] = _Along(rows[words], predicted[words]).word_strengths(sigma)
+        strength[words] = _word_strengths(rows[words], predicted[words], sigma)
     length = float(np.linalg.norm(intercept))
     common = intercept / length if length > 0 else intercept
     return of_band, strength, _less(slope, common), common
 
 
-@dataclass(frozen=True, eq=False)
-class _Along:
-    """Rows and their predictions, for the strengths of equation (model)."""
+def _mean_strength(rows: Floats, predicted: Floats) -> float:
+    """Return the least-squares factor of all words from their predictions to their rows."""
+    size = float(np.vdot(predicted, predicted))
+    return max(float(np.vdot(rows, predicted)) / size, _WEAKEST) if size > 0 else _WEAKEST
 
-    rows: Floats
-    predicted: Floats
 
-    @property
-    def strength(self) -> float:
-        """The least-squares factor of all words."""
-        size = float(np.vdot(self.predicted, self.predicted))
-        return max(float(np.vdot(self.rows, self.predicted)) / size, _WEAKEST) if size > 0 else _WEAKEST
-
-    def word_strengths(self, sigma: float) -> Floats:
-        """Return (n,) strengths of the words, shrunk towards `strength` as far as noise explains the difference."""
-        sizes = np.einsum("ij,ij->i", self.predicted, self.predicted)
-        if not sizes.any():
-            return np.full(len(sizes), _WEAKEST)
-        mean = self.strength
-        along = np.einsum("ij,ij->i", self.rows, self.predicted)
-        word_factors = np.divide(along, sizes, out=np.full_like(along, mean), where=sizes > 0)
-        noise = np.divide(sigma**2, sizes, out=np.zeros_like(sizes), where=sizes > 0)
-        spread = max(float(np.average((word_factors - mean) ** 2 - noise, weights=sizes)), 0.0)
-        trusted = np.divide(spread, spread + noise, out=np.zeros_like(noise), where=spread + noise > 0)
-        strengths: Floats = np.maximum(mean + (word_factors - mean) * trusted, _LEAST_SHARE * mean)
-        return strengths
+def _word_strengths(rows: Floats, predicted: Floats, sigma: float) -> Floats:
+    """Return (n,) strengths of the words, shrunk towards their mean as far as noise explains the difference."""
+    sizes = np.einsum("ij,ij->i", predicted, predicted)
+    if not sizes.any():
+        return np.full(len(sizes), _WEAKEST)
+    mean = _mean_strength(rows, predicted)
+    along = np.einsum("ij,ij->i", rows, predicted)
+    word_factors = np.divide(along, sizes, out=np.full_like(along, mean), where=sizes > 0)
+    noise = np.divide(sigma**2, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    spread = max(float(np.average((word_factors - mean) ** 2 - noise, weights=sizes)), 0.0)
+    trusted = np.divide(spread, spread + noise, out=np.zeros_like(noise), where=spread + noise > 0)
+    return np.asarray(np.maximum(mean + (word_factors - mean) * trusted, _LEAST_SHARE * mean))
 
 
 def _fit(noisy: Floats, sigma: float, public: Floats, measured: Rows, strength: Floats) -> tuple[Floats, Floats]:
@@ -225,15 +210,10 @@ def _fit(noisy: Floats, sigma: float, public: Floats, measured: Rows, strength: 
 
 @dataclass(frozen=True, eq=False)
 class Strengths:
-    """Information about words beyond public vectors, as variances along directions, band by band.
+    """Information about words beyond public vectors, as variances along directions, band by band."""
 
-    Attributes:
-        words: (bands,) number of measured words per band.
-        variances: visible variances of n_w e_w (equation (model)) per band, for one person, the largest first.
-    """
-
-    words: tuple[int, ...]
-    variances: tuple[Floats, ...]
+    words: tuple[int, ...]  # number of measured words per band
+    variances: tuple[Floats, ...]  # visible variances of n_w e_w of (model) per band, for one person, the largest first
 
     def passed(self, people: float, sigma: float, width: int) -> float:
         """Return the mean fraction of the variance of e_w that equation (posterior) keeps."""

@@ -428,16 +428,8 @@ class SkipGram(Shareable, ReprMixin):
         if distance is None:
             is_random = dimension is not None or isinstance(self.vectors, Vocabulary)
             distance = _FROM_NOTHING if is_random else _FROM_PUBLIC
-        recipe = Recipe(
-            unit=self.unit,
-            pairs=self.pairs,
-            window=self.window,
-            negatives=self.negatives,
-            subsample=self.subsample,
-            clip=self.clip,
-            distance=distance,
-            most_words=self.most_words,
-        )
+        names = ("unit", "pairs", "window", "negatives", "subsample", "clip", "most_words")
+        recipe = Recipe(distance=distance, **{name: getattr(self, name) for name in names})
         check_choice("mode", self.mode, get_args(Mode))
         trained_words = check_int("trained_words", self.trained_words, minimum=1, maximum=_MOST_TRAINED)
         if dimension is not None:

@@ -302,9 +302,8 @@ FORMATS = {
         Format((".txt",), _read_txt, _txt_lines, has_columns=False),
         Format((".jsonl", ".ndjson"), _read_jsonl, _json_lines),
         Format((".csv",), _read_csv, _csv_lines, has_header=True),
-        Format(
-            (".tsv",), partial(_read_csv, quoting=csv.QUOTE_NONE), is_written=False
-        ),  # no tabs or line breaks in fields
+        # no tabs or line breaks in fields
+        Format((".tsv",), partial(_read_csv, quoting=csv.QUOTE_NONE), is_written=False),
         Format((".parquet",), _read_parquet, is_lines=False),
         Format((".xlsx",), _read_xlsx, is_lines=False, is_written=False),
     )

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from typing import Any, Final, TypeVar
 
@@ -252,9 +253,7 @@ def _pandas(table: Any) -> TableKind:
         frame.columns = pandas.Index(list(columns))
         return frame
 
-    def texts(private: Texts) -> Any:
-        return pandas.Series(private, dtype=object)
-
+    texts = partial(pandas.Series, dtype=object)
     return TableKind(list(table.columns), read, texts, lambda name: _series(pandas, table[name], name), built)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -187,20 +188,12 @@ class Embeddings(Method):
 def _judge_learned(statement: PrivacyStatement) -> Verdict:
     """Judge whether the stated noise is sufficient for the guarantee of this release alone."""
     people = {Unit.USER: "all people", Unit.DOCUMENT: "all documents"}.get(statement.unit, "all pairs of words")
-    fields: dict[str, Any] = {
-        "release_guarantee": checks.own_guarantee(statement),
-        "coverage": f"{people}, {_COVERAGE}",
-    }
+    coverage = f"{people}, {_COVERAGE}"
+    fields: dict[str, Any] = {"release_guarantee": checks.own_guarantee(statement), "coverage": coverage}
+    real = partial(checks.real_parameter, statement)
     with checks.describes("noise"):
         if "sigma" in statement.parameters:
-            sigma, sensitivity = (
-                checks.real_parameter(statement, "sigma"),
-                checks.real_parameter(statement, "sensitivity"),
-            )
-            return judge_gaussian(statement, sigma=sigma, sensitivity=sensitivity, **fields)
-        account = SampledGaussian(
-            noise_multiplier=checks.real_parameter(statement, "noise_multiplier"),
-            sampling_rate=checks.real_parameter(statement, "sampling_rate"),
-            steps=checks.whole_parameter(statement, "steps"),
-        )
+            return judge_gaussian(statement, sigma=real("sigma"), sensitivity=real("sensitivity"), **fields)
+        noise, steps = real("noise_multiplier"), checks.whole_parameter(statement, "steps")
+        account = SampledGaussian(noise_multiplier=noise, sampling_rate=real("sampling_rate"), steps=steps)
         return judge_sampled_gaussian(statement, account=account, **fields)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dptext.attacks import AttackScore, bayes_recovery, expected_recovery, linkage_of_scores, nearest_recovery
 from dptext.audits.mechanisms import audit
-from dptext.calibration.deniability import Floats, deniability, distributions_of, zipf_weights
+from dptext.calibration.deniability import Floats, deniability, distributions_of
 from dptext.errors import DataError
 from dptext.methods import preview as numbers
 from dptext.methods.base import PROTECTING, AdviceInput, Assessment, Method, describe
@@ -31,6 +31,7 @@ from dptext.privacy.guarantee import Trust, best_guesses
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement
 from dptext.release.redaction import placeholders_of
+from dptext.representations.encoders import zipf_weights
 from dptext.text.tokens import Kind, Token, split
 from dptext.words.mechanism import WordMechanism
 from dptext.words.registry import is_word_mechanism, mechanism_from_statement

@@ -169,9 +169,8 @@ class TruncatedExponential:
         if coarse is not None:
             shift = coarse.row_rounding + coarse.rounding + 2 * distances.rounding
             inflation = np.exp(np.minimum(rate * shift, 50.0)) * (1 + 2.0**-12)
-            if (
-                inflation.max() <= _MAX_INFLATION and size * inflation.max() < 2.0**20 - 2
-            ):  # with a margin for rounding up
+            # with a margin for rounding up
+            if inflation.max() <= _MAX_INFLATION and size * inflation.max() < 2.0**20 - 2:
                 self._bounds, self._inflation = coarse, inflation
                 self._coarse_most = threshold / coarse.step
                 self._coarse_factor = np.float32(-rate * coarse.step)

@@ -196,8 +196,7 @@ def onto_l1_sphere(vectors: Floats) -> Floats:
     [[0.75, -0.25], [0.0, 1.0]]
     """
     values = np.asarray(vectors, dtype=np.float64)
-    normalised: Floats = values / np.abs(values).sum(axis=1, keepdims=True)
-    return normalised
+    return np.asarray(values / np.abs(values).sum(axis=1, keepdims=True))
 
 
 class L1NormalisedLaplace(AdditiveChannel):

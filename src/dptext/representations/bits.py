@@ -116,8 +116,7 @@ class CodeChannel(BitChannel):
 
 def _weights(bits: int) -> Floats:
     """Return w_j of equation (code), lowest bit first."""
-    weights: Floats = 2.0 ** np.arange(bits) / (2**bits - 1)
-    return weights
+    return np.asarray(2.0 ** np.arange(bits) / (2**bits - 1))
 
 
 def bit_budgets(epsilon: float, bits: int) -> Floats:

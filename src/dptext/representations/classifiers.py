@@ -63,15 +63,13 @@ def shrunk_mean(vectors: Floats, centre: Floats) -> Floats:
     mean = vectors.mean(axis=0)
     noise = float(vectors.var(axis=0).sum()) / len(vectors)
     distance = float(((mean - centre) ** 2).sum())
-    shrunk: Floats = centre + max(0.0, 1 - noise / max(distance, _TINY)) * (mean - centre)
-    return shrunk
+    return np.asarray(centre + max(0.0, 1 - noise / max(distance, _TINY)) * (mean - centre))
 
 
 def positive(matrix: Floats) -> Floats:
     """Return the nearest positive semi-definite matrix in the Frobenius norm: negative eigenvalues become 0."""
     values, basis = np.linalg.eigh((matrix + matrix.T) / 2)
-    nearest: Floats = (basis * np.maximum(values, 0.0)) @ basis.T
-    return nearest
+    return np.asarray((basis * np.maximum(values, 0.0)) @ basis.T)
 
 
 class LinearPrior(NamedTuple):
@@ -126,8 +124,7 @@ def fit_linear(
             spread = _SHIFT * np.einsum("jc,jk,kc->c", weights, clean.matrix, weights)
             error = np.einsum("jc,jk,kc->c", weights, noisy.matrix / count, weights)
             scores = public + spread / (spread + error + _TINY) * (scores - public)
-        difference: Floats = shares - scores
-        return difference
+        return np.asarray(shares - scores)
 
     return LinearFit(
         clean=(weights, intercepts(weights)),
@@ -280,8 +277,7 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Return the class of each of (n, k) *noisy* vectors."""
         scores = self.decision_function(X)
         codes = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
-        predicted: npt.NDArray[Any] = self.classes_[codes]
-        return predicted
+        return np.asarray(self.classes_[codes])
 
     def device_model(self) -> DeviceModel:
         """Return the frozen model for *clean* vectors (before the noise); it needs numpy only, and saves as JSON.

@@ -312,16 +312,13 @@ class MeanOfWords(FrozenEncoder, ReprMixin):
     def _weights(self) -> Vectors:
         if self.weighting is None:
             return np.ones(len(self.vectors), dtype=np.float32)
-        return (self.weighting / (self.weighting + _zipf_shares(len(self.vectors)))).astype(np.float32)
+        return (self.weighting / (self.weighting + zipf_weights(len(self.vectors)))).astype(np.float32)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(MeanOfWords, self.vectors, weighting=self.weighting), ()
 
     def public_sample(self, texts: int = 4096, words: int = 12) -> Vectors:
-        """Return (texts, D) vectors of fixed artificial texts, whose words are drawn by Zipf's law.
-
-        Centre and projection are fitted on them if there are no public texts.
-        """
+        """Return (texts, D) vectors of fixed artificial texts (Zipf's law), to fit centre and projection on."""
         draws = zipf_rows(len(self.vectors), texts * words, seed=_SAMPLE_SEED)
         return self._means(draws.astype(np.int32), np.full(texts, words))
 
@@ -346,8 +343,8 @@ class MeanOfWords(FrozenEncoder, ReprMixin):
         return (RELEASED_BEFORE,)
 
 
-def _zipf_shares(words: int) -> Floats:
-    """Return (words,) p(r) = 1 / (r H), the frequency of the r-th word by Zipf's law."""
+def zipf_weights(words: int) -> Floats:
+    """Return (words,) p(r) = 1 / (r H), the frequency of the r-th word by Zipf's law; their sum is 1."""
     shares: Floats = 1 / np.arange(1.0, words + 1)
     shares /= shares.sum()
     return shares
@@ -356,7 +353,7 @@ def _zipf_shares(words: int) -> Floats:
 def zipf_rows(words: int, count: int, *, seed: int) -> npt.NDArray[np.intp]:
     """Return random rows of words for artificial texts by Zipf's law; they are public."""
     uniform = RandomBits(seed=seed).uniform(count) * (1 - 1e-9)
-    return np.searchsorted(np.cumsum(_zipf_shares(words)), uniform)
+    return np.searchsorted(np.cumsum(zipf_weights(words)), uniform)
 
 
 def weighted_sums(

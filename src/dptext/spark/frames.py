@@ -31,7 +31,7 @@ from dptext.spark.release import FrameReader, SparkRelease, quoted
 from dptext.spark.session import check_frame, plain_errors, run_job, session
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import Labels
-from dptext.synthesis.release import FolderRun, check_columns, described_into
+from dptext.synthesis.release import FolderRun, PrivateRows, check_columns, described_into
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.text.identifiers import LOOKED_AT, Column, look_at
 from dptext.users.grouping import UserUnit
@@ -322,8 +322,8 @@ def fit_distribution(
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateFrame:
-    """The users whose texts are in a DataFrame (`dptext.synthesis.release.PrivateRows`)."""
+class PrivateFrame(PrivateRows):
+    """The users whose texts are in a DataFrame."""
 
     frame: Any
     text: str = "text"
@@ -403,26 +403,14 @@ class PrivateFrame:
             raise DataError("there are no documents: at least one is needed")
         return tasks.whole_sum(((int(number), cells) for number, cells in parts), sums.shape)
 
-    def fit(self, synthesizer: Synthesizer, plan: SynthesisPlan, *, release_id: str | None = None) -> TextDistribution:
+    def fit(
+        self, synthesizer: Synthesizer, plan: SynthesisPlan, _documents: Any = None, *, release_id: str | None = None
+    ) -> TextDistribution:
         bits = RandomBits(synthesizer.seed)
         total = partial(tasks.sum_texts, plan.features, plan.labels, plan.unit, plan.terms.most_documents)
         shape = (len(plan.labels), 1 + plan.features.dimension)
         sums = tasks.UserSums(plan.labels.columns, shape, total, plan.labels)
         return synthesizer.released(plan, self.total(sums, plan.unit), bits, release_id=release_id)
-
-    def describe(
-        self,
-        folder: Path,
-        synthesizer: Synthesizer,
-        plan: SynthesisPlan,
-        *,
-        ledger: PathLike | None = None,
-        force: bool = False,
-    ) -> tuple[TextDistribution, None]:
-        def fit(_: Any, release_id: str) -> TextDistribution:
-            return self.fit(synthesizer, plan, release_id=release_id)
-
-        return self.release_into(folder, FolderRun.of(synthesizer, plan, fit), ledger=ledger, force=force)
 
     def release_into(
         self, folder: Path, run: FolderRun, *, ledger: PathLike | None = None, force: bool = False

@@ -73,11 +73,7 @@ def _check_categories(categories: Any) -> None:
 def read_shares(
     released: Floats, sigma: float, vectors: Mapping[str, Floats], covariance: Floats, *, confidence: float = CONFIDENCE
 ) -> SharesOfCategories:
-    """Estimate the shares of all categories.
-
-    ``released``: (1 + k,) noisy sum with noise ``sigma``. ``vectors``: (n, k) vectors of the public texts by category.
-    ``covariance``: (k, k) covariance of the vectors of a public pool.
-    """
+    """Estimate the shares from a (1 + k,) noisy sum, (n, k) vectors of each category, and the covariance of a pool."""
     if len(vectors) >= len(released):
         raise ParameterError(f"at most {len(released) - 1} categories can be told apart by these features")
     scale = math.sqrt(1 - COUNT_WEIGHT**2)

@@ -51,19 +51,6 @@ class FolderRun:
     fit: Callable[[Any, str], Any]  # (documents, release id) -> an object with a method save
     advice: str  # for an error after the folder was written
 
-    @classmethod
-    def of(cls, synthesizer: Synthesizer, plan: SynthesisPlan, fit: Callable[[Any, str], Any]) -> FolderRun:
-        """Return the release of a distribution."""
-        return cls(
-            kind=FOLDER,
-            statement=plan.future_statement,
-            columns=plan.labels.columns,
-            pool=plan.pool,
-            seeded=synthesizer.seed is not None,
-            fit=fit,
-            advice=_DRAW_AGAIN,
-        )
-
 
 class PrivateRows(Protocol):
     """Private documents: files (`PrivateFiles`) or a Spark DataFrame."""
@@ -84,14 +71,36 @@ class PrivateRows(Protocol):
     def check_users(self) -> None:
         """Raise `DataError` before any work if rows have no user."""
 
+    def fit(
+        self, synthesizer: Synthesizer, plan: SynthesisPlan, documents: Any, /, *, release_id: str | None
+    ) -> TextDistribution:
+        """Release a distribution of all documents."""
+        return synthesizer.fit(documents, public=plan, release_id=release_id)
+
     def describe(
-        self, folder: Path, synthesizer: Synthesizer, plan: SynthesisPlan, *, ledger: PathLike | None, force: bool
+        self,
+        folder: Path,
+        synthesizer: Synthesizer,
+        plan: SynthesisPlan,
+        *,
+        ledger: PathLike | None = None,
+        force: bool = False,
     ) -> tuple[TextDistribution, DocumentReader | None]:
         """Release a distribution into a folder, charged to a ledger; return it and the reader of files, if any."""
+        run = FolderRun(
+            kind=FOLDER,
+            statement=plan.future_statement,
+            columns=plan.labels.columns,
+            pool=plan.pool,
+            seeded=synthesizer.seed is not None,
+            fit=lambda documents, release_id: self.fit(synthesizer, plan, documents, release_id=release_id),
+            advice=_DRAW_AGAIN,
+        )
+        return self.release_into(folder, run, ledger=ledger, force=force)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateFiles(TextFiles):
+class PrivateFiles(TextFiles, PrivateRows):
     """Files with private documents."""
 
     user: str | None = None
@@ -105,20 +114,6 @@ class PrivateFiles(TextFiles):
         """Return all rows with these label columns."""
         check_columns(self.text, self.user, columns)
         return self.documents(tuple(columns), user=self.user)
-
-    def describe(
-        self,
-        folder: Path,
-        synthesizer: Synthesizer,
-        plan: SynthesisPlan,
-        *,
-        ledger: PathLike | None = None,
-        force: bool = False,
-    ) -> tuple[TextDistribution, DocumentReader]:
-        def fit(reader: DocumentReader, release_id: str) -> TextDistribution:
-            return synthesizer.fit(reader, public=plan, release_id=release_id)
-
-        return self.release_into(folder, FolderRun.of(synthesizer, plan, fit), ledger=ledger, force=force)
 
     def release_into(
         self, folder: Path, run: FolderRun, *, ledger: PathLike | None = None, force: bool = False

@@ -31,7 +31,6 @@ from dptext.validation import check_choice, check_float, check_int
 
 MOST_DOCUMENTS = 1000
 """Default maximum number of documents used per user."""
-_UNITS = {"user": Unit.USER, "document": Unit.DOCUMENT}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,7 +43,7 @@ class Terms:
     most_documents: int = MOST_DOCUMENTS
 
     def __post_init__(self) -> None:
-        check_prior(dict(self.labels.learned), _UNITS[self.unit])
+        check_prior(dict(self.labels.learned), Unit(self.unit))
 
     @classmethod
     def of(cls, *, epsilon: float, delta: float, labels: Any, column: str, unit: str, most_documents: int) -> Terms:
@@ -91,7 +90,7 @@ class SynthesisPlan:
     pool: Pool
 
     def __post_init__(self) -> None:
-        check_prior(self.prior, _UNITS[self.unit])
+        check_prior(self.prior, Unit(self.unit))
 
     @property
     def unit(self) -> UserUnit:
@@ -141,7 +140,7 @@ class SynthesisPlan:
 
     def statement(self, *, seeded: bool, release_id: str | None = None) -> PrivacyStatement:
         """Return the privacy statement, composed with earlier releases."""
-        unit, labels = _UNITS[self.unit], self.labels
+        unit, labels = Unit(self.unit), self.labels
         first, *others = always_assumed(unit, counted_in=bool(self.prior))
         exposed = []
         if labels.columns:

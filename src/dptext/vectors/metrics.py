@@ -87,6 +87,7 @@ CALLERS = "caller's "
 """Prefix of the name of a caller's function in a statement."""
 
 _EXP_ONLY = "float32 exp errs"
+_EXACT_ROOTS = "float32 square roots are correctly rounded and float32"
 _BLOCK = 512  # rows of the matrix per call of a caller's function
 _SAMPLE = 48
 _WITH_NEIGHBOUR = 16
@@ -110,23 +111,13 @@ def metric_space(vectors: WordVectors, metric: Metric, *, threshold: float) -> M
     if callable(metric):
         return _function_metric(vectors, metric, limit=threshold)
     if metric == "euclidean":
-        return MetricSpace(
-            metric,
-            vectors.fingerprint,
-            ExactDistances(vectors.matrix),
-            ExactDistances(vectors.matrix, dtype=np.float32),
-            functions="float32 square roots are correctly rounded and float32 exp errs",
-        )
+        exact, coarse = (ExactDistances(vectors.matrix, dtype=dtype) for dtype in (np.float64, np.float32))
+        return MetricSpace(metric, vectors.fingerprint, exact, coarse, functions=f"{_EXACT_ROOTS} exp errs")
     if metric == "angular":
         points = directions(vectors.matrix)
-        return MetricSpace(
-            metric,
-            vectors.fingerprint,
-            AngularDistances(points),
-            AngularDistances(points, dtype=np.float32),
-            diameter=ANGULAR_DIAMETER,
-            functions="float32 square roots are correctly rounded and float32 exp and arctan2 err",
-        )
+        exact, coarse = (AngularDistances(points, dtype=dtype) for dtype in (np.float64, np.float32))
+        functions = f"{_EXACT_ROOTS} exp and arctan2 err"
+        return MetricSpace(metric, vectors.fingerprint, exact, coarse, ANGULAR_DIAMETER, functions)
     if isinstance(metric, str) and metric.lower() in ("cosine", "cos"):
         raise ParameterError(
             "metric must not be 'cosine': 1 - cosine breaks the triangle inequality (0, 45 and 90 degrees: .29 + "

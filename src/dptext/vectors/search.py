@@ -145,8 +145,7 @@ class NearestNeighbours:
         score -= self._half_norms[place]
         order = np.lexsort((place, -score, which))  # the lower row in a tie
         starts = np.searchsorted(which[order], np.arange(len(queries)))
-        best: Rows = place[order][starts[:, None] + np.arange(count)]
-        return best
+        return np.asarray(place[order][starts[:, None] + np.arange(count)])
 
     def _block_maxima(self, rounded: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return (blocks, n) largest float32 scores of each block of rows."""

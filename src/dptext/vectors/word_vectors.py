@@ -115,8 +115,7 @@ class WordVectors(HasStatement, ReprMixin):
         """Return the (d,) vector of a word."""
         if word not in self._vocabulary:
             raise KeyError(f"the word is not among the {len(self)} words: use {UNKNOWN!r}, which represents all others")
-        row: npt.NDArray[np.float32] = self._matrix[self._vocabulary.row(word)]
-        return row
+        return np.asarray(self._matrix[self._vocabulary.row(word)])
 
     def __copy__(self) -> Self:
         return self

@@ -286,8 +286,7 @@ class TruncatedGumbel(WordMechanism):
         place = np.empty(len(self.vectors), dtype=np.int64)
         place[self._list_of(self._far(np.array([row]))[0], row, len(self.vectors))] = np.arange(len(self.vectors))
         at_least = np.logaddexp.accumulate(self._log_k[::-1])[::-1]
-        losses: npt.NDArray[np.float64] = np.maximum(self._log_k[0] - at_least[place], 0.0)
-        return losses
+        return np.asarray(np.maximum(self._log_k[0] - at_least[place], 0.0))
 
     def _witness(self) -> str:
         """Return the reason, with the pair of the first words whose least loss exceeds the printed one most."""

@@ -353,8 +353,7 @@ class SelectingMechanism(ShownMechanism):
 
     def _shares(self, rows: Rows) -> npt.NDArray[np.float64]:
         weights = self._selection.weights(rows)  # each row's sum fits into 64 bits
-        shares: npt.NDArray[np.float64] = weights / weights.sum(axis=1, dtype=np.uint64, keepdims=True)
-        return shares
+        return np.asarray(weights / weights.sum(axis=1, dtype=np.uint64, keepdims=True))
 
     def _draw(self, rows: Rows, bits: RandomBits) -> Rows:
         return self._selection.sample(rows, bits)

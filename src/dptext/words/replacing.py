@@ -14,6 +14,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.release.mechanism import show_marks
 from dptext.release.release import Tally
 from dptext.text.tokens import Kind, Vocabulary, kind_of, letters_between, pieces
+from dptext.users.grouping import TokenCache
 
 if TYPE_CHECKING:
     from dptext.words.mechanism import WordMechanism
@@ -25,7 +26,6 @@ _logger = logging.getLogger(__name__)
 _KEPT = -1  # code of an unchanged token
 _CODES = {kind: -2 - place for place, kind in enumerate(PLACEHOLDERS)}
 _REMEMBERED = 1 << 19  # number of token codes cached per process
-_LONGEST_REMEMBERED = 64
 
 
 class WordReplacing:
@@ -33,7 +33,13 @@ class WordReplacing:
 
     def __init__(self, mechanism: WordMechanism) -> None:
         self._mechanism = mechanism
-        self._codes = Codes(mechanism)
+        row_of = mechanism.vectors.vocabulary.row
+
+        def code_of(piece: str) -> int:
+            kind = kind_of(piece)
+            return row_of(piece) if kind is Kind.WORD else _CODES.get(kind, _KEPT)
+
+        self._codes: TokenCache[int] = TokenCache(code_of, size=_REMEMBERED)
         self._words = np.array(mechanism.vectors.words, dtype=object)
 
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
@@ -96,23 +102,6 @@ def words_that_can_come_out(vocabulary: Vocabulary) -> frozenset[str]:
 def count_foreign_words(text: str, known: frozenset[str]) -> int:
     """Count the runs of letters of a private text that no release can contain."""
     return sum(part not in known for part in letters_between(text))
-
-
-class Codes(dict[str, int]):
-    """Cache of token codes: the row of a word, a negative code for other tokens."""
-
-    def __init__(self, mechanism: WordMechanism) -> None:
-        super().__init__()
-        self._row = mechanism.vectors.vocabulary.row
-
-    def __missing__(self, piece: str) -> int:
-        if len(self) >= _REMEMBERED:
-            self.clear()
-        kind = kind_of(piece)
-        code = self._row(piece) if kind is Kind.WORD else _CODES.get(kind, _KEPT)
-        if len(piece) <= _LONGEST_REMEMBERED:
-            self[piece] = code
-        return code
 
 
 class Aligner:
