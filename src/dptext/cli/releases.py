@@ -27,6 +27,7 @@ from dptext.release.release import STATEMENT, data_and_statement
 from dptext.reports.page import Report
 from dptext.reports.page import report as make_report
 from dptext.reports.summary import recommendation
+from dptext.validation import check_choice
 
 # -- explain -------------------------------------------------------------------------------------------------------
 
@@ -34,7 +35,9 @@ from dptext.reports.summary import recommendation
 def explain(
     *,
     file: Path | None = argument(None, "A release, its statement (.privacy.json), or its card next to it.", "FILE"),
-    claim: str | None = input_option(None, "Settings of another tool, recomputed.", "TOOL:NAME=VALUE,...|TOOL:X.json"),
+    claim: str | None = input_option(
+        None, f"Recompute settings of {', '.join(SETTINGS)}: NAME=VALUE,... or FILE.json.", "TOOL:SETTINGS"
+    ),
     form: Literal["text", "dataset-card", "registry", "statement"] = output_option(
         "text", "Text, a Hugging Face card, a deployment registry entry, or the JSON statement.", None, "--format"
     ),
@@ -63,10 +66,9 @@ def explain(
 
 def _read_claim(claim: str) -> PrivacyStatement:
     tool, _, text = claim.partition(":")
+    known = SETTINGS[check_choice("the tool of --claim", tool, SETTINGS)]
     if not text.endswith(".json"):
-        return read_claim(
-            tool, parse_settings(text.split(","), f"a claim of {tool}", SETTINGS.get(tool, ()), "--claim")
-        )
+        return read_claim(tool, parse_settings(text.split(","), f"a claim of {tool}", known, "--claim"))
     try:
         settings = dict(json.loads(read_stored(text), object_pairs_hook=each_once))
     except (TypeError, ValueError, RecursionError):

@@ -1,7 +1,4 @@
-"""`judge`: compare the output of any tool with its private texts and with held-out ones, and put the result on a page.
-
-Derivation: docs/understand/attacks.md#attacks-copies
-"""
+"""`judge`: compare the output of any tool with its private texts and with held-out ones, and write a page about it."""
 
 from __future__ import annotations
 
