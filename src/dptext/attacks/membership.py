@@ -178,7 +178,7 @@ def _found_at(inside: Floats, outside: Floats, rate: float) -> Estimate:
     others = np.sort(outside)[::-1]
     binom = optional("scipy.stats").binom
     few, many = (int(entry) for entry in binom.ppf([0.0125, 0.9875], others.size, rate))
-    sure = int((inside >= others[few - 1]).sum()) if few else 0
+    sure = int((inside > others[few - 1]).sum()) if few else 0
     possible = int((inside > others[many]).sum()) if many < others.size else inside.size
     result = int((inside > others[int(rate * others.size)]).sum())
     low, high = (share(count, inside.size, confidence=0.975) for count in (sure, possible))
