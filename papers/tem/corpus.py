@@ -6,6 +6,7 @@ import argparse
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,13 @@ from papers.ome.perceptron import seed_torch
 from papers.reports import parse_options
 from papers.sweeps import sweep
 
-from dptext import TEM, WordVectors, load_vectors
+from dptext import WordVectors, load_vectors
 from dptext.errors import DataError, extra
 from dptext.evaluation.measures import fold_of_rows
 from dptext.privacy.randomness import RandomBits
-from dptext.text.tokens import pieces
+from dptext.text.tokens import Kind, kind_of, pieces
 from dptext.threads import torch_threads
 from dptext.words.mechanism import WordMechanism
-from dptext.words.replacing import Codes
 
 SEED = 2107_07928
 EPOCHS, BATCH, RATE = 20, 64, 1e-3  # of Adam
@@ -72,11 +72,11 @@ def seed_of(*names: object) -> int:
 
 
 def read_corpus(reviews: Iterable[Review], vectors: WordVectors) -> Corpus:
-    codes = Codes(TEM(vectors, epsilon=1.0))
+    row_of = cache(vectors.vocabulary.row)
     rows, labels, train = [], [], []
     for review in reviews:
-        ids = np.array([codes[token] for token in pieces(review.text)], dtype=np.int64)
-        rows.append(ids[ids >= 0])  # without numbers, addresses and punctuation
+        words = [token for token in pieces(review.text) if kind_of(token) is Kind.WORD]
+        rows.append(np.array(list(map(row_of, words)), dtype=np.int64))
         labels.append(review.label)
         train.append(review.train)
     if not any(row.size for row in rows):

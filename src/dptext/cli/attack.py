@@ -18,9 +18,7 @@ from dptext.methods.examination import AttackResult
 from dptext.methods.registry import attack_release
 
 attack = typer.Typer(
-    name="attack",
-    help="Attack a release, and compare the attack success with the chance level.",
-    no_args_is_help=True,
+    name="attack", help="Attack a release, and compare the attack success with the chance level.", no_args_is_help=True
 )
 
 _USER = input_option(None, "Column that names the author, if authors have several rows.", "COLUMN", "--user")

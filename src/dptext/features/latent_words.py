@@ -16,13 +16,7 @@ import numpy.typing as npt
 
 from dptext.errors import DataError, extra
 from dptext.privacy.statement import Parameter
-from dptext.representations.encoders import (
-    FrozenEncoder,
-    Progress,
-    Vectors,
-    in_parts,
-    weighted_sums,
-)
+from dptext.representations.encoders import FrozenEncoder, Progress, Vectors, in_parts, weighted_sums
 from dptext.text.tokens import Kind, fold, kind_of
 from dptext.threads import one_blas_thread
 from dptext.users.grouping import NO_WORD, TokenRows

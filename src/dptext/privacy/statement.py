@@ -35,7 +35,7 @@ from dptext.privacy.guarantee import (
 )
 from dptext.privacy.neighbours import ANY_TWO, Condition
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.wording import RELINKING, Form, explanation_html, explanation_text
+from dptext.privacy.wording import RELINKING, Form, explanation_html, explanation_text, facts_of
 from dptext.validation import check_choice, check_float
 
 SCHEMA_VERSION = 2
@@ -323,7 +323,7 @@ class PrivacyStatement(ReprMixin):
 
 
 class HasStatement:
-    """Base of results with a privacy statement: they have the numbers of its guarantee."""
+    """Base of results with a privacy statement: they have the numbers of its guarantee, and display it."""
 
     @property
     def epsilon(self: Any) -> float:
@@ -334,6 +334,9 @@ class HasStatement:
     def delta(self: Any) -> float:
         """The delta of the statement."""
         return float(self.statement.delta)
+
+    def _html_fields(self: Any) -> Fields:
+        return facts_of(self.statement)
 
 
 def software() -> str:

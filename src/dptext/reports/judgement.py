@@ -10,17 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dptext.attacks import AttackScore, author_reidentification, linkage
+from dptext.attacks import AttackScore, author_reidentification, copies, linkage
 from dptext.attacks.base import as_codes, as_people, optional, share_of_rows
-from dptext.attacks.copies import (
-    Comparison,
-    compare_copies,
-    compare_scores,
-    likelihood_ratios,
-    nearest_similarity,
-    shared_sequences,
-    smallest_finding,
-)
 from dptext.attacks.membership import Mask
 from dptext.audits.canaries import CanaryBound, canary_bound
 from dptext.display import Fields, ReprMixin
@@ -52,7 +43,7 @@ _HEADS, _TAILS = ("1", "true"), ("0", "false")  # values of coins
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Judgement(ReprMixin):
-    """Comparison of an output with the private texts behind it and with held-out texts.
+    """copies.Comparison of an output with the private texts behind it and with held-out texts.
 
     Attributes:
         title: title of the page.
@@ -104,7 +95,6 @@ def judge(
     canaries: Any = None,
     by_row: bool = False,
     seed: int | None = None,
-    title: str = "",
 ) -> Judgement:
     """Look for private texts in the output of any tool, beyond what held-out texts show by chance.
 
@@ -129,7 +119,6 @@ def judge(
         by_row: the output has one row for each private row, in order: also measure which words and identifiers stay,
             and re-identification among the private texts.
         seed: seed of ties and of the choice of rows.
-        title: title of the page.
 
     Raises:
         DataError: a row without text or author, too few texts, a user in both files, rows that do not correspond.
@@ -159,7 +148,7 @@ def judge(
     inside, members = np.array([row[0] == "private" for row in rows], dtype=np.bool_), np.zeros(units, dtype=np.bool_)
     members[people[inside]] = True
     sizes |= {"private_units": int(members.sum()), "held_out_units": int((~members).sum())}
-    comparisons: list[Comparison] = []
+    comparisons: list[copies.Comparison] = []
     if held_out is not None:
         if members[people[~inside]].any():
             raise DataError("some users have texts in both private and held_out: use held-out texts of other people")
@@ -181,12 +170,12 @@ def judge(
         bound = _bound(*read["canaries"], texts["output"], seed)
         found += ["canaries"] * (bound.loss > 0)
     return Judgement(
-        title=title or f"Judgement of {Path(output).name if isinstance(output, str | os.PathLike) else 'an output'}",
+        title=f"Judgement of {Path(output).name if isinstance(output, str | os.PathLike) else 'an output'}",
         unit=unit,
         sizes=sizes,
         scores=[score for entry in comparisons for score in entry.scores],
         found=list(dict.fromkeys(found)),
-        smallest=smallest_finding(int(members.sum()), int((~members).sum()), ERROR / max(len(flags), 1)),
+        smallest=copies.smallest_finding(int(members.sum()), int((~members).sum()), ERROR / max(len(flags), 1)),
         canaries=bound,
         row_scores=row_scores,
     )
@@ -229,21 +218,21 @@ def _nearest(texts: Sequence[str], output: Sequence[str]) -> Floats:
         features = fit_features(quick_features(PublicWords(together)), together, cache=False)
     except DataError:
         raise DataError("the texts cannot be compared: all are equal, or no word of them is known") from None
-    return nearest_similarity(features.vectors(queries), features.vectors(others))[place]
+    return copies.nearest_similarity(features.vectors(queries), features.vectors(others))[place]
 
 
-def _compare(queries: list[str], output: list[str], people: Ids, members: Mask) -> Iterator[Comparison]:
+def _compare(queries: list[str], output: list[str], people: Ids, members: Mask) -> Iterator[copies.Comparison]:
     """Compare private and held-out texts with the output, by the highest or the mean score of each person."""
     shared, cosine = np.full((2, members.size), -1.0)
     words, of_output = _words(queries), _words(output)
-    np.maximum.at(shared, people, shared_sequences(words, of_output))
+    np.maximum.at(shared, people, copies.shared_sequences(words, of_output))
     np.maximum.at(cosine, people, _nearest(queries, output))
-    ratios = np.bincount(people, likelihood_ratios(words, of_output)) / np.bincount(people)
-    yield compare_copies("copies (verbatim)", shared >= 1, members)
-    yield compare_copies("copies (half of the word sequences)", shared >= _NEAR_SEQUENCES, members)
-    yield compare_copies("copies (nearest neighbour)", cosine >= _NEAR_COSINE, members)
-    yield compare_scores("membership (nearest neighbour)", cosine, members)
-    yield compare_scores("membership (n-gram likelihood)", ratios, members)
+    ratios = np.bincount(people, copies.likelihood_ratios(words, of_output)) / np.bincount(people)
+    yield copies.compare_copies("copies (verbatim)", shared >= 1, members)
+    yield copies.compare_copies("copies (half of the word sequences)", shared >= _NEAR_SEQUENCES, members)
+    yield copies.compare_copies("copies (nearest neighbour)", cosine >= _NEAR_COSINE, members)
+    yield copies.compare_scores("membership (nearest neighbour)", cosine, members)
+    yield copies.compare_scores("membership (n-gram likelihood)", ratios, members)
 
 
 def _attack_rows(before: list[str], after: list[str], people: Ids, seed: int | None) -> Iterator[AttackScore]:
@@ -280,10 +269,7 @@ def _attack_rows(before: list[str], after: list[str], people: Ids, seed: int | N
 
 
 def _bound(canaries: list[str], values: list[Any], output: list[str], seed: int | None) -> CanaryBound:
-    """Return the best lower bound on epsilon over several numbers of guesses, with a total error of 5%.
-
-    The scores depend on the canaries and the output only: private texts may contain inserted canaries.
-    """
+    """Return the best lower bound on epsilon over several numbers of guesses, with a total error of 5%."""
     wrong = next((row for row, value in enumerate(values, 1) if value not in (*_HEADS, *_TAILS)), None)
     if wrong is not None:
         raise DataError(f"canaries, row {wrong}: {INSERTED!r} must be 1 or 0")
@@ -292,8 +278,9 @@ def _bound(canaries: list[str], values: list[Any], output: list[str], seed: int 
         raise DataError(f"canaries: {INSERTED!r} must be 1 for some rows and 0 for others")
     if len(set(canaries)) < len(canaries):
         raise DataError("canaries: the texts must be different, because each has a coin of its own")
-    rank = optional("scipy.stats").rankdata  # ties stay ties: the order of the file may show the coins
-    scores = rank(_nearest(canaries, output)) + rank(likelihood_ratios(_words(canaries), _words(output)))
+    # scores without private texts, which may contain inserted canaries; ties stay, as the order may show the coins
+    rank = optional("scipy.stats").rankdata
+    scores = rank(_nearest(canaries, output)) + rank(copies.likelihood_ratios(_words(canaries), _words(output)))
     guesses = {max(2, len(canaries) // part) for part in _PARTS}
     settings: Any = {"delta": DELTA, "error": 0.05 / len(_PARTS), "seed": seed}
     bounds = [canary_bound(scores, coins, guesses=count, **settings) for count in guesses]

@@ -19,7 +19,7 @@ from dptext.methods.examination import Grade, Measurement, grade
 from dptext.methods.files import FOLDS, Check, ReleaseFiles
 from dptext.methods.registry import method_of, method_of_folder, refuse_inputs, text_column
 from dptext.privacy import wording
-from dptext.privacy.statement import PrivacyStatement
+from dptext.privacy.statement import HasStatement, PrivacyStatement
 from dptext.release.release import Release, data_and_statement, read_statement
 from dptext.reports import summary
 from dptext.text.identifiers import Column
@@ -29,7 +29,7 @@ _FILES = ("original", "held_out", "distribution", "bank")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Report(ReprMixin):
+class Report(HasStatement, ReprMixin):
     """The contents of one page.
 
     Attributes:
@@ -142,9 +142,6 @@ class Report(ReprMixin):
         yield "verdicts", len(self.verdicts)
         yield "attacks", len(self.attacks) + len(self.owner_attacks)
         yield "guarantee", str(self.statement.guarantee)
-
-    def _html_fields(self) -> Fields:
-        return wording.facts_of(self.statement)
 
     def _sign(self, verdict: Verdict) -> bool | None:
         if self.refuted:

@@ -25,7 +25,7 @@ from dptext.io.formats import file_format
 from dptext.privacy.neighbours import Condition, EncoderStays
 from dptext.privacy.randomness import NoiseKey, RandomBits
 from dptext.privacy.statement import HasStatement, Parameter, PrivacyStatement, disagreements, same_value
-from dptext.privacy.wording import facts_of, warn_unprotected
+from dptext.privacy.wording import warn_unprotected
 from dptext.release.release import Release, Tally
 from dptext.release.run import Piece, Run, RunSettings, TextFiles, release_file
 from dptext.representations.bounds import Bound, Domain
@@ -340,9 +340,6 @@ class DeviceEncoder(HasStatement, ReprMixin):
         yield "bound", self.bound.kind
         yield "randomizer", self.randomizer
         yield "dimension", self.bound.dimension
-
-    def _html_fields(self) -> Fields:
-        return facts_of(self.statement)
 
 
 def encoder_of(source: Any) -> TextEncoder:

@@ -254,9 +254,6 @@ class TextSummary(HasStatement, ReprMixin):
         yield "phrases", len(self.phrases)
         yield "guarantee", str(self.statement.guarantee)
 
-    def _html_fields(self) -> Fields:
-        return wording.facts_of(self.statement)
-
 
 def _as_dicts(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float]]:
     return {name: {"value": e.value, "low": e.low, "high": e.high} for name, e in estimates.items()}

@@ -19,7 +19,6 @@ from dptext.privacy.budgets import warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import HasStatement, Parameter, PrivacyStatement, new_release_id, release_statement
-from dptext.privacy.wording import facts_of
 from dptext.text.tokens import UNKNOWN, Kind, Vocabulary, fold, is_single_word, kind_of
 from dptext.users.grouping import NO_WORD, OUTSIDE, TokenRows, UserUnit, documents_of, texts_of
 
@@ -62,9 +61,6 @@ class PrivateVocabulary(HasStatement, ReprMixin):
     def _repr_fields(self) -> Fields:
         yield "words", len(self.words)
         yield "guarantee", str(self.statement.guarantee)
-
-    def _html_fields(self) -> Fields:
-        return facts_of(self.statement)
 
 
 def private_vocabulary(
@@ -151,9 +147,6 @@ class PrivateLabels(HasStatement, ReprMixin):
         yield "column", self.column
         yield "names", self.names
         yield "guarantee", str(self.statement.guarantee)
-
-    def _html_fields(self) -> Fields:
-        return facts_of(self.statement)
 
 
 def private_labels(
