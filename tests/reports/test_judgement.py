@@ -1,7 +1,7 @@
 """`judge`: findings about planted copies, users, rows and canaries; none without disclosure; bad input."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -183,7 +183,7 @@ def test_the_page_escapes_names_and_contains_no_text(tmp_path):
     assert "<b>a.csv</b>" not in page
     assert "disclosure beyond chance" in page
     assert not any(text in page for text in PRIVATE)
-    assert json.loads(json.dumps(result.as_dict()))["sizes"]["output"] == 300
+    assert json.loads(json.dumps(asdict(result)))["sizes"]["output"] == 300
 
 
 def test_the_command_prints_the_result_and_exits_with_3_after_a_finding(tmp_path, monkeypatch, capsys):

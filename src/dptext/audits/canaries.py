@@ -12,9 +12,6 @@ from dptext.errors import ParameterError, extra
 from dptext.privacy.randomness import RandomBits
 from dptext.validation import check_int
 
-_MAX_EPSILON = 64.0
-_ROUNDING = 1e-9  # more than the error of the root
-
 
 @dataclass(frozen=True)
 class CanaryBound:
@@ -42,13 +39,14 @@ def p_value(correct: int, *, guesses: int, canaries: int, epsilon: float, delta:
 def one_run_bound(correct: int, *, guesses: int, canaries: int, delta: float = 0.0, error: float = 0.05) -> float:
     """Return the largest epsilon that the number of correct guesses refutes; 0 if it refutes none."""
 
-    def excess(epsilon: float) -> float:
-        return p_value(correct, guesses=guesses, canaries=canaries, epsilon=epsilon, delta=delta) - error
+    def is_refuted(epsilon: float) -> bool:
+        return p_value(correct, guesses=guesses, canaries=canaries, epsilon=epsilon, delta=delta) < error
 
-    if excess(0.0) >= 0 or excess(_MAX_EPSILON) <= 0:
-        return 0.0 if excess(0.0) >= 0 else _MAX_EPSILON
-    root = extra("scipy.optimize", "audit", "a bound from canaries").brentq(excess, 0.0, _MAX_EPSILON)
-    return max(float(root) - _ROUNDING, 0.0)
+    low, high = 0.0, 64.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_refuted(middle) else (low, middle)
+    return low
 
 
 def canary_bound(

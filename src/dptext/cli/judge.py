@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def judge(
     for score in (*result.scores, *result.row_scores):
         mark = "found" if score.attack in result.found else "-"
         lines += [f"{mark:<6}{score.attack}", f"      {score.measure}: {score.score} (chance: {score.baseline:.3f})"]
-    output.print_result(result.as_dict, lambda: typer.echo("\n".join(lines)))
+    output.print_result(lambda: asdict(result), lambda: typer.echo("\n".join(lines)))
     if out is not None:
         write_page(out, result.html(), owner_only=True)
         output.say(f"Wrote {out}. It is for the owner of the private texts only.")

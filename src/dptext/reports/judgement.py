@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from dptext.attacks import AttackScore, author_reidentification, copies, linkage
 from dptext.attacks.base import as_codes, as_people, optional, share_of_rows
 from dptext.attacks.membership import Mask
 from dptext.audits.canaries import CanaryBound, canary_bound
-from dptext.display import Fields, ReprMixin
+from dptext.display import ReprMixin
 from dptext.errors import DataError, ParameterError, extras
 from dptext.features.features import fit_features, quick_features
 from dptext.features.latent_words import PublicWords
@@ -46,22 +46,22 @@ class Judgement(ReprMixin):
     """copies.Comparison of an output with the private texts behind it and with held-out texts.
 
     Attributes:
+        found: names of the attacks that showed disclosure. Without disclosure, copies or membership are named with
+            probability at most `ERROR`, canaries at most 5%, and each of the row scores at most 2.5%.
         title: title of the page.
         unit: "user" if authors were named, else "text".
         sizes: numbers of private, held-out and output texts, and of private and held-out units without canaries.
         scores: success of each attack; the baseline of copies is the share among held-out texts.
-        found: names of the attacks that showed disclosure. Without disclosure, copies or membership are named with
-            probability at most `ERROR`, canaries at most 5%, and each of the row scores at most 2.5%.
         smallest: the number of copied units that these files always show, if no held-out text looks like a copy.
         canaries: a lower bound on epsilon from inserted canaries; None: there were none.
         row_scores: attacks on the rows of an output with one row per private text.
     """
 
+    found: Sequence[str]
     title: str
     unit: str
     sizes: Mapping[str, int]
     scores: Sequence[AttackScore]
-    found: Sequence[str]
     smallest: int
     canaries: CanaryBound | None = None
     row_scores: Sequence[AttackScore] = ()
@@ -75,14 +75,6 @@ class Judgement(ReprMixin):
         """Return the page in HTML. It is computed from private texts without noise: it is for their owner."""
         values = {"sentences": self.sentences(), "error": ERROR, "delta": DELTA}
         return filled("reports/templates/judgement.html", judgement=self, **values)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all numbers, for JSON."""
-        return asdict(self)
-
-    def _repr_fields(self) -> Fields:
-        yield "found", list(self.found)
-        yield from self.sizes.items()
 
 
 def judge(
@@ -165,10 +157,8 @@ def judge(
         owners = as_people(None if user is None else read["private"][1], sizes["private"])
         row_scores += _attack_rows(texts["private"], texts["output"], owners, seed)
     found += [score.attack for score in row_scores if score.succeeded and score.attack != _WORDS]
-    bound = None
-    if canaries is not None:
-        bound = _bound(*read["canaries"], texts["output"], seed)
-        found += ["canaries"] * (bound.loss > 0)
+    bound = None if canaries is None else _bound(*read["canaries"], texts["output"], seed)
+    found += ["canaries"] if bound is not None and bound.loss > 0 else []
     return Judgement(
         title=f"Judgement of {Path(output).name if isinstance(output, str | os.PathLike) else 'an output'}",
         unit=unit,
