@@ -121,7 +121,7 @@ def test_without_disclosure_a_finding_is_as_rare_as_stated_and_without_correctio
     alarms, uncorrected = 0, 0
     for _ in range(runs):
         tests = [compare_copies("copies", generator.random(600) < rate, MEMBERS) for rate in (0.01, 0.1, 0.2)]
-        scores = generator.normal(size=(2, 600)).round(1)
+        scores = generator.normal(size=(12, 600)).round(1)
         tests += [compare_scores("membership", row, MEMBERS) for row in scores]
         p_values = [test.p_value for test in tests]
         alarms += any(significant(p_values, error))
