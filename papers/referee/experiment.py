@@ -123,10 +123,10 @@ def edit(text: str, others: Sequence[str], draw: Any) -> str:
 
 def numbers_of(judgement: Judgement, *, baselines: bool = False) -> dict[str, float]:
     """Return the findings and scores of a judgement as numbers of a row."""
-    result = {"found": float(bool(judgement.found)), "smallest": float(judgement.smallest)}
+    result = {"found": float(bool(judgement.findings)), "smallest": float(judgement.smallest)}
     for score in (*judgement.scores, *judgement.row_scores):
         name = f"{score.attack}, {score.measure}"
-        result[f"found, {score.attack}"] = float(score.attack in judgement.found)
+        result[f"found, {score.attack}"] = float(score.attack in judgement.findings)
         result |= estimate_numbers(name, score.score, score.baseline if baselines else None)
     return {name: round(float(value), 5) for name, value in result.items() if math.isfinite(value)}
 

@@ -73,5 +73,5 @@ def test_an_attack_that_says_the_same_of_everybody_is_no_proof_of_privacy():
 def test_the_interval_of_members_found_contains_its_value_if_scores_are_tied():
     scores = np.repeat([1.0, 0.0], [400, 1600])
     members = np.arange(2000) % 2 == 0
-    found = score_membership(scores, members).at_1_percent.score
-    assert found.low <= found.value <= found.high
+    share = score_membership(scores, members).at_1_percent.score
+    assert share.low <= share.value <= share.high

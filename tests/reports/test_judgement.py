@@ -35,7 +35,9 @@ CANARIES = [f"{text} zebra {number}" for number, text in enumerate(write_texts(4
 
 def test_planted_copies_are_found_with_their_share():
     result = dptext.judge(PRIVATE, HELD_OUT, COPIED)
-    assert {"copies (verbatim)", "copies (half of the word sequences)", "copies (nearest neighbour)"} <= {*result.found}
+    assert {"copies (verbatim)", "copies (half of the word sequences)", "copies (nearest neighbour)"} <= {
+        *result.findings
+    }
     verbatim = result.scores[0]
     assert verbatim.score.value == pytest.approx(0.1)
     assert verbatim.score.low > 0.05
@@ -50,7 +52,7 @@ def test_chance_copies_are_not_found():
     usual[::5] = ["please call me back as soon as you can"] * len(usual[::5])
     result = dptext.judge(usual[:300], usual[300:600], usual[600:])
     assert result.scores[0].detail == "60 of 300 private, 60 of 300 held-out"
-    assert result.found == []
+    assert result.findings == []
     assert "This is not a guarantee." in result.sentences()[0]
 
 
@@ -61,7 +63,7 @@ def test_false_findings_are_as_rare_as_stated():
     for _ in range(runs):
         order = generator.permutation(360)
         private, held_out, output = ([texts[row] for row in order[start : start + 120]] for start in (0, 120, 240))
-        alarms += bool(dptext.judge(private, held_out, output).found)
+        alarms += bool(dptext.judge(private, held_out, output).findings)
     assert alarms <= stats.binom.isf(FALSE_ALARM, runs, ERROR)
 
 
@@ -76,7 +78,7 @@ def test_people_are_counted_if_authors_are_named():
         "private": 300, "held_out": 300, "output": 300, "private_units": 30, "held_out_units": 30,
     }  # fmt: skip
     assert result.scores[0].detail == "30 of 30 private, 0 of 30 held-out"
-    assert {"copies (verbatim)", "membership (nearest neighbour)"} <= {*result.found}
+    assert {"copies (verbatim)", "membership (nearest neighbour)"} <= {*result.findings}
     shared = tables["held out"].assign(who="private0")
     with pytest.raises(DataError, match="users have texts in both private and held_out"):
         dptext.judge(tables["private"], shared, OTHER, text="note", user="who")
@@ -88,13 +90,13 @@ def test_rows_of_an_anonymised_file_are_linked_and_unrelated_rows_are_not():
     masked = [" ".join(word for place, word in enumerate(text.split()) if place % 3) for text in PRIVATE]
     masked = [f"{text} {date}" for text, date in zip(masked, dates, strict=True)]
     result = dptext.judge(private, None, masked, user="author", by_row=True, seed=1)
-    assert result.found == ["identifiers that stay", "linkage (cosine)"]
+    assert result.findings == ["identifiers that stay", "linkage (cosine)"]
     values = {score.attack: score for score in reversed(result.row_scores)}
     assert values["linkage (cosine)"].score.value == 1.0
     assert values["words that stay"].score.value > 0.6 > values["words that stay"].baseline
     assert values["author re-identification (centroid)"].detail.startswith("100 authors")
     unrelated = dptext.judge(private, None, OTHER, user="author", by_row=True, seed=1)
-    assert unrelated.found == []
+    assert unrelated.findings == []
 
 
 def test_canaries_bound_epsilon_from_below_and_coins_that_the_tool_did_not_see_give_no_bound():
@@ -102,7 +104,7 @@ def test_canaries_bound_epsilon_from_below_and_coins_that_the_tool_did_not_see_g
     output = [*OTHER, *(text for text, coin in zip(CANARIES, COINS, strict=True) if coin)]
     result = dptext.judge(PRIVATE, HELD_OUT, output, canaries=table, seed=1)
     assert 1 < result.canaries.loss <= result.canaries.strongest
-    assert result.found == ["canaries"]
+    assert result.findings == ["canaries"]
     assert "is at least" in result.sentences()[-1]
     unseen = dptext.judge(PRIVATE, HELD_OUT, OTHER, canaries=table, seed=1)
     assert unseen.canaries.loss == 0
@@ -143,7 +145,7 @@ def test_copies_are_found_in_scripts_without_spaces():
     private, held_out, output = texts[:80], texts[80:160], texts[160:]
     output[:20] = [f"{text[:30]}{other[:10]}" for text, other in zip(private, output[:20], strict=False)]
     result = dptext.judge(private, held_out, output)
-    assert "copies (half of the word sequences)" in result.found
+    assert "copies (half of the word sequences)" in result.findings
     assert result.scores[1].detail == "20 of 80 private, 0 of 80 held-out"
 
 
@@ -197,6 +199,6 @@ def test_the_command_prints_the_result_and_exits_with_3_after_a_finding(tmp_path
     assert "disclosure beyond chance was found: copies (verbatim)" in captured.err
     assert (tmp_path / "page.html").stat().st_mode & 0o077 == 0
     assert main([*files, "d.txt", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["found"] == []
+    assert json.loads(capsys.readouterr().out)["findings"] == []
     assert main([*files, "d.txt", "-o", "a.txt", "--force"]) == 2
     assert main([*files, "missing.txt"]) == 4

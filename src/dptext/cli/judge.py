@@ -54,11 +54,11 @@ def judge(
     result = judge_output(**inputs, by_row=by_row, seed=options.ANALYSIS_SEED)
     lines = [f"{filled(sentence)}\n" for sentence in result.sentences()]
     for score in (*result.scores, *result.row_scores):
-        mark = "found" if score.attack in result.found else "-"
+        mark = "found" if score.attack in result.findings else "-"
         lines += [f"{mark:<6}{score.attack}", f"      {score.measure}: {score.score} (chance: {score.baseline:.3f})"]
     output.print_result(lambda: asdict(result), lambda: typer.echo("\n".join(lines)))
     if out is not None:
         write_page(out, result.html(), owner_only=True)
         output.say(f"Wrote {out}. It is for the owner of the private texts only.")
-    if result.found:
-        raise RefusedError(f"disclosure beyond chance was found: {', '.join(result.found)}")
+    if result.findings:
+        raise RefusedError(f"disclosure beyond chance was found: {', '.join(result.findings)}")

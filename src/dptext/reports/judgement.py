@@ -46,7 +46,7 @@ class Judgement(ReprMixin):
     """copies.Comparison of an output with the private texts behind it and with held-out texts.
 
     Attributes:
-        found: names of the attacks that showed disclosure. Without disclosure, copies or membership are named with
+        findings: names of the attacks that showed disclosure. Without disclosure, copies or membership are named with
             probability at most `ERROR`, canaries at most 5%, and each of the row scores at most 2.5%.
         title: title of the page.
         unit: "user" if authors were named, else "text".
@@ -57,7 +57,7 @@ class Judgement(ReprMixin):
         row_scores: attacks on the rows of an output with one row per private text.
     """
 
-    found: Sequence[str]
+    findings: Sequence[str]
     title: str
     unit: str
     sizes: Mapping[str, int]
@@ -68,7 +68,7 @@ class Judgement(ReprMixin):
 
     def sentences(self) -> list[str]:
         """Return the result in words, the verdict first."""
-        kinds = {name.partition(" (")[0] for name in self.found}
+        kinds = {name.partition(" (")[0] for name in self.findings}
         return paragraphs("reports/templates/judgement.txt", judgement=self, kinds=kinds, delta=DELTA)
 
     def html(self) -> str:
@@ -119,7 +119,7 @@ def judge(
 
     >>> things = ["tea", "bread", "milk", "salt", "wine", "oil"]
     >>> notes = [f"{name} bought {thing}" for name in ("Ann", "Bo", "Max") for thing in things]
-    >>> judge(notes[::2], notes[1::2], notes[::2]).found[0]
+    >>> judge(notes[::2], notes[1::2], notes[::2]).findings[0]
     'copies (verbatim)'
     """
     extras([("scipy.stats", "report"), ("sklearn", "report")], "a judgement")
@@ -151,20 +151,20 @@ def judge(
             raise DataError(f"private and held_out must each have at least two {unit}s that are no canaries")
         comparisons += _compare([row[1] for row in rows], texts["output"], people, members)
     flags = significant([entry.p_value for entry in comparisons], ERROR)
-    found = [entry.scores[0].attack for entry, is_found in zip(comparisons, flags, strict=True) if is_found]
+    findings = [entry.scores[0].attack for entry, is_finding in zip(comparisons, flags, strict=True) if is_finding]
     row_scores: list[AttackScore] = []
     if by_row:
         owners = as_people(None if user is None else read["private"][1], sizes["private"])
         row_scores += _attack_rows(texts["private"], texts["output"], owners, seed)
-    found += [score.attack for score in row_scores if score.succeeded and score.attack != _WORDS]
+    findings += [score.attack for score in row_scores if score.succeeded and score.attack != _WORDS]
     bound = None if canaries is None else _bound(*read["canaries"], texts["output"], seed)
-    found += ["canaries"] if bound is not None and bound.loss > 0 else []
+    findings += ["canaries"] if bound is not None and bound.loss > 0 else []
     return Judgement(
         title=f"Judgement of {Path(output).name if isinstance(output, str | os.PathLike) else 'an output'}",
         unit=unit,
         sizes=sizes,
         scores=[score for entry in comparisons for score in entry.scores],
-        found=list(dict.fromkeys(found)),
+        findings=list(dict.fromkeys(findings)),
         smallest=copies.smallest_finding(int(members.sum()), int((~members).sum()), ERROR / max(len(flags), 1)),
         canaries=bound,
         row_scores=row_scores,
@@ -205,7 +205,7 @@ def _nearest(texts: Sequence[str], output: Sequence[str]) -> Floats:
     )
     together = sorted([*texts, *output])
     try:
-        features = fit_features(quick_features(PublicWords(together)), together, cache=False)
+        features = fit_features(quick_features(PublicWords(together)), together, cache=False).remembering()
     except DataError:
         raise DataError("the texts cannot be compared: all are equal, or no word of them is known") from None
     return copies.nearest_similarity(features.vectors(queries), features.vectors(others))[place]
@@ -251,10 +251,10 @@ def _attack_rows(before: list[str], after: list[str], people: Ids, seed: int | N
     order = np.argsort(people, kind="stable")
     place = np.arange(people.size) - np.searchsorted(people[order], people[order])
     several = np.bincount(people)[people[order]] > 1
-    known, asked = (order[several & (place % 2 == half)] for half in (0, 1))
-    if len(set(people[asked])) > 1:
-        of_known, of_asked = _words([before[row] for row in known]), _words([after[row] for row in asked])
-        sides: Any = of_known, people[known], of_asked, people[asked]
+    known, attacked = (order[several & (place % 2 == half)] for half in (0, 1))
+    if len(set(people[attacked])) > 1:
+        of_known, of_attacked = _words([before[row] for row in known]), _words([after[row] for row in attacked])
+        sides: Any = of_known, people[known], of_attacked, people[attacked]
         yield from author_reidentification(*sides, attacker="centroid", seed=seed)
 
 

@@ -249,13 +249,13 @@ class TokenRows:
     """Mapping from texts to the rows of their words, as the bytes of int32 numbers."""
 
     def __init__(self, row_of: Callable[[str], int]) -> None:
-        rows: TokenCache[int] = TokenCache(row_of)
+        rows: _TokenCache[int] = _TokenCache(row_of)
 
         def rows_in(chunk: str) -> bytes:  # a method would make a reference cycle that keeps the caches
             return array("i", [row for row in map(rows.__getitem__, pieces(chunk)) if row != NO_WORD]).tobytes()
 
         self._rows_in = rows_in
-        self._chunks: TokenCache[bytes] = TokenCache(rows_in)
+        self._chunks: _TokenCache[bytes] = _TokenCache(rows_in)
 
     def of(self, text: str | None) -> bytes:
         """Return the rows of the words of one text."""
@@ -270,15 +270,15 @@ class TokenRows:
         return np.frombuffer(b"".join(parts), dtype=np.int32), lengths
 
 
-class TokenCache(dict[str, Value]):
+class _TokenCache(dict[str, Value]):
     """Cache for a function of tokens; it stores short tokens only, up to a fixed number."""
 
-    def __init__(self, function: Callable[[str], Value], *, size: int = _CACHE_SIZE) -> None:
+    def __init__(self, function: Callable[[str], Value]) -> None:
         super().__init__()
-        self._function, self._size = function, size
+        self._function = function
 
     def __missing__(self, token: str) -> Value:
-        if len(self) >= self._size:
+        if len(self) >= _CACHE_SIZE:
             self.clear()
         value = self._function(token)
         if len(token) <= _LONGEST_CACHED:

@@ -14,7 +14,6 @@ from dptext.privacy.randomness import RandomBits
 from dptext.release.mechanism import show_marks
 from dptext.release.release import Tally
 from dptext.text.tokens import Kind, Vocabulary, kind_of, letters_between, pieces
-from dptext.users.grouping import TokenCache
 
 if TYPE_CHECKING:
     from dptext.words.mechanism import WordMechanism
@@ -25,7 +24,7 @@ _NEVER_IN_WORDS = frozenset(',;!?()[]{}"-')  # punctuation at which every text i
 _logger = logging.getLogger(__name__)
 _KEPT = -1  # code of an unchanged token
 _CODES = {kind: -2 - place for place, kind in enumerate(PLACEHOLDERS)}
-_REMEMBERED = 1 << 19  # number of token codes cached per process
+_REMEMBERED, _LONGEST = 1 << 19, 64  # number of token codes cached per process, and their characters
 
 
 class WordReplacing:
@@ -33,13 +32,7 @@ class WordReplacing:
 
     def __init__(self, mechanism: WordMechanism) -> None:
         self._mechanism = mechanism
-        row_of = mechanism.vectors.vocabulary.row
-
-        def code_of(piece: str) -> int:
-            kind = kind_of(piece)
-            return row_of(piece) if kind is Kind.WORD else _CODES.get(kind, _KEPT)
-
-        self._codes: TokenCache[int] = TokenCache(code_of, size=_REMEMBERED)
+        self._codes = _Codes(mechanism.vectors.vocabulary)
         self._words = np.array(mechanism.vectors.words, dtype=object)
 
     def __call__(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:
@@ -102,6 +95,22 @@ def words_that_can_come_out(vocabulary: Vocabulary) -> frozenset[str]:
 def count_foreign_words(text: str, known: frozenset[str]) -> int:
     """Count the runs of letters of a private text that no release can contain."""
     return sum(part not in known for part in letters_between(text))
+
+
+class _Codes(dict[str, int]):
+    """Cache of token codes; a shared cache with a function would be one more function that holds a private row."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._row = vocabulary.row
+
+    def __missing__(self, piece: str) -> int:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        kind = kind_of(piece)
+        code = self._row(piece) if kind is Kind.WORD else _CODES.get(kind, _KEPT)
+        if len(piece) <= _LONGEST:
+            self[piece] = code
+        return code
 
 
 class Aligner:
