@@ -45,12 +45,21 @@ class Relation(StrEnum):
 
 
 class Trust(StrEnum):
-    """Where the noise is added."""
+    """Where the noise is added, from the least trust in others to the most."""
 
     LOCAL = "local"
     """By the owner, before sharing the data: no reader of the output has to be trusted."""
+    SHUFFLER = "shuffler"
+    """By the owner; a shuffler, trusted not to reveal who sent what, mixes the outputs of many owners."""
+    TWO_SERVERS = "two servers"
+    """By two servers, each with one share of the data: one of them must be trusted not to give its shares away."""
     CENTRAL = "central"
     """By a curator, who sees all data and must be trusted with them."""
+
+    @classmethod
+    def of_both(cls, first: Trust, second: Trust) -> Trust:
+        """Return the trust that a composition needs: the later one in the order above."""
+        return max(first, second, key=list(cls).index)
 
 
 _WHOLE = re.compile(r"(-?[1-9][0-9]*|-?0)\.0+")

@@ -66,7 +66,7 @@ class PrivacyStatement(ReprMixin):
         unit: the privacy unit, in which neighbours differ.
         relation: how neighbours differ.
         condition: further conditions on neighbours; a string is a condition in free text.
-        trust: local (no trusted party) or central (a trusted curator).
+        trust: local (no trusted party), a shuffler, two servers, or central (a trusted curator).
         mechanism: the name of the mechanism.
         parameters: public parameters, and counts that the output reveals (listed in ``exposed``).
         assumptions: assumptions of the proof.
@@ -185,7 +185,7 @@ class PrivacyStatement(ReprMixin):
 
         Raises:
             RefusedError: a wider condition; another unit or relation, which needs a proof (`dptext.privacy.restating`);
-                local instead of central trust; removal of the seed flag.
+                less trust, such as local instead of central; removal of the seed flag.
         """
         for name in ("unit", "relation"):
             if changes.get(name, getattr(self, name)) != getattr(self, name):
@@ -193,8 +193,8 @@ class PrivacyStatement(ReprMixin):
                     f"the {name} of a statement cannot be replaced without a proof: use statement_for_user or "
                     "statement_with_training, or build another statement"
                 )
-        if self.trust is Trust.CENTRAL and changes.get("trust", self.trust) != self.trust:
-            raise RefusedError("a curator saw these data in the clear: a statement cannot change from central to local")
+        if Trust.of_both(self.trust, trust := Trust(changes.get("trust", self.trust))) is not trust:
+            raise RefusedError(f"a statement cannot change from {self.trust} to {trust} trust, which assumes less")
         if self.seeded and not changes.get("seeded", True):
             raise RefusedError("a seed was used for this release: a statement cannot change seeded from True to False")
         if not Condition.read(changes.get("condition", self.condition)).narrows(self.condition, self.unit):
@@ -230,7 +230,7 @@ class PrivacyStatement(ReprMixin):
             unit=self.unit,
             relation=self.relation,
             condition=self.condition.meet(other.condition, self.unit),
-            trust=Trust.CENTRAL if Trust.CENTRAL in (self.trust, other.trust) else Trust.LOCAL,
+            trust=Trust.of_both(self.trust, other.trust),
             mechanism=f"{self.mechanism} + {other.mechanism}",
             assumptions=_merge(self.assumptions, other.assumptions),
             exposed=_merge(self.exposed, other.exposed),
