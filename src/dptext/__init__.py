@@ -31,6 +31,7 @@ _HOME = {
         "privacy.claims": "read_claim",
         "privacy.guarantee": "ApproxDP MetricDP PureDP ZCDP",
         "privacy.restating": "statement_for_user",
+        "privacy.shuffling": "shuffled",
         "privacy.statement": "PrivacyStatement",
         "release.privatize": "privatize privatize_file",
         "release.redaction": "Redacted",

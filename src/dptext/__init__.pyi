@@ -21,6 +21,7 @@ from dptext.privacy.guarantee import MetricDP as MetricDP
 from dptext.privacy.guarantee import PureDP as PureDP
 from dptext.privacy.guarantee import ZCDP as ZCDP
 from dptext.privacy.restating import statement_for_user as statement_for_user
+from dptext.privacy.shuffling import shuffled as shuffled
 from dptext.privacy.statement import PrivacyStatement as PrivacyStatement
 from dptext.release.privatize import privatize as privatize
 from dptext.release.privatize import privatize_file as privatize_file

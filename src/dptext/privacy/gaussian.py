@@ -31,7 +31,7 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float) -> float
     low = high / 2
     while _log_delta(low, epsilon) <= target:
         low, high = low / 2, low
-    return _least(low, high, lambda sigma: _log_delta(sigma, epsilon) <= target) * sensitivity
+    return least(low, high, lambda sigma: _log_delta(sigma, epsilon) <= target) * sensitivity
 
 
 def gaussian_epsilon(sigma: float, *, delta: float, sensitivity: float) -> float:
@@ -47,10 +47,10 @@ def gaussian_epsilon(sigma: float, *, delta: float, sensitivity: float) -> float
         high *= 2
         if math.isinf(high):
             return math.inf
-    return _least(high / 2 if high > 1.0 else 0.0, high, lambda epsilon: _log_delta(multiplier, epsilon) <= target)
+    return least(high / 2 if high > 1.0 else 0.0, high, lambda epsilon: _log_delta(multiplier, epsilon) <= target)
 
 
-def _least(low: float, high: float, is_enough: Callable[[float], bool]) -> float:
+def least(low: float, high: float, is_enough: Callable[[float], bool]) -> float:
     """Return the smallest number from ``low`` to ``high`` that is enough, by bisection, slightly rounded up."""
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
