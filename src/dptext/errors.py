@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from importlib import import_module
 
 TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing would slow start-up
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 
@@ -43,6 +44,17 @@ class StorageError(DptextError, OSError):
     def of(cls, verb: str, path: object, error: OSError) -> StorageError:
         """Return the error of the operating system for a path: ``cannot read 'x': No such file or directory``."""
         return cls(f"cannot {verb} {str(path)!r}: {error.strerror or type(error).__name__}")
+
+
+@contextmanager
+def storage_errors(verb: str, path: object) -> Iterator[None]:
+    """Replace errors of the operating system about a path by a `StorageError` (`StorageError.of`)."""
+    try:
+        yield
+    except DptextError:
+        raise
+    except OSError as error:
+        raise StorageError.of(verb, path, error) from None
 
 
 class SourceError(DptextError, RuntimeError):

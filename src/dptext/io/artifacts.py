@@ -20,7 +20,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError, StorageError, storage_errors
 from dptext.io.atomic import HashedFile, atomic_folder, check_new_folder, check_released
 from dptext.io.batches import open_stored
 from dptext.privacy.statement import PrivacyStatement, each_once
@@ -218,19 +218,11 @@ def folder_digest(folder: Path) -> str:
 
 def file_digest(path: str | os.PathLike[str]) -> str:
     """Return the hexadecimal SHA-256 digest of a file; raise `StorageError` if it cannot be read."""
-    try:
-        with open_stored(path) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError.of("read", path, error) from None
+    with storage_errors("read", path), open_stored(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read_stored(path: str | os.PathLike[str]) -> bytes:
     """Read all bytes of a regular file; see `open_stored`."""
-    with open_stored(path) as stream:
-        try:
-            return stream.read()
-        except OSError as error:
-            raise StorageError.of("read", path, error) from None
+    with storage_errors("read", path), open_stored(path) as stream:
+        return stream.read()

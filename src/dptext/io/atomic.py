@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from dptext.errors import DataError, DptextError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError, StorageError, storage_errors
 
 _LONGEST_NAME = 200
 _PART = ".part"
@@ -72,7 +72,7 @@ def check_folder_around(target: Path) -> None:
 
 def check_new_folder(named: Path, *, replace: bool, is_ours: Callable[[Path], bool], holds: str) -> Path:
     """Return the resolved path of a new folder; an existing one may be replaced only if ``is_ours`` accepts it."""
-    with _storage_errors(named):
+    with storage_errors("write", named):
         target = named.parent.resolve() / named.name if named.name not in ("", "..") else named.resolve()
         _restore(target)
         exists = os.path.lexists(target)
@@ -104,19 +104,9 @@ _KINDS = {stat.S_IFREG: "a file", stat.S_IFLNK: "a link", stat.S_IFDIR: "a folde
 
 def _kind_at(target: Path) -> str | None:
     """Return the kind of file at a path, or None if there is none."""
-    with _storage_errors(target), suppress(FileNotFoundError, NotADirectoryError):
+    with storage_errors("write", target), suppress(FileNotFoundError, NotADirectoryError):
         return _KINDS.get(stat.S_IFMT(target.lstat().st_mode), "a device")
     return None
-
-
-@contextmanager
-def _storage_errors(target: Path) -> Iterator[None]:
-    try:
-        yield
-    except DptextError:
-        raise
-    except OSError as error:
-        raise StorageError.of("write", target, error) from None
 
 
 # -- opening and locking --------------------------------------------------------------------------------------
@@ -176,7 +166,7 @@ def open_locked(path: Path) -> IO[bytes] | None:
 def file_lock(target: Path) -> Iterator[None]:
     """Lock ``.OUT.lock`` while an output is written; raise `StorageError` if another process has the lock."""
     path = sibling(target, "lock")
-    with _storage_errors(target):
+    with storage_errors("write", target):
         stream = open_locked(path)
     if stream is None:
         raise StorageError(f"another process is writing {str(target)!r}: wait for it, or stop it")
@@ -226,7 +216,7 @@ def hashed_file(path: str | os.PathLike[str], *, owner_only: bool = False) -> It
     kind = _kind_at(target)
     if kind not in (None, "a file"):
         raise StorageError(f"cannot write {str(target)!r}: it is {kind}, not a regular file. Move it away")
-    with _storage_errors(target):
+    with storage_errors("write", target):
         descriptor, name = tempfile.mkstemp(**_temporary_name(target))
         part = Path(name)
         try:
@@ -276,7 +266,7 @@ def sync_folder(path: Path) -> None:
 @contextmanager
 def atomic_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
     """Write a folder completely or not at all; a replaced folder is restored after a failure or a kill."""
-    with _storage_errors(target):
+    with storage_errors("write", target):
         _restore(target)
         part = Path(tempfile.mkdtemp(**_temporary_name(target)))
         try:
@@ -309,9 +299,7 @@ def _restore(target: Path) -> None:
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Create a temporary folder (mode 0700), and remove it at the end."""
-    try:
+    with storage_errors("create a folder in", tempfile.gettempdir()):
         folder = tempfile.TemporaryDirectory(prefix="dptext-work-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise StorageError.of("create a folder in", tempfile.gettempdir(), error) from None
     with folder as name:
         yield Path(name)

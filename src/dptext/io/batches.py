@@ -21,7 +21,7 @@ from typing import IO, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from dptext.errors import DataError, DptextError, StorageError
+from dptext.errors import DataError, DptextError, StorageError, storage_errors
 from dptext.validation import format_names
 
 BATCH_ROWS = 1 << 16
@@ -127,11 +127,8 @@ def display_name(path: Path) -> str:
 
 def open_stored(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open a regular file for reading; raise `StorageError` for a pipe or device, which may never end."""
-    try:
-        # a pipe without a writer opens immediately, and raises below
+    with storage_errors("read", path):  # a pipe without a writer opens immediately, and raises below
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except OSError as error:
-        raise StorageError.of("read", path, error) from None
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return os.fdopen(descriptor, "rb")
@@ -156,15 +153,11 @@ class InputFile:
     def __init__(self, path: Path, compression: str = "") -> None:
         self.name = display_name(path)
         self._is_own = path != STANDARD
-        try:
+        with storage_errors("open", path):
             self.file: Any = (
                 path.open("rb") if self._is_own else open(standard_input().fileno(), "rb", closefd=False)  # noqa: SIM115
             )
             self.size = os.fstat(self.file.fileno()).st_size if self._is_own else 0
-        except StorageError:
-            raise
-        except OSError as error:
-            raise StorageError.of("open", path, error) from None
         self.stream: Any = self.file
         if compression:
             self.stream = io.BufferedReader(_DECOMPRESSORS[compression](self.file), 1 << 16)

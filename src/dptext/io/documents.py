@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError, StorageError, storage_errors
 from dptext.io.atomic import HashedFile, open_new, scratch_folder
 from dptext.io.batches import STANDARD, Batch, Columns, InputFile, Reject, describe_columns, is_pipe, row_batches
 from dptext.io.formats import NAMES_OF_FORMATS, BadRow, FileFormat, Reading, Row, file_format, read_rows, written_format
@@ -430,10 +430,8 @@ class DocumentWriter:
             path, ends = scratch / "parts", [0]
             with open_new(path) as file:
                 for part in parts:
-                    try:
+                    with storage_errors("write", path):
                         ends.append(ends[-1] + file.write(part))
-                    except OSError as error:
-                        raise StorageError.of("write", path, error) from None
             self.finish(path, ends[1:], out)
 
     def finish(self, batches: Path, ends: Sequence[int], out: HashedFile) -> None:

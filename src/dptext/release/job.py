@@ -6,12 +6,12 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
-from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError
+from dptext.errors import DataError, DptextError, ParameterError, RefusedError, StorageError, storage_errors
 from dptext.io.artifacts import file_digest
 from dptext.io.atomic import HashedFile, open_locked, open_own, publish, set_default_mode, sibling
 from dptext.io.batches import Reject
@@ -273,12 +273,8 @@ class Job:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise error if isinstance(error, DptextError) else StorageError.of("write", self.out, error) from None
+    def _errors(self) -> AbstractContextManager[None]:
+        return storage_errors("write", self.out)
 
 
 def interrupted(out: Path) -> ParameterError:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dptext.display import Fields, ReprMixin
-from dptext.errors import DataError, DptextError, StorageError
+from dptext.errors import DataError, DptextError, StorageError, storage_errors
 from dptext.io.artifacts import file_digest, folder_digest, read_stored
 from dptext.io.atomic import check_released, hashed_file
 from dptext.io.batches import Batch, Reject
@@ -253,10 +253,8 @@ def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
     left = iter(rejects)
     first = next(left, None)
     if first is None:
-        try:
+        with storage_errors("write", path):
             path.unlink(missing_ok=True)
-        except OSError as error:
-            raise StorageError.of("write", path, error) from None
         return
     with hashed_file(path, owner_only=True) as stream:
         for entry in chain((first,), left):

@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError, StorageError, storage_errors
 from dptext.io.batches import describe_columns
 from dptext.io.documents import Document, DocumentReader, canonical_label, text_of, without_user
 from dptext.io.tables import is_table, table_documents, table_kind
@@ -97,7 +97,7 @@ class _Partition:
 
     def flush(self) -> None:
         """Write the buffers to the file."""
-        try:
+        with storage_errors("write a temporary file in", tempfile.gettempdir()):
             self._file.seek(self._end)
             for buffer, runs in zip(self._buffers, self._runs, strict=True):
                 if buffer:
@@ -106,8 +106,6 @@ class _Partition:
                     self._end += len(buffer)
                     buffer.clear()
             self._file.flush()
-        except OSError as error:
-            raise StorageError.of("write a temporary file in", tempfile.gettempdir(), error) from None
         self._buffered = 0
 
     def users(self, limit: float, size: Callable[[bytes], int]) -> Iterator[_UserDocuments]:
@@ -142,10 +140,8 @@ class _Partition:
 
 def temporary_file() -> Any:
     """Return an unnamed file that is deleted when it is closed."""
-    try:
+    with storage_errors("write a temporary file in", tempfile.gettempdir()):
         return tempfile.TemporaryFile(prefix="dptext-")
-    except OSError as error:
-        raise StorageError.of("write a temporary file in", tempfile.gettempdir(), error) from None
 
 
 def _cipher(key: bytes, position: int) -> Any:
@@ -439,7 +435,7 @@ def stored_users(
     """Write the users of `users_of` to an unnamed temporary file."""
     offsets, levels = array("q", [0]), array("H")
     with closing(temporary_file()) as file:
-        try:
+        with storage_errors("write a temporary file in", tempfile.gettempdir()):
             for user in users:
                 file.write(user.rows.data)
                 offsets.append(offsets[-1] + len(user.rows))
@@ -447,10 +443,6 @@ def stored_users(
             file.flush()
             total = offsets[-1]
             rows = np.memmap(file, np.int32, mode="r", shape=(total,)) if total else np.empty(0, dtype=np.int32)
-        except StorageError:
-            raise
-        except OSError as error:
-            raise StorageError.of("write a temporary file in", tempfile.gettempdir(), error) from None
         yield UserStore(
             rows=rows, offsets=np.frombuffer(offsets, dtype=np.int64), levels=np.frombuffer(levels, dtype=np.uint16)
         )

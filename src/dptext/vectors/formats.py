@@ -22,7 +22,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from dptext import validation
-from dptext.errors import DataError, ParameterError, StorageError, extra
+from dptext.errors import DataError, ParameterError, StorageError, extra, storage_errors
 from dptext.io.artifacts import Content, SavedFolder, read_statement_of, tensor_bytes
 from dptext.io.atomic import HashedFile, hashed_file
 from dptext.io.batches import InputFile
@@ -515,7 +515,5 @@ def _rows(words: Sequence[str], matrix: Any, *, first: int) -> RowStream:
 
 
 def _exists(path: Path) -> bool:
-    try:
+    with storage_errors("open", path):
         return path.exists()
-    except OSError as error:
-        raise StorageError.of("open", path, error) from None
