@@ -184,7 +184,6 @@ def shows_progress(progress: bool | None = None) -> bool:
 
 
 def progress_columns() -> tuple[Any, ...]:
-    """Return the columns of a progress bar."""
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     first = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -43,14 +42,14 @@ _EPS = float(np.finfo(np.float64).eps)
 _NEAR = 1e-12  # relative rounding error of a product of rows
 
 
-def rank_scores(pairs: Pairs, true: Ids, originals: int, bits: RandomBits) -> Ids:
+def rank_scores(pairs: Pairs | npt.NDArray[Any], true: Ids, originals: int, bits: RandomBits) -> Ids:
     """Return (m,) ranks of the true candidates (0 is the highest score); ties are broken at random."""
     before, equal = np.empty_like(true), np.empty_like(true)
     step = max(_LEAST_ROWS, _ENTRIES // originals)
 
     def look(start: int) -> None:
         stop = min(start + step, true.size)
-        block = np.asarray(pairs(start, stop))
+        block = np.asarray(pairs(start, stop) if callable(pairs) else pairs[start:stop])
         if block.shape != (stop - start, originals):
             raise ParameterError(f"scores must have shape {(stop - start, originals)}, got {block.shape}")
         true_scores = block[np.arange(stop - start), true[start:stop], None]
@@ -215,14 +214,11 @@ def linkage_of_scores(
     Raises:
         ParameterError: NaN among the scores, another shape; a true original out of range.
     """
-    pairs: Pairs
-    if callable(scores):
-        pairs = scores
-    else:
-        table = np.asarray(scores)
-        if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "fiu":
-            raise ParameterError(f"scores must be a matrix (private, originals) of numbers, got shape {table.shape}")
-        pairs, shape = partial(_rows_between, table), (table.shape[0], table.shape[1])
+    if not callable(scores):
+        scores = np.asarray(scores)
+        if scores.ndim != 2 or 0 in scores.shape or scores.dtype.kind not in "fiu":
+            raise ParameterError(f"scores must be a matrix (private, originals) of numbers, got shape {scores.shape}")
+        shape = (scores.shape[0], scores.shape[1])
     if shape is None or shape[0] < 1 or shape[1] < 2:
         raise ParameterError(f"shape must be (private rows, originals), at least (1, 2), got {shape}")
     rows, originals = shape
@@ -233,7 +229,7 @@ def linkage_of_scores(
         raise ParameterError(f"truth is required, because there are {rows:,} private rows and {originals:,} originals")
     true = np.arange(rows) if truth is None else as_ids("truth", truth, originals, rows)
     people = None if people is None else list(people)
-    ranks = rank_scores(pairs, true, originals, RandomBits(seed))
+    ranks = rank_scores(scores, true, originals, RandomBits(seed))
     scored = [
         AttackScore(
             attack=attack,
@@ -256,10 +252,6 @@ def linkage_of_scores(
         )
     )
     return scored
-
-
-def _rows_between(table: npt.NDArray[Any], start: int, stop: int) -> npt.NDArray[Any]:
-    return table[start:stop]
 
 
 def author_reidentification(
@@ -313,14 +305,14 @@ def author_reidentification(
     if len(np.unique(true)) < 2:
         raise ParameterError("private_authors must have at least two people, for an interval over people")
     bits = RandomBits(seed)
-    pairs: Pairs
+    pairs: Pairs | Floats
     if attacker == "centroid":
         entries = (np.ones(codes.size), (codes, np.arange(codes.size)))
         members = optional("scipy.sparse").csr_matrix(entries, shape=(people, codes.size))
         pairs = Similarity(members @ unit_rows(left), right, "cosine")
     else:
         learner = Learner("linear", random_state(bits)).fit(left, codes)
-        pairs = partial(_rows_between, learner.confidences(right))
+        pairs = learner.confidences(right)
     ranks = rank_scores(pairs, true, people, bits)
     counts = np.bincount(codes, minlength=people)
     ahead = np.less.outer(counts, counts).sum(axis=1)[true]
@@ -390,8 +382,7 @@ def secret_ranks(
         if rows_of_kind.size:
             true = np.searchsorted(candidates, secret[rows_of_kind])
             cosines = points[name[rows_of_kind]] @ points[candidates].T
-            ranks = rank_scores(partial(_rows_between, cosines), true, candidates.size, bits)
-            among_secrets[rows_of_kind] = 1 + ranks
+            among_secrets[rows_of_kind] = 1 + rank_scores(cosines, true, candidates.size, bits)
     return SecretRanks(known, among_words, among_secrets, choices, words=len(points) - 1 - out.size)
 
 

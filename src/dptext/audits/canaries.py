@@ -38,14 +38,11 @@ def p_value(correct: int, *, guesses: int, canaries: int, epsilon: float, delta:
 
 def one_run_bound(correct: int, *, guesses: int, canaries: int, delta: float = 0.0, error: float = 0.05) -> float:
     """Return the largest epsilon that the number of correct guesses refutes; 0 if it refutes none."""
-
-    def is_refuted(epsilon: float) -> bool:
-        return p_value(correct, guesses=guesses, canaries=canaries, epsilon=epsilon, delta=delta) < error
-
     low, high = 0.0, 64.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if is_refuted(middle) else (low, middle)
+        is_refuted = p_value(correct, guesses=guesses, canaries=canaries, epsilon=middle, delta=delta) < error
+        low, high = (middle, high) if is_refuted else (low, middle)
     return low
 
 

@@ -34,8 +34,6 @@ class LossBound:
     loss: float
     strongest: float  # the largest loss that this number of samples could have shown
     event: str
-    p_low: float  # of the event, under the first input
-    q_high: float  # under the second
 
 
 def clopper_pearson(successes: npt.ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
@@ -85,8 +83,6 @@ def loss_bound(first: Floats, second: Floats, *, error: float, delta: float = 0.
         loss=max(0.0, _log_ratio(float(low[0]), float(high[1]), delta)),
         strongest=strongest_bound(tested, error=error, delta=delta),
         event=f"score {sign} {visible:.6g}: {counts[0]:,} times against {counts[1]:,} in {tested:,} samples each",
-        p_low=float(low[0]),
-        q_high=float(high[1]),
     )
 
 

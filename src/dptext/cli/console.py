@@ -79,7 +79,6 @@ def print_table(
 
 
 def print_paragraphs(template: str, **values: Any) -> None:
-    """Print the sentences of a template."""
     for paragraph in paragraphs(template, **values):
         typer.echo(filled(paragraph, indent=""))
 

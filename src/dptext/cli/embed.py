@@ -240,7 +240,6 @@ def _fit(
 
 
 def _print_prediction(settings: EmbedOptions, texts: options.Inputs, output: options.Output) -> None:
-    """Print the predicted quality of a release."""
     options.check_all({
         "--plan reads no private text: omit IN": texts.sources,
         options.PEOPLE_REQUIRED: settings.people is None,

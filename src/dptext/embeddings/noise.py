@@ -72,6 +72,11 @@ _DOUBTFUL = 4096  # capacity: a thousand times the expected number
 _LN2, _QUARTER = math.log(2.0), math.pi / 4
 _FRACTION, _ROOT_2 = 0x000FFFFFFFFFFFFF, 0x6A09E667F3BCD  # mantissa bits of a double; mantissa of sqrt 2
 _1 = np.uint64(1)
+# coefficients of the series, the highest power first: of the logarithm from m^23, of sine and cosine from t^15 and t^16
+_LOGARITHM = tuple(2.0 / power for power in range(23, 0, -2))
+_SINE, _COSINE = (
+    tuple((-1.0) ** (power // 2) / math.factorial(power) for power in range(highest, 1, -2)) for highest in (15, 16)
+)
 
 
 @compiled
@@ -94,18 +99,9 @@ def normals(words: Words, out: Floats, marked: bool) -> None:
         m = values[i]
         s = (m - 1.0) / (m + 1.0)
         z = s * s
-        series = 2.0 / 23
-        series = series * z + 2.0 / 21
-        series = series * z + 2.0 / 19
-        series = series * z + 2.0 / 17
-        series = series * z + 2.0 / 15
-        series = series * z + 2.0 / 13
-        series = series * z + 2.0 / 11
-        series = series * z + 2.0 / 9
-        series = series * z + 2.0 / 7
-        series = series * z + 2.0 / 5
-        series = series * z + 2.0 / 3
-        series = series * z + 2.0
+        series = 0.0
+        for coefficient in _LOGARITHM:
+            series = series * z + coefficient
         r = math.sqrt(-2.0 * (radius[i] * _LN2 + s * series))
         radius[i] = r + (math.nan if marked and r < _SHORTEST else lost[i])
     for i in range(size):
@@ -113,22 +109,12 @@ def normals(words: Words, out: Floats, marked: bool) -> None:
         quarter = (angle >> 61) & 3
         t = np.float64((angle << 3) >> 3) * (_QUARTER * 2.0**-60)
         z = t * t
-        sine = -1.0 / 1307674368000
-        sine = sine * z + 1.0 / 6227020800
-        sine = sine * z - 1.0 / 39916800
-        sine = sine * z + 1.0 / 362880
-        sine = sine * z - 1.0 / 5040
-        sine = sine * z + 1.0 / 120
-        sine = sine * z - 1.0 / 6
+        sine = cosine = 0.0
+        for coefficient in _SINE:
+            sine = sine * z + coefficient
         sine = t + t * z * sine
-        cosine = 1.0 / 20922789888000
-        cosine = cosine * z - 1.0 / 87178291200
-        cosine = cosine * z + 1.0 / 479001600
-        cosine = cosine * z - 1.0 / 3628800
-        cosine = cosine * z + 1.0 / 40320
-        cosine = cosine * z - 1.0 / 720
-        cosine = cosine * z + 1.0 / 24
-        cosine = cosine * z - 0.5
+        for coefficient in _COSINE:
+            cosine = cosine * z + coefficient
         cosine = 1.0 + z * cosine
         turned = (quarter & 1) != 0
         first = sine if turned else cosine  # cosine and sine of t + quarter pi / 2, but for the sign

@@ -128,7 +128,6 @@ class UserMatrixSum:
         return count
 
     def _add_batch(self, batch: list[tuple[Chunk, float]]) -> None:
-        """Add the matrices of some users: group, sum and clip."""
         if not batch:
             return
         rows = np.concatenate([chunk[0] for chunk, _ in batch])

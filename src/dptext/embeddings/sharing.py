@@ -116,7 +116,6 @@ def _is_release(folder: Path) -> bool:
 
 
 def statement_files(levels: Iterable[str]) -> dict[str, str]:
-    """Return the file name of each level's statement."""
     return {level: f"privacy-{_safe_name(level)}.json" for level in levels}
 
 

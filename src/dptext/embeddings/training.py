@@ -70,7 +70,6 @@ class PairDrawing(NamedTuple):
         return 2 + self.negatives
 
     def draw_users(self, rows: Rows, starts: Offsets, stops: Offsets, keys: Keys, limit: int) -> tuple[Rows, Offsets]:
-        """Draw pairs of several users, at most ``limit`` per user."""
         pairs = np.empty((len(keys) * limit, self.columns), dtype=np.int32)
         ends = np.empty(len(keys), dtype=np.int64)
         return pairs[: _draw_of_users(self, rows, starts, stops, keys, limit, pairs, ends)], ends

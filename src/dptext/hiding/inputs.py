@@ -50,7 +50,6 @@ class Target:
 
 
 def check_targets(rows: int, task: Labels, attributes: Mapping[str, Labels]) -> tuple[Target, ...]:
-    """Return the task and the attributes as codes."""
     if not isinstance(attributes, Mapping) or not attributes:
         raise ParameterError('attributes must map names to labels, such as {"gender": [...]}')
     targets = [_target("task", "the task", rows, task)]
@@ -105,7 +104,6 @@ def training_vectors(values: Any, encoder: TextEncoder | None) -> npt.NDArray[np
 
 
 def check_users(users: Iterable[Any] | None, rows: int) -> list[Any] | None:
-    """Return the user of each row, or None."""
     if users is None:
         return None
     values: list[Any] = users.tolist() if hasattr(users, "tolist") else list(users)

@@ -256,7 +256,6 @@ class Game:
         return loss
 
     def adversary_loss(self, z: Any, rows: Any) -> Any:
-        """Return the sum of the losses of the adversaries."""
         return sum(self.loss(place, head(z), rows) for place, head in enumerate(self.adversaries, 1))
 
     def loss(self, place: int, answers: Any, rows: Any) -> Any:

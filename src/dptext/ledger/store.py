@@ -404,7 +404,6 @@ def _problem(error: sqlite3.Error, path: Path) -> BaseException:
 
 
 def damaged(path: Path) -> DataError:
-    """Return the error for a file that is not a ledger or is damaged."""
     return DataError(
         f"{path.name} is not a ledger, or is damaged, or the disk failed (SQLite does not say which). Try again; if "
         "the error persists, restore a copy that is not older than the last release"

@@ -79,7 +79,6 @@ class ReleaseFiles:
         return {"samples": self.samples, "seed": self.seed}
 
     def documents(self) -> DocumentReader:
-        """Return a reader of the texts of the release."""
         return read_documents(self.parts, text=self.text)
 
     def counted(self, name: str) -> int:
@@ -268,7 +267,6 @@ def audit_file(files: ReleaseFiles, contents: Callable[[], Iterable[Check]], fol
 
 
 def check_guarantee(statement: PrivacyStatement, repeated: PrivacyStatement, *, apart_from: Collection[str]) -> Check:
-    """Check that a statement follows from its parameters."""
     differ = disagreements(statement, repeated, of_a_release=True, apart_from=tuple(apart_from))
     same_version = statement.software == repeated.software
     counted = [name for name in differ if same_version or name not in _WORDING]

@@ -105,14 +105,12 @@ def text_column(data: Path, statement: PrivacyStatement) -> str:
 def open_release(path: Path, **inputs: Any) -> tuple[Method, ReleaseFiles]:
     """Find the method and files of a release; without ``text`` in the inputs, the statement tells the column."""
     data, place = data_and_statement(path)
-    method = method_of_folder(data) if data.is_dir() else None
-    if method is not None:
-        return method, ReleaseFiles(data=data, statement_or_none=_statement_of_folder(place, method), **inputs)
-    statement = read_statement(place)
-    method = method_of(statement)
+    of_folder = method_of_folder(data) if data.is_dir() else None
+    statement = read_statement(place) if of_folder is None else _statement_of_folder(place, of_folder)
+    method = of_folder or method_of(statement)
     refuse_inputs(method, data, inputs)
     if inputs.get("text") is None:
-        inputs["text"] = text_column(data, statement)
+        inputs["text"] = text_column(data, statement) if of_folder is None else "text"
     return method, ReleaseFiles(data=data, statement_or_none=statement, **inputs)
 
 

@@ -201,7 +201,6 @@ class Rewriter:
         return self.mechanism.warning(self.tally)
 
     def rewrite(self, texts: Iterable[str | Document | None]) -> Iterator[str | None]:
-        """Yield one private text per text."""
         if isinstance(texts, str):
             raise ParameterError("texts must be a list of strings, got a single string. Put it into a list")
         for block in text_batches(text_of(entry, place) for place, entry in enumerate(texts, 1)):

@@ -16,11 +16,11 @@ from dptext.io.batches import display_name
 from dptext.io.documents import PathLike
 from dptext.methods.corpus import Corpus
 from dptext.methods.examination import Grade, Measurement, grade
-from dptext.methods.files import FOLDS, Check, ReleaseFiles
-from dptext.methods.registry import method_of, method_of_folder, refuse_inputs, text_column
+from dptext.methods.files import Check
+from dptext.methods.registry import method_of_folder, open_release
 from dptext.privacy import wording
 from dptext.privacy.statement import HasStatement, PrivacyStatement
-from dptext.release.release import Release, data_and_statement, read_statement
+from dptext.release.release import Release, data_and_statement
 from dptext.reports import summary
 from dptext.text.identifiers import Column
 from dptext.vectors.formats import GLOVE, GLOVE_PACKAGE
@@ -177,27 +177,20 @@ def report(private: PathLike | Release, *, title: str = "", **options: Any) -> R
     named = {name: Path(value) for name, value in options.items() if name in _FILES and value}
     if len({entry.resolve() for entry in (path, *named.values())}) <= len(named):
         raise ParameterError("private, original, held_out, distribution and bank must be different files")
-    public = options.get("public") or ()
-    options |= named | {"public": public_sources(public)}
-    data, statement_file = data_and_statement(path)
+    options |= named | {"public": public_sources(options.get("public") or ())}
+    data = data_and_statement(path)[0]
     of_folder = method_of_folder(data) if data.is_dir() else None
     if of_folder is not None and (of_folder.examination is None or "distribution" in of_folder.inputs):
         raise ParameterError(
             f"{data.name} is a folder of dptext: name a private file, or run `dptext audit {data.name}`"
         )
-    statement = read_statement(statement_file)
-    required = [("scipy.stats", "report"), ("sklearn", "report")]
-    if (options.get("vectors") or statement.parameters.get("vectors")) == GLOVE:
-        required.append((GLOVE_PACKAGE, "glove"))
-    extras(required, "this report")  # checked before minutes of work
-    method = method_of(statement)
+    method, files = open_release(path, **options)
     if method.examination is None:
         raise ParameterError(f"{data.name} contains {method.holds}: there is no report about this method")
-    refuse_inputs(method, data, options)
-    options["text"] = options.get("text") or ("text" if of_folder else text_column(data, statement))
-    files = ReleaseFiles(data=data, statement_or_none=statement, **options)
-    if files.rows < 2 * FOLDS:
-        raise ParameterError(f"rows must be at least {2 * FOLDS}, got {files.rows}")
+    required = [("scipy.stats", "report"), ("sklearn", "report")]
+    if (files.vectors or files.statement.parameters.get("vectors")) == GLOVE:
+        required.append((GLOVE_PACKAGE, "glove"))
+    extras(required, "this report")  # checked before minutes of work
     examination = method.examination(files)
     examination.run()
     names = {field.name for field in fields(Report)} - {"title"}
@@ -206,7 +199,6 @@ def report(private: PathLike | Release, *, title: str = "", **options: Any) -> R
 
 
 def _shared_values(report: Report, recommended: summary.Recommendation) -> dict[str, Any]:
-    """Return the values that page and card share."""
     answers = summary.answers(report)
     is_good = next(entry.good for entry in answers["guarantee"] if entry.topic == "held")
     topic = recommended.attack or "membership"
@@ -227,7 +219,6 @@ def _shared_values(report: Report, recommended: summary.Recommendation) -> dict[
 def _row(
     result: AttackScore | Measurement, name: str, grade: Grade, of: summary.Of, owner_only: bool
 ) -> dict[str, Any]:
-    """Return a row of a result table."""
     visible = _percent if result.measure == "accuracy" or result.measure.startswith("share ") else _three_digits
     is_rival = isinstance(result, Measurement) and result.is_rival
     is_ceiling = of in ("attacker", "allowed") and summary.is_ceiling(result)

@@ -236,7 +236,6 @@ class Bound:
 
     @property
     def domain(self) -> Domain:
-        """The domain of the bounded vectors."""
         return BOUNDS[self.kind]
 
     @property

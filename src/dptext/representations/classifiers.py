@@ -312,7 +312,6 @@ class NoisyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
 
 def _channel_of(source: object, dimension: int) -> Channel | None:
-    """Return the channel that an argument describes."""
     if source is None or isinstance(source, Channel):
         return source
     if isinstance(source, PrivacyStatement):

@@ -155,7 +155,6 @@ class DeviceModel:
 
     @property
     def dimension(self) -> int:
-        """The number of coordinates of a vector."""
         return int(self.layers[0][0].shape[0])
 
     def scores(self, vectors: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -120,7 +120,6 @@ class BankRewriter(TextMechanism):
         return self._statement(PureDP(self.epsilon), Unit(self.unit), ANY_TWO)
 
     def document_statement(self, longest: int, *, seeded: bool = False) -> PrivacyStatement:
-        """See `TextMechanism`."""
         if self.unit == "document":
             return self.statement.replace(seeded=seeded)
         guarantee = for_group(PureDP(self.epsilon), longest) if longest else PureDP(0.0)
@@ -134,7 +133,6 @@ class BankRewriter(TextMechanism):
 
     @property
     def longest_document(self) -> int | None:
-        """See `TextMechanism`."""
         return 1 if self._is_whole else self.max_sentences
 
     def _statement(self, guarantee: Guarantee, unit: Unit, condition: Condition) -> PrivacyStatement:
@@ -174,7 +172,6 @@ class BankRewriter(TextMechanism):
         }
 
     def summary_before_release(self) -> str:
-        """See `TextMechanism`."""
         return render("before_bank", mechanism=self)
 
     @property
@@ -230,7 +227,6 @@ class BankRewriter(TextMechanism):
         return sentence
 
     def replacing(self) -> Replacing:
-        """See `TextMechanism`."""
         return self._replace
 
     def _replace(self, texts: Sequence[str], bits: RandomBits) -> tuple[list[str], Tally]:

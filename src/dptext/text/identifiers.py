@@ -71,7 +71,6 @@ def columns_of(
 
 
 def look_at(name: str, values: Iterable[object]) -> Column:
-    """Describe a column by its name and a sample of its values."""
     sample = _Sample(name)
     for value in values:
         sample.add(value)

@@ -72,7 +72,6 @@ def split(text: str) -> list[Token]:
 
 
 def join(tokens: list[Token]) -> str:
-    """Return the text of the tokens."""
     return "".join(token.text for token in tokens)
 
 
@@ -93,7 +92,6 @@ def pieces(text: str) -> list[str]:
 
 
 def _parted(pieces: list[str], apostrophe: str) -> list[str]:
-    """Split the pieces that contain an apostrophe."""
     parted: list[str] = []
     done = 0
     for place in [place for place, piece in enumerate(pieces) if apostrophe in piece and len(piece) > 1]:

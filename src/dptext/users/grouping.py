@@ -96,7 +96,6 @@ class _Partition:
             self.flush()
 
     def flush(self) -> None:
-        """Write the buffers to the file."""
         with storage_errors("write a temporary file in", tempfile.gettempdir()):
             self._file.seek(self._end)
             for buffer, runs in zip(self._buffers, self._runs, strict=True):
