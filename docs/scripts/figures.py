@@ -301,7 +301,8 @@ def bits(figure: Figure) -> Numbers:
 
 def published(figure: Figure) -> Numbers:
     """Printed and true epsilon of 50 numbers of the papers."""
-    from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
+    from dptext.representations.published import DPNR, DPText
+    from dptext.representations.published_protocols import OME, OUE, SUE
 
     claimed, result = 1.0, {}
     for kind in (SUE, OUE, OME, DPNR, DPText):

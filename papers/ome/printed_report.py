@@ -19,7 +19,7 @@ from dptext.intervals import Estimate, mean_over_runs
 from dptext.representations.additive import L2Laplace
 from dptext.representations.bits import OneBit, WeightedBits
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.published import OME, OUE, SUE, oue_chances, p1, p2, q, sue_chances
+from dptext.representations.published_protocols import OME, OUE, SUE, oue_chances, p1, p2, q, sue_chances
 from dptext.representations.randomizer import Channel
 
 PUBLISHED = ("SUE", "OUE", "OME")

@@ -25,7 +25,7 @@ from dptext.privacy.randomness import RandomBits
 from dptext.representations.bounds import Domain
 from dptext.representations.classifiers import NoisyClassifier, fit_linear
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.published import OME
+from dptext.representations.published_protocols import OME
 from dptext.representations.randomizer import Channel
 
 Floats = npt.NDArray[np.float64]

@@ -8,8 +8,8 @@ import numpy as np
 
 import dptext
 from dptext.noise.discrete import FINE_SCALE
-from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
-from dptext.representations.published_protocols import numbers_of
+from dptext.representations.published import DPNR, DPText
+from dptext.representations.published_protocols import OME, OUE, SUE, numbers_of
 from known_broken.case import SAMPLES, Case, PureDP, claim, judge_table
 from known_broken.vectors_bits import bits_given_codes, sender
 

@@ -12,7 +12,7 @@ from dptext.noise.discrete import RandomizedResponse, flip_threshold
 from dptext.privacy.randomness import RandomBits
 from dptext.representations.bits import CodeChannel, SymmetricUnary, WeightedBits, bit_budgets
 from dptext.representations.cube import CubeChannel, Piecewise, Plan
-from dptext.representations.published import OME
+from dptext.representations.published_protocols import OME
 from known_broken import caps, levels, published, vectors_bits
 from known_broken.case import Case, judge_table
 from known_broken.replacements import _vectors

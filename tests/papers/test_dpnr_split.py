@@ -11,7 +11,8 @@ from dptext.representations.additive import L2Laplace, Laplace
 from dptext.representations.bits import OptimizedUnary
 from dptext.representations.bounds import Domain
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.published import DPNR, OME, min_max
+from dptext.representations.published import DPNR, min_max
+from dptext.representations.published_protocols import OME
 from dptext.representations.randomizer import Channel
 
 PAPERS = ("dpnr.split",)

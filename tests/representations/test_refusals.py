@@ -17,7 +17,8 @@ from dptext.representations.encoders import CallableEncoder, MeanOfWords
 from dptext.representations.layers import DeviceModel, HidingLayers
 from dptext.representations.private_encoder import PrivateEncoder
 from dptext.representations.privunit import PrivUnit
-from dptext.representations.published import OME, SUE, DPText, mask_words
+from dptext.representations.published import DPText, mask_words
+from dptext.representations.published_protocols import OME, SUE
 from dptext.representations.registry import randomizer_from_parameters
 
 SAFE = {"unsafe_as_published": True}

@@ -25,44 +25,13 @@ from dptext.noise.gaussian_sums import rounded_laplace
 from dptext.privacy.guarantee import NoGuarantee, PureDP, Relation, Trust, Unit
 from dptext.privacy.neighbours import Condition, WordsChanged
 from dptext.privacy.randomness import RandomBits
-from dptext.privacy.restating import amplified_by_dropout, apply_word_dropout
 from dptext.privacy.statement import Finding, Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.representations.additive import AdditiveChannel
 from dptext.representations.bounds import Domain, Floats
-from dptext.representations.published_protocols import (
-    OME,
-    OUE,
-    SUE,
-    Published,
-    PublishedChannel,
-    alternating,
-    oue_chances,
-    p1,
-    p2,
-    q,
-    sue_chances,
-)
+from dptext.representations.published_protocols import Published, PublishedChannel, alternating
 from dptext.representations.randomizer import Private
 from dptext.text.tokens import Kind, kind_of, pieces
 from dptext.validation import check_choice, check_float
-
-__all__ = [
-    "DPNR",
-    "OME",
-    "OUE",
-    "SUE",
-    "DPText",
-    "MaskedTexts",
-    "amplified_by_dropout",
-    "apply_word_dropout",
-    "mask_words",
-    "min_max",
-    "oue_chances",
-    "p1",
-    "p2",
-    "q",
-    "sue_chances",
-]
 
 _WIDEN = 1 + 2.0**-30  # more than the rounding error of d * epsilon: the stated product is never too small
 _LARGEST = 2.0**100  # well within float32
@@ -88,8 +57,8 @@ def mask_words(
 ) -> MaskedTexts:
     """Replace words by a mask token; numbers and addresses count as words, punctuation and space stay.
 
-    **Guarantee**: none for the masked text. See `apply_word_dropout` for the guarantee with a mechanism
-    after the masks.
+    **Guarantee**: none for the masked text. See `dptext.privacy.restating.apply_word_dropout` for the guarantee with
+    a mechanism after the masks.
 
     Args:
         texts: strings, or `Document`; None (no text) stays None.
@@ -226,7 +195,7 @@ class DPNR(Published):
     `dptext.noise.gaussian_sums.ELEMENTARY`. With one scalar: none.
 
     Word dropout, the paper's third part, masks words before encoding: `mask_words`. It does not change the guarantee of
-    a whole text; for single words see `apply_word_dropout`.
+    a whole text; for single words see `dptext.privacy.restating.apply_word_dropout`.
 
     Input: (n, d), d at least 2. Output: (n, d) float32 around the min-max vector.
 

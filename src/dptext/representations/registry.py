@@ -20,7 +20,8 @@ from dptext.representations.bits import OneBit, OptimizedUnary, SymmetricUnary, 
 from dptext.representations.bounds import BOUNDS, Domain
 from dptext.representations.cube import Hybrid, Piecewise
 from dptext.representations.privunit import PrivUnit, PrivUnitG
-from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
+from dptext.representations.published import DPNR, DPText
+from dptext.representations.published_protocols import OME, OUE, SUE
 from dptext.representations.randomizer import Randomizer
 from dptext.validation import did_you_mean, display_value, require_epsilon
 

@@ -10,7 +10,8 @@ from scipy import stats
 import dptext
 from dptext.audits.losses import exact_loss
 from dptext.privacy.randomness import RandomBits
-from dptext.representations.published import DPNR, OME, OUE, SUE, DPText
+from dptext.representations.published import DPNR, DPText
+from dptext.representations.published_protocols import OME, OUE, SUE
 from known_broken.published import table_of
 
 FALSE_ALARM = 1e-6
