@@ -53,13 +53,11 @@ class ReprMixin:
 def constructor_fields(instance: object) -> Fields:
     """Yield the arguments of the constructor that the object stores and that differ from their defaults."""
     for name, parameter in signature(type(instance)).parameters.items():
-        value = getattr(instance, name, parameter.default)
-        if value is not parameter.default and not _is_default(value, parameter.default):
+        default = parameter.default
+        value = getattr(instance, name, default)
+        is_equal = isinstance(value, str | int | float) and type(value) is type(default) and value == default
+        if value is not default and not is_equal:
             yield name, value
-
-
-def _is_default(value: object, default: object) -> bool:
-    return isinstance(value, str | int | float) and type(value) is type(default) and value == default
 
 
 def format_line(name: str, fields: Fields) -> str:
@@ -161,7 +159,7 @@ def progress_bar(
     if progress is not None and not isinstance(progress, bool):
         raise ParameterError(f"progress must be None, True, False or a function, got {type(progress).__name__}")
     if not shows_progress(progress) or not _one_bar.acquire(blocking=False):
-        yield _ignore
+        yield lambda *_: None
         return
     bar = _Bar(label, total)
     try:
@@ -227,10 +225,6 @@ def _move(bar: _Bar, describe: Describe | None, *arguments: Any) -> None:
     else:
         completed, total, description = describe(*arguments)
         bar.update(completed=completed, total=total, description=description)
-
-
-def _ignore(*_arguments: object) -> None:
-    pass
 
 
 def _has_viewer() -> bool:

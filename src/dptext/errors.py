@@ -94,18 +94,14 @@ def extras(needed: Iterable[tuple[str, str]], purpose: str) -> None:
         try:
             import_module(module)
         except ImportError:
-            missing[_package(module)] = name
+            first = module.partition(".")[0]
+            missing["scikit-learn" if first == "sklearn" else first.replace("_", "-")] = name
     if missing:
         packages, names = ", ".join(map(repr, missing)), ",".join(sorted(set(missing.values())))
         noun, them = ("packages", "them") if len(missing) > 1 else ("package", "it")
         raise MissingExtraError(
             f'{purpose} needs the {noun} {packages}; install {them} with: pip install "dptext[{names}]"'
         )
-
-
-def _package(module: str) -> str:
-    first = module.partition(".")[0]
-    return "scikit-learn" if first == "sklearn" else first.replace("_", "-")
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from dptext.playground.server import PREVIEWERS, Playground
+from serving import in_background
 
 MARKUP = "<script>alert(1)</script> <img src=x onerror=alert(2)> cats"
 
@@ -15,7 +16,7 @@ MARKUP = "<script>alert(1)</script> <img src=x onerror=alert(2)> cats"
 def address(browser):
     from dptext.playground.server import Server
 
-    with Server(Playground()).in_background() as result:
+    with in_background(Server(Playground())) as result:
         yield result
 
 

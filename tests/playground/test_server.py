@@ -15,6 +15,7 @@ import pytest
 from dptext.errors import MissingExtraError, ParameterError, StorageError
 from dptext.methods.preview import AttackPreview, Neighbours, Piece, TextPreview
 from dptext.playground.server import HEADERS, MAX_BYTES, PREVIEWERS, Server, app
+from serving import in_background
 
 TOKEN = "0123456789abcdef"
 ORIGIN = "http://127.0.0.1:8123"
@@ -183,7 +184,7 @@ def test_the_server_listens_on_this_machine_only_and_logs_nothing(model, caplog,
     assert server.address.startswith(f"http://127.0.0.1:{server.port}/")
     assert len(server.address.split("/")[3]) == 48 and server.address.split("/")[3] != other.address.split("/")[3]
     other._socket.close()
-    with server.in_background() as address:
+    with in_background(server) as address:
         assert httpx.post(address + "show", json=REQUEST, trust_env=False).status_code == 200
         assert httpx.post(address + "show", json={**REQUEST, "epsilon": 14}, trust_env=False).status_code == 500
         with pytest.raises(StorageError, match=r"cannot listen on '127.0.0.1"):

@@ -106,26 +106,17 @@ def audit(
             "derive yours from ShownMechanism, WordMechanism or Randomizer (docs: A mechanism of your own)"
         )
     kind = "words" if hasattr(mechanism, "vectors") else "texts" if hasattr(mechanism, "bank") else "vectors"
-    options: dict[str, dict[str, Any]] = {
-        "words": {"words": words, "distance": distance, "labels": labels},
-        "texts": {"texts": texts},
-        "vectors": {"dimension": dimension, "pair": pair, "score": score},
+    audits: dict[str, tuple[Callable[..., Verdict], dict[str, Any]]] = {
+        "words": (_audit_words, {"words": words, "distance": distance, "labels": labels}),
+        "texts": (_audit_texts, {"texts": texts}),
+        "vectors": (_audit_randomizer, {"dimension": dimension, "pair": pair, "score": score}),
     }
-    foreign = [
-        f"{name}="
-        for other, values in options.items()
-        for name, value in values.items()
-        if other != kind and value is not None
-    ]
+    run, options = audits.pop(kind)
+    foreign = [f"{name}=" for _, others in audits.values() for name, value in others.items() if value is not None]
     if foreign:
         raise ParameterError(f"{', '.join(foreign)} does not apply to a mechanism of {kind}: omit it")
-    audits: dict[str, Callable[..., Verdict]] = {
-        "words": _audit_words,
-        "texts": _audit_texts,
-        "vectors": _audit_randomizer,
-    }
     with progress_bar(progress, "auditing"):
-        return audits[kind](mechanism, claim, **options[kind], samples=samples, error=error, seed=seed)
+        return run(mechanism, claim, **options, samples=samples, error=error, seed=seed)
 
 
 def _audit_randomizer(

@@ -154,11 +154,6 @@ class Participation:
         return self.account(level, relation=relation).guarantee(delta=self.delta)
 
     @property
-    def most(self) -> str:
-        """The level with the highest sampling rate; its guarantee holds for everybody."""
-        return max(self.rates, key=self.rates.__getitem__)
-
-    @property
     def thresholds(self) -> npt.NDArray[np.uint64]:
         """(levels,) sampling rates times 2^32, rounded down, in the order of `rates`."""
         return np.array([threshold(rate) for rate in self.rates.values()], dtype=np.uint64)

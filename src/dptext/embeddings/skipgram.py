@@ -67,7 +67,7 @@ class SkipGramPlan(ReleasePlan):
     @property
     def denominator(self) -> float:
         """Divisor of the sum of a step: the expected number of units, from public numbers."""
-        return max(1.0, self.users * self.participation.rates[self.participation.most])
+        return max(1.0, self.users * max(self.participation.rates.values()))
 
     @property
     def both(self) -> bool:
@@ -390,7 +390,7 @@ class SkipGram(Shareable, ReprMixin):
         documents = documents_of(documents, unit, text=text, user=user, columns=[self.level])
         participation = plan.participation
         statements = plan.statements(seeded=self.seed is not None, release_id=release_id)
-        statement = statements[participation.most]
+        statement = statements[plan.levels.most]
         path = None if checkpoint is None else Path(checkpoint)
         start = None
         if path is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -94,14 +94,6 @@ class HidingEpoch:
     held_out: TradeOff | None
 
 
-class Trained(NamedTuple):
-    """The layers of the best epoch, its number, and all epochs."""
-
-    layers: HidingLayers
-    best: int
-    epochs: tuple[HidingEpoch, ...]
-
-
 def train_layers(
     torch: Any,
     vectors: npt.NDArray[np.float32],
@@ -112,8 +104,11 @@ def train_layers(
     start: int,
     *,
     game_type: type[Game] | None = None,
-) -> Trained:
-    """Train layers on (n, D) vectors and their targets (the task first); ``parts`` are kept and held-out rows."""
+) -> tuple[HidingLayers, int, tuple[HidingEpoch, ...]]:
+    """Train layers on (n, D) vectors and their targets (the task first); ``parts`` are kept and held-out rows.
+
+    Return the layers of the best epoch, its number, and all epochs.
+    """
     kept, held_out = parts
     fitted_on = shuffled(kept, stream_of(start, b"looked at"))[:_EVALUATED]
 
@@ -158,7 +153,7 @@ def train_layers(
             if options.progress is not None:
                 options.progress(history[-1])
         game.module.load_state_dict(weights)
-        return Trained(body.layers(), best, tuple(history))
+        return body.layers(), best, tuple(history)
 
 
 class _Layers:

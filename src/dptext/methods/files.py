@@ -238,10 +238,6 @@ class Check:
     detail: str
     owner_only: bool = False
 
-    @property
-    def is_shared(self) -> bool:
-        return not self.owner_only or self.passed is False
-
 
 FILES_AGREE = Check("all files are those that config.json announces", True, "their SHA-256 agree")
 

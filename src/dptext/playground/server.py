@@ -8,7 +8,7 @@ import hmac
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cached_property
 from importlib.resources import files
@@ -184,17 +184,6 @@ class Server:
             self._server.run(sockets=[self._socket])
         finally:
             self._socket.close()
-
-    @contextlib.contextmanager
-    def in_background(self) -> Iterator[str]:
-        """Serve from another thread, for tests and notebooks; yield the address."""
-        thread = threading.Thread(target=self.run, daemon=True)
-        thread.start()
-        try:
-            yield self.address
-        finally:
-            self._server.should_exit = True
-            thread.join()
 
 
 class _Guard:

@@ -91,7 +91,7 @@ class Report(HasStatement, ReprMixin):
                 if check.owner_only
                 else check
                 for check in self.checks
-                if check.is_shared
+                if not check.owner_only or check.passed is False
             ],
             owner_attacks=(),
             controls=(),

@@ -33,7 +33,6 @@ def test_rates_match_published_values_and_the_epsilon_of_each_level(participatio
     assert participation.rates == pytest.approx(expected, rel=0.005)
     for level, epsilon in LEVELS.items():
         assert 0.99 * epsilon < participation.guarantee(level).epsilon <= epsilon
-    assert participation.most == "open"
     assert participation.default == "standard"
 
 
