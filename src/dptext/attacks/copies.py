@@ -106,8 +106,7 @@ def likelihood_ratios(texts: Rows, output: Rows) -> Floats:
             likelihoods[index] = (ahead + _WEIGHT * likelihoods[index]) / (all_after + _WEIGHT)
         context = np.where(starts, 0, 1 + np.roll(sequence, 1))
     ratio = np.log(likelihoods[0]) - np.log(likelihoods[1])
-    means: Floats = np.bincount(row, ratio, minlength=lengths.size)[:count] / np.maximum(lengths[:count], 1)
-    return means
+    return np.bincount(row, ratio, minlength=lengths.size)[:count] / np.maximum(lengths[:count], 1)
 
 
 def _count(codes: Ids, row: Ids, is_counted: Mask, *, leaves_out: bool) -> Floats:

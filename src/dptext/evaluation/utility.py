@@ -153,8 +153,7 @@ def trained_answers(rows: Any, targets: npt.ArrayLike, questions: Any) -> npt.ND
     labels = values[np.unique(codes, return_index=True)[1]]
     if labels.size == 1:
         return np.repeat(labels, test_inputs.shape[0])
-    result: npt.NDArray[Any] = labels[_answers(train_inputs, codes, test_inputs)]
-    return result
+    return labels[_answers(train_inputs, codes, test_inputs)]
 
 
 def _features(rows: Any) -> tuple[Any, str]:

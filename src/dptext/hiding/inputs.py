@@ -32,8 +32,7 @@ def stream_of(start: int, purpose: bytes) -> RandomBits:
 
 def shuffled(rows: Rows, bits: RandomBits) -> Rows:
     """Return the rows in a random order."""
-    order: Rows = rows[np.argsort(bits.integers(len(rows)), kind="stable")]
-    return order
+    return rows[np.argsort(bits.integers(len(rows)), kind="stable")]
 
 
 # -- labels -------------------------------------------------------------------------------------------------------
