@@ -206,6 +206,8 @@ def _audit_words(
         error=error if release is None else error / 2,
         seed=seed,
     )
+    if release is None or verdict.refuted:
+        return verdict
     share_of = {word: np.exp(logs[chosen.index(word)]) for word in lowercase}
     expected = _expected(str.split, lambda words: [share_of[word] for word in words], vectors.words)
     return _add_release(verdict, release, expected, lowercase, mechanism, error=error, bits=RandomBits(seed))
@@ -255,14 +257,16 @@ def _audit_texts(
         error=error / 2,
         seed=seed,
     )
+    release = _release_of(mechanism, seed)
+    if release is None or verdict.refuted:
+        return verdict
     expected = _expected(mechanism.parts, mechanism.distributions, bank)
-    release, parts = _release_of(mechanism, seed), texts[:_RELEASED]
-    return _add_release(verdict, release, expected, parts, mechanism, error=error, bits=bits)
+    return _add_release(verdict, release, expected, texts[:_RELEASED], mechanism, error=error, bits=bits)
 
 
 def _add_release(
     verdict: Verdict,
-    release: Release | None,
+    release: Release,
     expected: Release,
     parts: Sequence[str],
     mechanism: Any,
@@ -270,9 +274,7 @@ def _add_release(
     error: float,
     bits: RandomBits,
 ) -> Verdict:
-    """Compare released documents of equal parts, if any, with independent draws, at half of the error."""
-    if release is None or verdict.refuted:
-        return verdict
+    """Compare released documents of equal parts with independent draws, at half of the error."""
     copies = min(_COPIES, getattr(mechanism, "longest_document", None) or _COPIES)
     draws = compare_releases(release, expected, parts, copies=copies, error=error / 2, bits=bits)
     method = f"{verdict.method}, and {draws.draws:,} documents of a release (equal parts)"
