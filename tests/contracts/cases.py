@@ -32,6 +32,8 @@ def vector_statements(name, kind):
     yield dptext.statement_for_user(randomizer.statement(DIMENSION), 3)
     for public in (True, False):
         yield statement_of_vectors(randomizer, {}, Provenance(texts=3, public=public, hidden="age"), DIMENSION)
+    if isinstance(randomizer.statement(DIMENSION).guarantee, dptext.PureDP):
+        yield dptext.shuffled(randomizer.statement(DIMENSION), users=5_000)
 
 
 def people_statements():
@@ -53,6 +55,7 @@ def bank_statements():
         yield rewriter.statement
         yield dptext.privatize(["Tea. Tax.", "Law."], rewriter).statement
     yield dptext.statement_for_user(dptext.privatize(["Tea."], rewriter).statement, 3)
+    yield dptext.shuffled(dptext.privatize(["Tea."], rewriter).statement, users=10_000)
 
 
 def redacted_statements():

@@ -21,6 +21,7 @@ MODULES = (
         "trainings",
         "skipgrams",
         "unions",
+        "shuffling",
     ),
 )
 CASES = [case for name in MODULES for case in import_module(f"known_broken.{name}").CASES]

@@ -254,7 +254,7 @@ def test_a_pure_guarantee_is_restated(guarantee, slack, local):
 def test_the_explanation_has_the_local_epsilon_rounded_up():
     text = " ".join(shuffled(statement(PureDP(1.23456)), users=1_000).explain().split())
     assert "a shuffler mixes the messages" in text
-    assert "the local guarantee still holds: 1.235-differential privacy (pure) for any two texts" in text
+    assert "the local guarantee still holds: 1.235-differential privacy (pure)" in text
 
 
 def test_a_paper_claim_does_not_remain():
@@ -283,10 +283,10 @@ def test_conditions_that_admit_any_two_inputs_remain():
         ({"trust": Trust.CENTRAL}, "local trust"),
         ({"trust": Trust.SHUFFLER}, "local trust"),
         ({"relation": Relation.ADD_REMOVE}, "substitution"),
-        ({"unit": Unit.WORD}, "part of a message"),
-        ({"unit": Unit.SENTENCE}, "part of a message"),
+        ({"unit": Unit.WORD}, "any two documents or users"),
+        ({"unit": Unit.SENTENCE}, "any two documents or users"),
         *(
-            ({"condition": Condition(requirements=(requirement,))}, "any two inputs")
+            ({"condition": Condition(requirements=(requirement,))}, "any two documents or users")
             for requirement in (
                 SameLayout(),
                 SameSentenceCount(),
@@ -305,7 +305,7 @@ def test_statements_without_a_proof_are_refused(changes, message):
 
 def test_redacted_words_are_refused():
     words = after_redaction(statement(condition=Condition(requirements=(SameLayout(),))))
-    with pytest.raises(RefusedError, match="any two inputs"):
+    with pytest.raises(RefusedError, match="any two documents or users"):
         shuffled(words, users=100)
 
 

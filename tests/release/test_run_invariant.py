@@ -62,7 +62,7 @@ sys.exit(main(sys.argv[1:]))
 """.replace("BLOCKS", str(ROWS // BLOCK)).replace("= BLOCK", f"= {BLOCK}")
 
 
-@pytest.fixture(params=["privatize", "encode"])
+@pytest.fixture(params=["privatize", "encode", "shuffled"])
 def command(request, tmp_path):
     """Return the arguments of a command and prepare its input, word vectors and ledger in the current folder."""
     words = ["tea", "cup", "tax", "law", "road", "ship"]
@@ -76,7 +76,17 @@ def command(request, tmp_path):
         options = ["--vectors", "vectors.txt", "--keep", "n!", "-o", "out.jsonl"]
     else:
         options = ["--encoder", "vectors.txt", "-o", "out.parquet"]
-    return [request.param, "in.jsonl", *options, "--epsilon", "4", "--ledger", "budget.ledger", "--quiet"]
+        options += ["--shuffled", "500"] if request.param == "shuffled" else []
+    return [
+        "privatize" if request.param == "privatize" else "encode",
+        "in.jsonl",
+        *options,
+        "--epsilon",
+        "4",
+        "--ledger",
+        "budget.ledger",
+        "--quiet",
+    ]
 
 
 def run(folder, arguments, kill_after=None):

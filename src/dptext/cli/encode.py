@@ -19,6 +19,7 @@ from dptext.errors import ParameterError
 from dptext.features.pool import local_files, public_sources, read_public
 from dptext.io.atomic import check_folder_around, is_same
 from dptext.io.documents import PathLike
+from dptext.privacy.shuffling import shuffled
 from dptext.privacy.wording import cautioned_of, paragraphs, render
 from dptext.representations.device import check_output_columns, encode_file
 from dptext.representations.randomizer import Randomizer
@@ -109,10 +110,13 @@ def encode(
     if folder is not None and not (_is_saved(folder) and device.load(folder).parameters() == device.parameters()):
         device.save(folder)
     say_coverage(files.first, device, "encoder", output)
-    guarantee = render("before_vectors", device=device)
+    guarantee, statement = render("before_vectors", device=device), device.statement
+    if charge.shuffled is not None:
+        statement = shuffled(statement, users=charge.shuffled)
+        guarantee += "\n" + render("before_shuffling", statement=statement)
     if charge.user is not None:
         guarantee += "\n" + render("before_people", user=charge.user)
-    announce(guarantee, cautioned_of([device.statement], source=shell_argument(rows.sources[0])), run, output)
+    announce(guarantee, cautioned_of([statement], source=shell_argument(rows.sources[0])), run, output)
     release = encode_file(files, out, device, **run.settings, **asdict(charge))
     print_release(release, f"private vectors of {device.width} numbers", output, user=charge.user)
     if getattr(device.encoder, "exposed", tuple)():

@@ -158,9 +158,14 @@ def check_user(unit: str, user: str | None) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """The ledger that charges the rows, and the column that it charges."""
+    """The ledger that charges the rows, the column that it charges, and the users among whom the rows are mixed."""
 
     ledger: Path | None = LEDGER
+    shuffled: int | None = privacy_option(
+        None,
+        "Guarantee of texts that a trusted shuffler mixes with others, at least N in all. Rows in random order.",
+        "N",
+    )
     user: str | None = privacy_option(
         None, "Column of authors: report the guarantee for all texts of an author; charge authors, not texts.", "COLUMN"
     )

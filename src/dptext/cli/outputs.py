@@ -20,7 +20,7 @@ from dptext.io.batches import is_pipe
 from dptext.io.documents import find_files, read_documents
 from dptext.privacy.budgets import DeltaWarning, delta_too_large
 from dptext.privacy.statement import PrivacyStatement
-from dptext.privacy.wording import came_out, filled, for_person
+from dptext.privacy.wording import came_out, filled, for_person, render
 from dptext.release.job import Job
 from dptext.release.release import MostTexts, Release, rejects_path, statement_for_largest_user, statement_path
 from dptext.release.run import TextFiles, check_output
@@ -126,6 +126,9 @@ def print_release(
     say_written(release.documents, noun, release.out, output, skipped=release.skipped)
     counts = came_out(release.statement, release.tally, release.documents)
     say_to_owner(counts, output, statement=release.statement, user=user, texts=release.most_texts, warning=warning)
+    messages, users = release.documents - release.tally.missing, release.statement.parameters.get("shuffled_users")
+    if isinstance(users, int) and messages < users:
+        output.say(render("few_messages", statement=release.statement, messages=messages))
     output.say(f"To explain it: dptext explain {release.out}")
     if output.as_json:
         counted = {"documents": release.documents, "skipped": release.skipped}

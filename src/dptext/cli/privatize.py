@@ -15,6 +15,7 @@ from dptext.io.artifacts import file_digest
 from dptext.io.documents import DocumentWriter
 from dptext.privacy import wording
 from dptext.privacy.guarantee import MetricDP
+from dptext.privacy.shuffling import shuffled
 from dptext.release.mechanism import TextMechanism
 from dptext.release.privatize import privatize_file
 from dptext.validation import check_choice
@@ -116,6 +117,8 @@ def privatize(
     Example: dptext privatize notes.csv -o private.csv --text note --mechanism bank --bank public --epsilon 8
     """
     method.check(out)
+    if charge.shuffled is not None and (engine == "spark" or method.mechanism.lower() != BANK):
+        raise ParameterError(f"--shuffled is for --mechanism {BANK} on this machine: omit it")
     if engine == "spark":
         skips, parallel = rows.on_error == "skip", processes != 1
         flags = {"--on-error skip": skips, "--processes": parallel, "--resume": run.resume}
@@ -147,7 +150,11 @@ def _announce(
 
     inner = getattr(mechanism, "mechanism", mechanism)  # behind a redaction
     effect = in_short(inner) if isinstance(inner, WordMechanism) else None
-    lines = [mechanism.summary_before_release()]
+    lines, first = [mechanism.summary_before_release()], wording.unprotected_from(mechanism)
+    if charge.shuffled is not None:
+        mixed = shuffled(mechanism.document_statement(1), users=charge.shuffled)
+        lines.append(wording.render("before_shuffling", statement=mixed))
+        first = 1 if wording.is_unprotected(mixed) else None
     if effect is not None:
         lines.append(wording.render("in_running_text", found=effect))
     if charge.user is not None:
@@ -155,7 +162,7 @@ def _announce(
     if charge.ledger is not None and isinstance(mechanism.statement.guarantee, MetricDP):
         lines.append(wording.render("before_ledger"))
     caution = wording.cautioned(
-        first=wording.unprotected_from(mechanism),
+        first=first,
         most_stay=effect is not None and effect.most_stay,
         source=outputs.shell_argument(rows.sources[0]),
         parts="sentences" if effect is None else "words",

@@ -22,6 +22,7 @@ from dptext.evaluation.utility import predictions
 from dptext.intervals import Estimate
 from dptext.io.batches import display_name
 from dptext.methods.files import FOLDS, Audit, Check, ReleaseFiles, Rows, chosen_rows, columns_of, count_rows, read_rows
+from dptext.privacy.guarantee import Trust
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.wording import paragraphs
 from dptext.release.mechanism import TextMechanism, mark, placeholder
@@ -135,6 +136,8 @@ def read_pairs(files: ReleaseFiles, *, keeps_marks: bool = True) -> tuple[Rows, 
 
 
 def _check_size(files: ReleaseFiles, private: int, originals: int) -> None:
+    if files.statement_or_none is not None and files.statement_or_none.trust is Trust.SHUFFLER:
+        raise DataError(f"{display_name(files.data)} is shuffled: its rows cannot be compared with their originals")
     if private != originals and files.original is not None:
         raise DataError(
             f"{display_name(files.data)} must have as many rows as {display_name(files.original)} ({originals:,}), got "

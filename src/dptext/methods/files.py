@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from dptext.attacks.base import ATTACKERS, Attacker
 from dptext.audits.verdict import Verdict
-from dptext.errors import DataError, ParameterError, StorageError
+from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.features.pool import Pool, PublicSource
 from dptext.io.batches import check_header
 from dptext.io.documents import DocumentReader, find_files, first_rows, read_documents
 from dptext.io.formats import file_format
-from dptext.privacy.guarantee import ApproxDP
+from dptext.privacy.guarantee import ApproxDP, Trust
 from dptext.privacy.randomness import RandomBits
+from dptext.privacy.shuffling import shuffled
 from dptext.privacy.statement import PrivacyStatement, disagreements
 from dptext.release.mechanism import TextMechanism
 from dptext.release.redaction import as_redacted, is_redacted
@@ -263,6 +264,10 @@ def audit_file(files: ReleaseFiles, contents: Callable[[], Iterable[Check]], fol
 
 
 def check_guarantee(statement: PrivacyStatement, repeated: PrivacyStatement, *, apart_from: Collection[str]) -> Check:
+    if statement.trust is Trust.SHUFFLER:  # its parameters describe the local mechanism
+        users, delta = whole_parameter(statement, "shuffled_users"), real_parameter(statement, "shuffled_delta")
+        with describes("a shuffled release"):
+            repeated = shuffled(repeated, users=users, delta=delta)
     differ = disagreements(statement, repeated, of_a_release=True, apart_from=tuple(apart_from))
     same_version = statement.software == repeated.software
     counted = [name for name in differ if same_version or name not in _WORDING]
@@ -286,7 +291,7 @@ def check_document_guarantee(
 def describes(thing: str) -> Iterator[None]:
     try:
         yield
-    except ParameterError as problem:
+    except (ParameterError, RefusedError) as problem:
         raise DataError(f"the statement describes {thing} that cannot exist: {problem}") from None
 
 

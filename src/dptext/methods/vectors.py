@@ -124,6 +124,8 @@ def _audit_randomizer(statement: PrivacyStatement, **sampling: Any) -> tuple[Che
         repeated = randomizer.statement(dimension)
     follows = checks.check_guarantee(statement, repeated, apart_from=_NO_CONSTANTS)
     # the claim comes from the file, and the channel from the parameters
+    if statement.trust is Trust.SHUFFLER:  # a message has the local guarantee, which the check above repeated
+        statement = repeated
     channel = randomizer.channel(dimension)
     pair = channel.witness if isinstance(channel, PublishedChannel) else None  # the largest known loss
     return follows, audit(channel, statement, pair=pair, **sampling)

@@ -12,14 +12,12 @@ import numpy as np
 
 from dptext.errors import RefusedError
 from dptext.privacy.gaussian import least
-from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit, as_approx, at_most
+from dptext.privacy.guarantee import ApproxDP, PureDP, Relation, Trust, Unit, as_approx
 from dptext.privacy.neighbours import EncoderStays
 from dptext.privacy.restating import restated, without_claim
 from dptext.privacy.statement import PrivacyStatement
 from dptext.validation import check_float, check_int
 
-DELTA = 1e-6
-"""The delta of a shuffled release, unless another one is chosen."""
 _ORDER = ", and their order"  # in `exposed`
 _UP = 1 + 1e-9  # covers the rounding errors of all steps
 _LEVELS = 64  # pairs of levels of the continued fraction; an even number, so that it is a lower bound
@@ -29,7 +27,7 @@ _MOST_USERS = 10**10
 _log_factorial = np.vectorize(lambda number: math.lgamma(number + 1), otypes=[np.float64])
 
 
-def shuffled(statement: PrivacyStatement, *, users: int, delta: float = DELTA) -> PrivacyStatement:
+def shuffled(statement: PrivacyStatement, *, users: int, delta: float = 1e-6) -> PrivacyStatement:
     """Return the statement of local messages that a shuffler mixes before anybody else sees them.
 
     Args:
@@ -39,8 +37,7 @@ def shuffled(statement: PrivacyStatement, *, users: int, delta: float = DELTA) -
         delta: the delta of the guarantee.
 
     **Guarantee** (unit of ``statement``; substitution; trust: a shuffler): (epsilon, delta)-DP of the mixed messages,
-    with the epsilon of `shuffled_epsilon`. If the shuffler fails, the local guarantee still holds. Assumptions: see
-    ``assumptions`` of the result.
+    with the epsilon of `shuffled_epsilon`, under the assumptions that the result lists.
 
     Raises:
         ParameterError: a number is out of range.
@@ -50,19 +47,17 @@ def shuffled(statement: PrivacyStatement, *, users: int, delta: float = DELTA) -
     >>> print(shuffled(PrivUnit(epsilon=4.0).statement(64), users=10_000).guarantee)
     (0.601, 1e-06)-differential privacy
     """
+    unit, required = statement.unit, statement.condition.requirements
     if statement.trust is not Trust.LOCAL or statement.relation is not Relation.SUBSTITUTION:
         raise RefusedError(f"shuffling needs local trust and substitution, got {statement.trust}, {statement.relation}")
-    if statement.unit not in (Unit.DOCUMENT, Unit.USER):
-        raise RefusedError(f"shuffling needs one message per document or user; a {statement.unit} is part of a message")
-    if any(not isinstance(requirement, EncoderStays) for requirement in statement.condition.requirements):
+    if unit not in (Unit.DOCUMENT, Unit.USER) or not all(isinstance(entry, EncoderStays) for entry in required):
         raise RefusedError(
-            f"shuffling needs a guarantee for any two inputs, because the messages of all other users hide one. This "
-            f"one compares {statement.neighbours}"
+            "shuffling needs a guarantee for any two documents or users, because the messages of all others hide one. "
+            f"This one is for {statement.neighbours}"
         )
     local = as_approx(statement.whole_guarantee)
     if local.delta > 0 or math.isinf(local.epsilon):
         raise RefusedError(f"shuffling needs a pure, finite local guarantee, got {statement.guarantee}")
-    unit, in_words = statement.unit, f"{at_most(local.epsilon, 4)}-differential privacy (pure)"
     return restated(
         statement,
         ApproxDP(shuffled_epsilon(local.epsilon, users, delta), delta),
@@ -77,7 +72,7 @@ def shuffled(statement: PrivacyStatement, *, users: int, delta: float = DELTA) -
             f"anybody but the shuffler sees one of them; each {unit} gives one message",
             "the shuffler removes the order, time, address and device of every message and keeps them secret",
             f"the number {users:,} is public and counts only {unit}s that agree in all columns published in the clear",
-            f"if the shuffler fails, the local guarantee still holds: {in_words} for {statement.neighbours}",
+            f"if the shuffler fails, the local guarantee still holds: {PureDP(local.epsilon)}",
         ),
         exposed=tuple(entry.replace(_ORDER, "") for entry in statement.exposed),
     )
@@ -110,7 +105,7 @@ def local_epsilon(epsilon: float, users: int, delta: float) -> float:
 
 
 def _curve(epsilon0: float, users: int) -> Callable[[float], float]:
-    """Return delta as a function of epsilon; the numbers in comments are those of the derivation."""
+    """Return delta as a function of epsilon, by the equations of the derivation (numbers in comments)."""
     epsilon0 = check_float("epsilon0", epsilon0, minimum=0)
     others = check_int("users", users, minimum=1, maximum=_MOST_USERS) - 1
     if not 0 < epsilon0 < 64:  # above, even 10^10 users have a clone with a chance of 1e-17 only
@@ -131,15 +126,15 @@ def _curve(epsilon0: float, users: int) -> Callable[[float], float]:
         if epsilon >= epsilon0:
             return 0.0
         beta = math.expm1(-epsilon - epsilon0) / ((1 + math.exp(-epsilon)) * math.expm1(-epsilon0))
-        a = np.minimum(np.ceil(beta * (c + 1)), c + 1)
+        a = np.minimum(np.ceil(beta * (c + 1)), c + 1)  # t in (5)
         b = c + 1 - a
         log_mass = _log_factorial(c) * (1 + 2.0**-48) - _log_factorial(a - 1) - _log_factorial(b) - c * math.log(2)
-        fraction = np.ones(c.size)
+        fraction = np.ones(c.size)  # (7), from its end
         for m in range(_LEVELS - 1, -1, -1):
             even = (m + 1) * np.maximum(b - m - 1, 0) / (2 * (a + 2 * m + 1) * (a + 2 * m + 2))
             fraction = 1 - (a + m) * (a + b + m) / (2 * (a + 2 * m) * (a + 2 * m + 1)) / (1 + even / fraction)
         gain = -math.expm1(epsilon - epsilon0) / (1 + math.exp(-epsilon0)) * _UP
-        divergence = np.exp(log_mass) * (gain - math.expm1(epsilon) * b / (2 * a * fraction))
+        divergence = np.exp(log_mass) * (gain - math.expm1(epsilon) * b / (2 * a * fraction))  # (6)
         return min(1.0, float(weights @ np.maximum(divergence, 0.0) * _UP + outside))
 
     return delta_at

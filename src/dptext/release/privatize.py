@@ -122,6 +122,7 @@ def privatize_file(
     ledger: PathLike | None = None,
     user: str | None = None,
     progress: ProgressOption = None,
+    shuffled: int | None = None,
 ) -> Release:
     """Replace every text of a file; write the private file, its statement and a list of skipped rows, if any.
 
@@ -133,7 +134,7 @@ def privatize_file(
             another column, columns to keep, a format or an encoding.
         out: the private file, in the format of its name.
         mechanism: replaces the texts, as in `privatize`.
-        seed, resume, force, processes, ledger, user, progress: see `dptext.release.run.RunSettings`.
+        seed, resume, force, processes, ledger, user, progress, shuffled: see `dptext.release.run.RunSettings`.
 
     **Guarantee** (unit document, substitution, local): as in the statement, between the documents that it names. The
     losses of a user's texts add up: with ``user``, `Release.for_user` has the sum, for the owner alone.
@@ -146,9 +147,8 @@ def privatize_file(
     """
     check_mechanism(mechanism)
     out, rows = Path(out), TextFiles.of(source)
-    settings = RunSettings(
-        seed=seed, resume=resume, force=force, processes=processes, ledger=ledger, user=user, progress=progress
-    )
+    run: dict[str, Any] = {"seed": seed, "resume": resume, "force": force, "processes": processes, "ledger": ledger}
+    settings = RunSettings(**run, user=user, progress=progress, shuffled=shuffled)
     writer = DocumentWriter(out, text=rows.text, keep=rows.keep)
     # stored with the secret of the noise, in a file that only its owner can read
     options = {

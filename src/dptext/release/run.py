@@ -9,21 +9,24 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
+
+import numpy as np
 
 from dptext.display import ProgressOption, progress_bar
 from dptext.errors import DptextError, ParameterError, RefusedError, StorageError
 from dptext.io.artifacts import file_digest
 from dptext.io.atomic import HashedFile, check_target
-from dptext.io.batches import STANDARD, Batch, Reject, is_pipe
+from dptext.io.batches import STANDARD, Batch, Reject, is_pipe, row_batches
 from dptext.io.documents import DocumentReader, OnError, PathLike, read_documents, without_user
 from dptext.ledger.ledger import PENDING, RELEASED, Ledger
 from dptext.ledger.store import TEXT
 from dptext.privacy.guarantee import Guarantee, MetricDP, canonical_id
 from dptext.privacy.randomness import NoiseKey
+from dptext.privacy.shuffling import shuffled
 from dptext.privacy.statement import PrivacyStatement, new_release_id
 from dptext.release.job import Job, interrupted
 from dptext.release.release import (
@@ -54,6 +57,7 @@ class Charges:
         self._ledger = None if ledger is None else Ledger(ledger)
         self._seen: bytes | None = None
         self._readings: list[Any] = []
+        self.order: Callable[[Iterator[Batch]], Iterator[Batch]] = iter
 
     @property
     def kind(self) -> list[str] | None:
@@ -118,7 +122,7 @@ class Charges:
     def _keys(self, reader: DocumentReader) -> Iterator[str]:
         digest = hashlib.sha256()
         with contextlib.closing(reader):
-            for block in reader.batches():
+            for block in self.order(reader.batches()):
                 digest.update(block.identity())
                 if self.column is None:
                     texts = (self._missing if text is None else text for text in block.texts)
@@ -213,6 +217,8 @@ class RunSettings:
         ledger: the ledger that charges the rows, or refuses the release.
         user: the column of users, whom the ledger charges and `Release.people` counts.
         progress: a progress bar, or a function of the reader and the number of finished rows.
+        shuffled: users among whom the rows are mixed (`dptext.shuffled`, with its default delta). The output has them
+            in random order, and the rows are held in memory. A ledger charges the guarantee of the statement.
     """
 
     seed: int | None = None
@@ -222,9 +228,14 @@ class RunSettings:
     ledger: PathLike | None = None
     user: str | None = None
     progress: ProgressOption = None
+    shuffled: int | None = None
 
     def __post_init__(self) -> None:
         check_int("processes", self.processes, minimum=1)
+
+    def restate(self, statement: PrivacyStatement) -> PrivacyStatement:
+        """Return the statement of the mixed rows, if they are shuffled."""
+        return statement if self.shuffled is None else shuffled(statement, users=self.shuffled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +288,7 @@ def release_file(
         reader.check_users()
         job = Job(
             out,
-            {**options, **read, "ledger": charges.kind, "user": settings.user},
+            {**options, **read, "ledger": charges.kind, "user": settings.user, "shuffled": settings.shuffled},
             key=NoiseKey(settings.seed),
             release_id=new_release_id(),
             resume=settings.resume,
@@ -287,16 +298,19 @@ def release_file(
         resumed, people = job.rows, None
         with job, charged(charges, job.release_id, note=partial(_note_on_job, job, charges), finish=job.discard):
             run = begin(job.key, job.release_id)
+            if settings.shuffled is not None:
+                settings.restate(run.statement(Tally(longest=1)))  # raises before any row is read
+                charges.order = partial(_mixed, job.key)
             is_reserved = job.statement is not None and charges.is_settled_or_reserved(job.release_id)
             if charges.kind is not None and not is_reserved:
-                charges.reserve(job.release_id, run.statement_before(), source.read(settings.user))
+                charges.reserve(job.release_id, settings.restate(run.statement_before()), source.read(settings.user))
             if job.statement is None:
                 people = None if settings.user is None else TextsOfPeople(settings.user, missing=missing)
                 with progress_bar(settings.progress, "rows", describe=_describe_rows) as done:
-                    _work(job, reader, run, done, people)
+                    _work(job, charges.order(reader.batches()), reader, run, done, people)
             charges.check(job.release_id, (part.digest for part in job.parts))
             if job.statement is None:
-                job.remember(_statement(job, run, source))
+                job.remember(settings.restate(_statement(job, run, source)))
             assert job.statement is not None
             released = Release(
                 statement=job.statement,
@@ -389,6 +403,7 @@ def _describe_rows(reader: DocumentReader, rows: int) -> tuple[int, int | None, 
 
 def _work(
     job: Job,
+    blocks: Iterator[Batch],
     reader: DocumentReader,
     run: Run,
     done: Callable[[DocumentReader, int], object],
@@ -399,7 +414,6 @@ def _work(
 
     def missing() -> Iterator[tuple[int, Batch]]:
         place = -1
-        blocks = reader.batches()
         for place, block in enumerate(blocks if people is None else people.counting(blocks)):
             identity = block.identity()
             if not job.is_done(place, identity):
@@ -412,6 +426,20 @@ def _work(
         identity = identities.pop(piece.place)
         job.add(piece.data, digest=identity, rows=piece.rows, tally=piece.tally, rejects=piece.rejects)
         done(reader, job.rows)
+
+
+def _mixed(key: NoiseKey, blocks: Iterator[Batch]) -> Iterator[Batch]:
+    """Yield all rows in a random order, which the secret of the job and the content of the rows decide."""
+    batches = [*blocks]
+    rows = [
+        (text, [column[place] for column in batch.columns.values()])
+        for batch in batches
+        for place, text in enumerate(batch.texts)
+    ]
+    content = b"".join(batch.identity() for batch in batches)
+    order = np.argsort(key.stream(b"order of rows", 0, content).integers(len(rows)), kind="stable")
+    rejects = (reject for batch in batches for reject in batch.rejects)
+    yield from row_batches(chain(rejects, map(rows.__getitem__, order.tolist())), [*batches[0].columns])
 
 
 def _statement(job: Job, run: Run, source: TextFiles) -> PrivacyStatement:

@@ -378,6 +378,7 @@ def encode_file(
     ledger: PathLike | None = None,
     user: str | None = None,
     progress: ProgressOption = None,
+    shuffled: int | None = None,
 ) -> Release:
     """Encode every text of a file as a private vector in OUT.parquet, with a statement.
 
@@ -389,7 +390,7 @@ def encode_file(
             another column, columns to keep, a format or an encoding.
         out: a .parquet file: the column ``vector``, (k,) float32 lists of a fixed size, then the kept columns.
         encoder: a fitted encoder, frozen (`dptext.DeviceEncoder`). A missing text (null) is encoded as the empty one.
-        seed, resume, force, ledger, user, progress: see `dptext.release.run.RunSettings`.
+        seed, resume, force, ledger, user, progress, shuffled: see `dptext.release.run.RunSettings`.
 
     **Guarantee** (unit: document, one text; substitution by any other text; local): the encoder's guarantee, for
     each row. The noise of a block is keyed by the job's secret, the encoder's parameters, its index and its content
@@ -413,7 +414,9 @@ def encode_file(
         rows,
         out,
         begin,
-        RunSettings(seed=seed, resume=resume, force=force, ledger=ledger, user=user, progress=progress),
+        RunSettings(
+            seed=seed, resume=resume, force=force, ledger=ledger, user=user, progress=progress, shuffled=shuffled
+        ),
         options={**encoder.parameters(), "mechanism": encoder.statement.mechanism, "output": "vectors"},
         is_assembled=True,
         missing="",
