@@ -24,8 +24,7 @@ from dptext.cli.outputs import written_as_dict
 from dptext.errors import ParameterError
 from dptext.features.pool import public_sources
 from dptext.io.atomic import hashed_file
-from dptext.io.documents import Document, read_documents
-from dptext.methods.data import Holder, Purpose, Recipient
+from dptext.methods.data import Holder, Purpose, Recipient, utterances
 from dptext.privacy import wording
 from dptext.privacy.randomness import RandomBits
 from dptext.release.release import Release
@@ -33,8 +32,7 @@ from dptext.synthesis.distribution import TextDistribution
 from dptext.text.tokens import split
 from dptext.threads import one_blas_thread
 
-_SAMPLE = files("dptext.cli") / "sample"
-_EXAMPLES = _SAMPLE / "examples.json"  # three per intent, written without a look at SNIPS
+_EXAMPLES = files("dptext.cli") / "sample" / "examples.json"  # three per intent, written without a look at SNIPS
 _MAX_WIDTH = 100
 _SENTENCES = "cli/templates/demo.txt"
 _TEXTS, _WRITTEN = 3000, 210  # from the pool, by the model
@@ -68,12 +66,12 @@ def demo(
 
     model = LocalModel(SMALL_MODEL, about=_ABOUT, seed=seed) if generate else None  # raises before any work
     sample = _Sample(folder)
-    intents = sorted({str(row.label) for row in sample.private})
+    intents = sorted({intent for _, intent in sample.private})
     synthesizer = Synthesizer(
         epsilon=epsilon, labels=intents, column="intent", features="static", cache=False, seed=seed
     )
     sample.save()
-    pool = Pool((str(row.text) for row in sample.public), name="the other half of SNIPS", licence="CC0-1.0")
+    pool = Pool((text for text, _ in sample.public), name="the other half of SNIPS", licence="CC0-1.0")
     sizes = {"private": len(sample.private), "pool": len(pool), "texts": _WRITTEN if generate else None}
     for paragraph in wording.paragraphs(_SENTENCES, topic="introduction", **sizes):
         output.say(f"{filled(paragraph, indent='')}\n")
@@ -91,7 +89,7 @@ def demo(
 
 class _Sample:
     def __init__(self, folder: Path) -> None:
-        train, self.test = _read_bundled("train"), _read_bundled("test")
+        train, self.test = utterances("train"), utterances("test")
         self.private, self.public = train[::2], train[1::2]
         self.folder, self.private_file = folder, folder / "people.jsonl"
         self.pool_file, self.test_file = folder / "pool.jsonl", folder / "test.jsonl"
@@ -101,7 +99,7 @@ class _Sample:
         """Write the sample, unless the folder contains other files with these names."""
         rows: dict[Path, list[dict[str, str]]] = {
             self.private_file: _user_rows(self.private, first=1),
-            self.pool_file: [{"text": str(row.text)} for row in self.public],
+            self.pool_file: [{"text": text} for text, _ in self.public],
             self.test_file: _user_rows(self.test, first=len(self.private) + 1),
         }
         contents = {path: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows[path]) for path in rows}
@@ -117,15 +115,9 @@ class _Sample:
                 stream.write(text.encode())
 
 
-def _user_rows(utterances: Sequence[Document], *, first: int) -> list[dict[str, str]]:
-    return [
-        {"user": f"user {number}", "intent": str(row.label), "text": str(row.text)}
-        for number, row in enumerate(utterances, first)
-    ]
-
-
-def _read_bundled(name: str) -> list[Document]:
-    return list(read_documents(str(_SAMPLE / f"snips-{name}.jsonl.gz"), label="intent"))
+def _user_rows(rows: Sequence[tuple[str, str]], *, first: int) -> list[dict[str, str]]:
+    numbered = enumerate(rows, first)
+    return [{"user": f"user {number}", "intent": intent, "text": text} for number, (text, intent) in numbered]
 
 
 def _show(sample: _Sample, release: Release, distribution: TextDistribution, accuracy: dict[str, float]) -> None:
@@ -145,8 +137,8 @@ def _show(sample: _Sample, release: Release, distribution: TextDistribution, acc
     is_written = "generator" in release.statement.parameters
     if not is_written:
         intents: dict[str, set[str]] = {}
-        for row in sample.public:
-            intents.setdefault(str(row.text), set()).add(str(row.label))
+        for known, intent in sample.public:
+            intents.setdefault(known, set()).add(intent)
         pairs = zip(release.texts, release.labels, strict=True)
         right = np.mean([label in intents[text or ""] for text, label in pairs])
         print_paragraphs(_SENTENCES, topic="right", right=right)
@@ -166,8 +158,8 @@ def _accuracy(sample: _Sample, release: Release, distribution: TextDistribution)
 
     texts, labels = [text or "" for text in release.texts], np.array(release.labels)
     shuffled = labels[np.argsort(RandomBits(0).integers(len(labels)), kind="stable")]
-    public, private, test = ([str(row.text) for row in rows] for rows in (sample.public, sample.private, sample.test))
-    intents, true = ([str(row.label) for row in rows] for rows in (sample.private, sample.test))
+    public, private, test = ([text for text, _ in rows] for rows in (sample.public, sample.private, sample.test))
+    intents, true = ([intent for _, intent in rows] for rows in (sample.private, sample.test))
     names, features, n = distribution.labels.names, distribution.features, len(texts)
     nearest = nearest_labels(features, distribution.labels, features.vectors(public))
     named = [names[code] for code in nearest.tolist()]

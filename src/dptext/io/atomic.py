@@ -103,7 +103,6 @@ _KINDS = {stat.S_IFREG: "a file", stat.S_IFLNK: "a link", stat.S_IFDIR: "a folde
 
 
 def _kind_at(target: Path) -> str | None:
-    """Return the kind of file at a path, or None if there is none."""
     with storage_errors("write", target), suppress(FileNotFoundError, NotADirectoryError):
         return _KINDS.get(stat.S_IFMT(target.lstat().st_mode), "a device")
     return None

@@ -258,7 +258,6 @@ def _pandas(table: Any) -> TableKind:
 
 
 def _series(pandas: Any, column: Any, name: Any) -> Any:
-    """Rebuild a pandas Series from its values."""
     dtype = column.dtype
     if isinstance(dtype, pandas.CategoricalDtype):
         values = _series(pandas, column.astype(dtype.categories.dtype), name)
@@ -324,7 +323,6 @@ def _polars(table: Any) -> TableKind:
 
 
 def _polars_series(polars: Any, column: Any, name: str) -> Any:
-    """Rebuild a polars Series from its values."""
     import pyarrow as pa
 
     dtype = column.dtype
