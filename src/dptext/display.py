@@ -181,13 +181,6 @@ def shows_progress(progress: bool | None = None) -> bool:
     return (not _disabled.is_set() if progress is None else progress) and _has_viewer()
 
 
-def progress_columns() -> tuple[Any, ...]:
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    first = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    return (*first, TextColumn("left"), TimeRemainingColumn())
-
-
 class _Bar:
     """Progress bar on standard error, visible from `start` to `stop`."""
 
@@ -198,11 +191,12 @@ class _Bar:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        from rich.console import Console
-        from rich.progress import Progress
+        from rich import console, progress
 
+        columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), progress.TaskProgressColumn())
+        left = (progress.TimeElapsedColumn(), progress.TextColumn("left"), progress.TimeRemainingColumn())
         with self._lock:
-            self._bar = Progress(*progress_columns(), console=Console(stderr=True), transient=True)
+            self._bar = progress.Progress(*columns, *left, console=console.Console(stderr=True), transient=True)
             self._bar.start()
             self._task = self._bar.add_task(**self._fields)
 

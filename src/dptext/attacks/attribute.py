@@ -19,7 +19,6 @@ from dptext.attacks.base import (
     as_codes,
     as_features,
     as_people,
-    check_attackers,
     optional,
     random_state,
 )
@@ -75,7 +74,9 @@ def attribute_inference(
     >>> print(attribute_inference(rows, list("aaaabbbb"), attackers="linear", folds=2, seed=1)[0])
     attribute inference (linear): accuracy 1.000 [0.631, 1.000] against 0.500 (majority class)
     """
-    names = check_attackers(attackers)
+    names: tuple[Attacker, ...] = (attackers,) if isinstance(attackers, str) else tuple(attackers)
+    if not names or any(name not in ATTACKERS for name in names):
+        raise ParameterError(f"attackers must be a non-empty subset of {', '.join(ATTACKERS)}")
     rows = as_features("features", features)
     codes, kinds = as_codes("labels", labels, rows.shape[0])
     owners = as_people(people, rows.shape[0])

@@ -181,14 +181,6 @@ _FAR = 10.0  # limit for columns, in (normal) standard deviations from the media
 _STOPPING = 20  # rows of the rarest class required to hold out a tenth for early stopping
 
 
-def check_attackers(attackers: Any) -> tuple[Attacker, ...]:
-    """Return the names of attackers, given one or several."""
-    names: tuple[Any, ...] = (attackers,) if isinstance(attackers, str) else tuple(attackers)
-    if not names or any(name not in ATTACKERS for name in names):
-        raise ParameterError(f"attackers must be a non-empty subset of {', '.join(ATTACKERS)}")
-    return names
-
-
 def as_features(name: str, features: Any) -> Any:
     """Return rows that can be indexed: a matrix, or an array of bags of words."""
     if not are_texts(features):

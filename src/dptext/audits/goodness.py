@@ -430,11 +430,8 @@ def _distance(values: Floats, reference: Floats) -> float:
     """Return the largest distance between the empirical distribution functions (Kolmogorov and Smirnov)."""
     if not np.isfinite(values).all():
         return 1.0
-    points = np.concatenate([values, reference])
-    one, other = (
-        np.searchsorted(np.sort(sample), points, side="right") / sample.size for sample in (values, reference)
-    )
-    return float(np.abs(one - other).max())
+    stats = extra("scipy.stats", "audit", "a comparison of draws")
+    return float(stats.ks_2samp(values, reference, method="asymp").statistic)
 
 
 def _statistics(draw: Draw, noise: StatedNoise, rows: int, bits: RandomBits) -> dict[str, Floats]:
