@@ -131,6 +131,19 @@ def read_public(
             yield from table_documents(source.loaded[0], text=source.column or text, user=user, label=label)
 
 
+@dataclass(frozen=True)
+class PoolName:
+    """Name and digest of a pool whose texts are elsewhere."""
+
+    name: str
+    sha256: str
+    texts: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+
 class Pool(ReprMixin):
     """Public texts: candidates for a synthetic corpus, and the texts that public features are fitted on.
 

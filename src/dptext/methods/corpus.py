@@ -51,6 +51,7 @@ from dptext.synthesis.distribution import FOLDER, Described, TextDistribution, i
 from dptext.synthesis.moments import MomentSum
 from dptext.synthesis.planning import nearest_labels
 from dptext.synthesis.release import distribution_path
+from dptext.synthesis.servers import by_two_servers
 from dptext.synthesis.synthesizer import always_assumed, noise_parameters
 from dptext.users.grouping import UserTexts, texts_of
 
@@ -211,7 +212,7 @@ def repeated_statement(
     statement: PrivacyStatement, mechanism: str, parameters: Mapping[str, Parameter], *, counted_in: bool = False
 ) -> PrivacyStatement:
     """Return the statement of a sum with Gaussian noise, as this version writes it."""
-    return release_statement(
+    repeated = release_statement(
         guarantee=own_guarantee(statement),
         unit=statement.unit if statement.unit in (Unit.USER, Unit.DOCUMENT) else Unit.USER,
         relation=Relation.ADD_REMOVE,
@@ -220,11 +221,12 @@ def repeated_statement(
         parameters=parameters,
         assumptions=always_assumed(statement.unit, counted_in=counted_in),
     )
+    return by_two_servers(repeated) if statement.trust is Trust.TWO_SERVERS else repeated
 
 
 def judge_people(statement: PrivacyStatement, guarantee: ApproxDP | None = None) -> Verdict:
     """Judge whether the stated noise suffices, for this guarantee or that of the release."""
-    sigma, guarantee = real_parameter(statement, "sigma"), guarantee or own_guarantee(statement)
+    sigma, guarantee = real_parameter(statement, statement.noise_parameter), guarantee or own_guarantee(statement)
     people = "people" if statement.unit is Unit.USER else "documents"
     coverage = f"all {people}, each of length 1 at most, if the stated software works as documented"
     with describes("noise"):

@@ -323,6 +323,12 @@ def noisy_matrix(cells: npt.NDArray[np.int64], sigma: float, bits: RandomBits) -
     return exact
 
 
+def on_grid(cells: Integers, sigma: float) -> Floats:
+    """Return cells in units of `CELL` as numbers, each rounded to the public grid of `noisy_matrix`."""
+    step = grid_step(sigma)
+    return np.asarray(np.rint(cells * (CELL / step)) * step)
+
+
 def grid_step(sigma: float) -> float:
     """Return the step of the public grid of `noisy_matrix`: the power of two in (sigma 2^-13, sigma 2^-12]."""
     return 2.0 ** (math.floor(math.log2(min(sigma / CELL, 2.0**1000))) - _STEPS) * CELL

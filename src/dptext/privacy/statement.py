@@ -157,7 +157,7 @@ class PrivacyStatement(ReprMixin):
     @property
     def mu(self) -> float | None:
         """The mu of Gaussian DP (Dong, Roth and Su 2022); None unless the statement is about Gaussian noise alone."""
-        sigma, moved = self.parameters.get("sigma"), self.parameters.get("sensitivity", 1.0)
+        sigma, moved = self.parameters.get(self.noise_parameter), self.parameters.get("sensitivity", 1.0)
         if not isinstance(sigma, float) or not isinstance(moved, float) or min(sigma, moved) <= 0:
             return None
         if self.slack > 0 or not isinstance(self.guarantee, ApproxDP) or not 0 < self.delta < 1:
@@ -177,6 +177,11 @@ class PrivacyStatement(ReprMixin):
         if isinstance(self.guarantee, ZCDP) and self.slack == 0:  # it holds at every delta
             bounds = [(approx_from_zcdp(self.guarantee, delta=10.0**-k).epsilon, 10.0**-k) for k in range(1, 16)]
         return max(least_false_negatives(*bound, rate) for bound in bounds)
+
+    @property
+    def noise_parameter(self) -> str:
+        """Name of the parameter with the Gaussian noise that gives the guarantee."""
+        return "sigma" if self.trust is not Trust.TWO_SERVERS else "server_sigma"
 
     def replace(self, **changes: Any) -> PrivacyStatement:
         """Return a copy with some fields changed. The condition may only become tighter.

@@ -6,11 +6,11 @@ Derivation: docs/mechanisms/summary.md#summary-release
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from dptext.features.latent_words import FUNCTION_WORDS
 from dptext.features.pool import Pool
 from dptext.io.atomic import file_lock
 from dptext.io.documents import PathLike
-from dptext.noise.gaussian_sums import CELL, Integers, noisy_matrix, sums_by_key
+from dptext.noise.gaussian_sums import CELL, Integers, noisy_matrix, on_grid, sums_by_key
 from dptext.noise.set_union import SetUnion
 from dptext.privacy.budgets import PersonalBudgets, warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
@@ -36,6 +36,7 @@ from dptext.synthesis.density import LogRatio
 from dptext.synthesis.moments import COUNT_WEIGHT, TEXTS_AT_ONCE
 from dptext.synthesis.prompts import TextSample
 from dptext.synthesis.release import FolderRun, PrivateRows, check_apart
+from dptext.synthesis.servers import TwoServerPlan, by_two_servers
 from dptext.synthesis.synthesizer import MOST_DOCUMENTS, always_assumed
 from dptext.users.grouping import UserTexts, documents_of, texts_of
 from dptext.validation import check_choice, check_float, check_int, check_path
@@ -52,10 +53,12 @@ COMMON = FUNCTION_WORDS | {"'s", "'m", "'re", "'ve", "'ll", "'d", "n't", "s", "t
 _KEYS = 300  # largest number of candidate phrases per user and round
 _OF_NAMES = 0.5  # share of delta for the names of phrases
 _MOST_CELLS = 20_000
+_NUMBERS = ("epsilon", "delta", "unit", "most_documents")  # settings of a plan in a folder
+_NAMED = ("static", "glove")  # features that every device rebuilds from their name
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SummaryPlan:
+class SummaryPlan(TwoServerPlan):
     """Validated public configuration of a summary, fixed before private texts are read; see `describe`."""
 
     epsilon: float
@@ -69,6 +72,9 @@ class SummaryPlan:
     examples: int = 3
     unit: str = "user"
     most_documents: int = MOST_DOCUMENTS
+    release_id: str = field(default_factory=new_release_id)  # of a release by two servers
+
+    kind: ClassVar[str] = "summary"
 
     def __post_init__(self) -> None:
         check_float("epsilon", self.epsilon, above=0)
@@ -163,6 +169,52 @@ class SummaryPlan:
             seeded=seeded,
             release_id=release_id or new_release_id(),
         )
+
+    # -- two servers (`dptext.synthesis.servers`) ---------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        return sum(cells.size for cells in UserSums(self).cells.values())
+
+    @property
+    def server_sigma(self) -> float:
+        return self.sigma
+
+    def server_statement(self, *, seeded: bool = False) -> PrivacyStatement:
+        if self.phrases or self.public is not None or self.features not in _NAMED:
+            raise ParameterError(
+                "two servers count topics and times only: pass phrases=0, no public texts, and features='static' or "
+                "'glove'"
+            )
+        return by_two_servers(self.statement(seeded=seeded, release_id=self.release_id))
+
+    def _vectors(self, documents: Any) -> Iterator[Integers]:
+        sums = UserSums(self)
+        with self.people(documents) as people:
+            for person in people:
+                for cells in sums.cells.values():
+                    cells[:] = 0
+                sums.add([person])
+                yield np.concatenate([cells.reshape(-1) for cells in sums.cells.values()])
+
+    def _released(self, total: Integers, sigma: float, statement: PrivacyStatement) -> TextSummary:
+        cells = UserSums(self).cells
+        parts = np.split(total, np.cumsum([entry.size for entry in cells.values()])[:-1])
+        sums = {name: on_grid(part.reshape(cells[name].shape), sigma) for name, part in zip(cells, parts, strict=True)}
+        warn_unprotected(statement)
+        scales = {name: self.units[name] * CELL for name in cells}
+        fields: dict[str, Any] = {"labels": self.topics.labels, "bins": self.bins, "statement": statement}
+        return TextSummary(sums=sums, scales=scales, phrases=(), **fields)
+
+    def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        settings = {name: getattr(self, name) for name in _NUMBERS}
+        topics = dict(zip(self.topics.labels.names, self.topics.labels.described or (), strict=True))
+        bins = {} if self.bins is None else {"time": self.bins.column, "bins": list(self.bins.names)}
+        return settings | {"topics": topics, "features": self.features} | bins, {}
+
+    @classmethod
+    def _of_parts(cls, settings: Any, tensors: Mapping[str, Any], release_id: str, source: str) -> SummaryPlan:  # noqa: ARG003
+        return cls(phrases=0, release_id=release_id, **settings)
 
     def people(self, documents: Any, *, seed: int | None = None) -> Any:
         """Return a context with the texts of each user and the time bin of each text; a seed fixes their order."""

@@ -405,12 +405,7 @@ class TextDistribution(HasStatement, ReprMixin):
         statement = self.statement.replace(data_sha256=hashlib.sha256(arrays).hexdigest())
         files = {_TENSORS: arrays, _PRIVACY: (statement.to_json() + "\n").encode(), _CARD: self.card().encode()}
         announced = {
-            "labels": {
-                "columns": list(self.labels.columns),
-                "values": [list(value) for value in self.labels.values],
-                "learned": {name: entry.to_json() for name, entry in self.labels.learned},
-                "descriptions": [list(texts) for texts in self.labels.descriptions],
-            },
+            "labels": self.labels.to_dict(),
             "sigma": self.sigma,
             "features": config,
         }
@@ -512,13 +507,10 @@ def read_description(folder: Path) -> Described:
     statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
     tensors, _ = read_tensors(folder / _TENSORS, source=f"{source}: {_TENSORS}")
     try:
-        labels = config["labels"]
-        # keeps the statements, which later releases with these labels compose
-        learned = tuple((name, PrivacyStatement.from_json(entry)) for name, entry in labels["learned"].items())
         return Described(
             matrix=np.asarray(tensors["matrix"], dtype=np.float64),
             sigma=float(config["sigma"]),
-            labels=Labels(tuple(labels["columns"]), labels["values"], learned, labels["descriptions"]),
+            labels=Labels.from_dict(config["labels"]),  # with the statements that later releases compose
             statement=statement,
             config=config,
             tensors=tensors,
@@ -536,7 +528,8 @@ def _is_seen(features: Floats, *, further: float = 0.0) -> bool:
 def noise_is_enough(statement: PrivacyStatement, prior: Mapping[str, PrivacyStatement]) -> bool:
     """Return True if the noise suffices for this release and the guarantee covers it and earlier releases."""
     try:
-        epsilon, delta, sigma = (float(statement.parameters[name]) for name in ("epsilon", "delta", "sigma"))  # type: ignore[arg-type]
+        names = ("epsilon", "delta", statement.noise_parameter)
+        epsilon, delta, sigma = (float(statement.parameters[name]) for name in names)  # type: ignore[arg-type]
         total: Guarantee = ApproxDP(epsilon, delta)
         for before in prior.values():
             total = compose(total, before.whole_guarantee)

@@ -81,6 +81,21 @@ class Labels:
         texts = tuple(tuple(entry.values()) if isinstance(entry, Mapping) else () for entry in labels.values())
         return cls(tuple(labels), tuple(map(_names_of, labels.values())), learned, texts)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the columns, values and descriptions, and the statements of learned labels, for JSON."""
+        return {
+            "columns": list(self.columns),
+            "values": [list(value) for value in self.values],
+            "learned": {name: entry.to_json() for name, entry in self.learned},
+            "descriptions": [list(texts) for texts in self.descriptions],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Labels:
+        """Return the labels of `to_dict`; raise KeyError, TypeError, ValueError or a `DptextError` for other data."""
+        learned = tuple((name, PrivacyStatement.from_json(entry)) for name, entry in data["learned"].items())
+        return cls(tuple(data["columns"]), data["values"], learned, data["descriptions"])
+
     def __len__(self) -> int:
         return math.prod(map(len, self.values))
 

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext.display import Fields, ProgressOption, ReprMixin, progress_bar
-from dptext.errors import DataError, ParameterError
+from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.features.features import PublicFeatures, Spec, fit_features
-from dptext.features.pool import Pool
+from dptext.features.pool import Pool, PoolName
 from dptext.io.documents import Document, DocumentReader
-from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS, noisy_matrix
+from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS, noisy_matrix, on_grid
 from dptext.privacy.budgets import PersonalBudgets, warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit, as_approx, rounded_up
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.restating import check_prior, counted_in, substituted
 from dptext.privacy.statement import Parameter, PrivacyStatement, new_release_id, release_statement
 from dptext.privacy.wording import warn_unprotected
+from dptext.representations.device import described
+from dptext.representations.encoders import MeanOfWords
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels, MomentSum
 from dptext.synthesis.prompts import TextSample
+from dptext.synthesis.servers import TwoServerPlan, by_two_servers
 from dptext.users.grouping import ONE_NAME, UserTexts, UserUnit, documents_of, texts_of
 from dptext.users.private_vocabulary import PrivateLabels
 from dptext.validation import check_choice, check_float, check_int
+from dptext.vectors.formats import STATIC, load_vectors_once
 
 MOST_DOCUMENTS = 1000
 """Default maximum number of documents used per user."""
@@ -82,12 +86,15 @@ def always_assumed(unit: Unit, *, counted_in: bool) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SynthesisPlan:
+class SynthesisPlan(TwoServerPlan):
     """Validated public configuration of a release, fixed before private texts are read."""
 
     terms: Terms
     features: PublicFeatures
-    pool: Pool
+    pool: Pool | PoolName
+    release_id: str = field(default_factory=new_release_id)  # of a release by two servers
+
+    kind: ClassVar[str] = "synthesis"
 
     def __post_init__(self) -> None:
         check_prior(self.prior, Unit(self.unit))
@@ -133,6 +140,53 @@ class SynthesisPlan:
         sample.check_pool(self.pool)
         return total
 
+    # -- two servers (`dptext.synthesis.servers`) ---------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        return len(self.labels) * (1 + self.features.dimension)
+
+    @property
+    def server_sigma(self) -> float:
+        return self.terms.budget.sigma
+
+    def server_statement(self, *, seeded: bool = False) -> PrivacyStatement:
+        if self.prior:
+            raise RefusedError("a curator released the labels or word vectors of this plan: use public ones")
+        return by_two_servers(self.statement(seeded=seeded, release_id=self.release_id))
+
+    def _vectors(self, documents: DocumentReader | Iterable[Document]) -> Iterator[npt.NDArray[np.int64]]:
+        total, columns = MomentSum(self.features.remembering(), len(self.labels)), self.labels.columns
+        limits: dict[str, Any] = {"unit": self.unit, "most_documents": self.terms.most_documents}
+        with texts_of(documents, columns=columns, code=self.labels.code, **limits) as people:
+            for person in people:
+                total.cells[:] = 0
+                total.add([person])
+                yield total.cells.flatten()
+
+    def _released(self, total: npt.NDArray[np.int64], sigma: float, statement: PrivacyStatement) -> TextDistribution:
+        matrix = on_grid(total.reshape(len(self.labels), -1), sigma)
+        warn_unprotected(statement)
+        fields: dict[str, Any] = {"labels": self.labels, "features": self.features, "statement": statement}
+        return TextDistribution(matrix=matrix, sigma=sigma, **fields)
+
+    def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        features, tensors = self.features.to_parts()
+        budget, pool = self.terms.budget, {"name": self.pool.name, "sha256": self.pool.sha256}
+        settings: dict[str, Any] = {"epsilon": budget.cap, "delta": budget.delta, "unit": self.unit, "pool": pool}
+        settings |= {"most_documents": self.terms.most_documents, "labels": self.labels.to_dict(), "features": features}
+        # word vectors that every installation has are not sent
+        known = [place for place, entry in enumerate(features["blocks"]) if entry["encoder"].get("source") == STATIC]
+        return settings, {name: tensors[name] for name in tensors if name not in _static_arrays(known)}
+
+    @classmethod
+    def _of_parts(cls, settings: Any, tensors: Mapping[str, Any], release_id: str, source: str) -> SynthesisPlan:
+        names = ("epsilon", "delta", "unit", "most_documents")
+        terms = Terms.of(labels=Labels.from_dict(settings["labels"]), column="", **{n: settings[n] for n in names})
+        arrays = _static_arrays(range(len(settings["features"]["blocks"]))) | dict(tensors)
+        features = PublicFeatures.from_parts(settings["features"], arrays, source)
+        return cls(terms=terms, features=features, pool=PoolName(**settings["pool"]), release_id=release_id)
+
     @cached_property
     def future_statement(self) -> PrivacyStatement:
         """Privacy statement of a future release, without a release id."""
@@ -172,6 +226,12 @@ class SynthesisPlan:
             release_id=release_id or new_release_id(),
         )
         return counted_in(statement, self.prior)
+
+
+def _static_arrays(places: Iterable[int]) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays that describe the static word vectors of the package, as encoders at these places."""
+    vectors = described(MeanOfWords(load_vectors_once(STATIC)))[1]
+    return {f"features.{place}.encoder.{name}": array for place in places for name, array in vectors.items()}
 
 
 class Synthesizer(ReprMixin):

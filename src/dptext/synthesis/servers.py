@@ -1,0 +1,348 @@
+"""Sums that two servers compute, each from one random share of every contribution (`TwoServerPlan`).
+
+Derivation: docs/mechanisms/two-servers.md#two-servers
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext.errors import DataError, ParameterError
+from dptext.io.artifacts import SavedFolder, read_statement_of, read_tensors, tensor_bytes
+from dptext.io.batches import open_stored
+from dptext.io.documents import Document, DocumentReader
+from dptext.noise.gaussian_sums import CELL, Integers, rounded_gaussian
+from dptext.privacy.guarantee import Trust
+from dptext.privacy.randomness import RandomBits
+from dptext.privacy.statement import PrivacyStatement, disagreements
+from dptext.validation import check_path
+
+Shares = npt.NDArray[np.uint64]
+
+ASSUMED = (
+    "the two servers do not give their shares, or the random bits of their noise, to each other or to the same party",
+    "each server adds its own noise, and publishes one sum for this plan",
+    "each person sends one contribution for this plan, with dptext, over an encrypted and authenticated connection to "
+    "each server",
+    "AES-256 in counter mode cannot be distinguished from random bits",
+)
+"""Assumptions of a sum by two servers."""
+EXPOSED = "to both servers: who sends a message, and when"
+
+_MARKS = {"a": b"dptextA1", "b": b"dptextB1"}  # the first bytes of a message, by server
+_SEED, _ID, _DIGEST = 32, 16, 32  # bytes
+_LARGEST = 2.0**24  # noise of one server, relative to a user: its integers are then far below 2^53
+_AT_ONCE = 1 << 22  # bytes of messages
+_TENSORS, _PRIVACY, _SUM = "plan.safetensors", "privacy.json", "sum.safetensors"
+_WRITERS = "--save-plan of dptext synthesize or dptext describe, or by plan.save"
+PLAN = SavedFolder(
+    format="dptext-plan",
+    version=1,
+    writer=_WRITERS,
+    holds="a plan",
+    keys=("kind", "release_id", "settings"),
+    files=(_TENSORS, _PRIVACY),
+)
+SUM = SavedFolder(
+    format="dptext-server-sum",
+    version=1,
+    writer="dptext sum",
+    holds="the sum of a server",
+    keys=(*PLAN.keys, "server", "ids", "seeded"),
+    files=(_TENSORS, _PRIVACY, _SUM),
+)
+
+
+def by_two_servers(statement: PrivacyStatement) -> PrivacyStatement:
+    """Return the statement of a sum with central noise for two servers, each with this noise.  (two-servers)"""
+    parameters = dict(statement.parameters)
+    if isinstance(sigma := parameters.get("sigma"), float):
+        parameters |= {"sigma": math.sqrt(2) * sigma, "server_sigma": sigma}
+    return dataclasses.replace(
+        statement,
+        trust=Trust.TWO_SERVERS,
+        parameters=parameters,
+        assumptions=(*statement.assumptions, *ASSUMED),
+        exposed=(*statement.exposed, EXPOSED),
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Contribution:
+    """Integers of one user for a plan. **Private**: send its `shares` only, each to one server."""
+
+    plan: bytes
+    cells: Integers
+
+    def shares(self) -> tuple[bytes, bytes]:
+        """Return new messages to the servers a and b: two shares whose sum modulo 2^64 is the contribution.
+
+        **Guarantee.** Each message alone is independent of the texts (computationally: AES-256). The first has the
+        32-byte key of its share, the second the numbers; both have the digest of the plan and the same random id.
+        """
+        bits = RandomBits()
+        key, head = bits.take(_SEED), self.plan + bits.take(_ID)
+        second = self.cells.view(np.uint64) - _expanded(key, self.cells.size)
+        return _MARKS["a"] + head + key, _MARKS["b"] + head + second.astype("<u8").tobytes()
+
+
+def _expanded(key: bytes, size: int) -> Shares:
+    numbers = np.empty(size, dtype="<u8")
+    RandomBits.keyed(key).fill(numbers)
+    return numbers
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ServerSum:
+    """Sum of the shares of one server and its noise, which the server publishes.
+
+    Attributes:
+        plan: digest of the plan.
+        server: "a" or "b".
+        values: (size,) uint64, modulo 2^64.
+        ids: digest of the ids of the messages.
+        seeded: True if the noise came from a seed.
+    """
+
+    plan: bytes
+    server: str
+    values: Shares
+    ids: str
+    seeded: bool = False
+
+
+class ShareSum:
+    """Sum of the shares that one server received, in constant memory apart from 100 bytes per id.
+
+    The first message of an id counts, later ones are ignored.
+
+    Args:
+        plan: the plan.
+        only: ids to add; None: all. Both servers must add the same ids.
+    """
+
+    def __init__(self, plan: TwoServerPlan, only: Collection[bytes] | None = None) -> None:
+        self.plan, self.server, self.ids, self.left_out = plan, "", set[bytes](), 0
+        self._only, self._values = only, np.zeros(plan.size, dtype=np.uint64)
+
+    def add(self, messages: bytes, name: str = "a message") -> None:
+        """Add one or more messages, given one after another; raise `DataError` for other bytes."""
+        server = next((server for server, mark in _MARKS.items() if messages.startswith(mark)), None)
+        if server is None or self.server not in ("", server):
+            which = "no share that dptext wrote" if server is None else f"a share for server {server}"
+            raise DataError(f"{name} contains {which}: give each server its own messages only")
+        width = len(messages) // self._length(server)
+        records = np.frombuffer(messages[: width * self._length(server)], dtype=self._kind(server))
+        if len(messages) % self._length(server) or not (records["mark"] == _MARKS[server]).all():
+            raise DataError(f"{name} contains an incomplete share: get it again")
+        if records["plan"].tobytes() != width * self.plan.digest:
+            raise DataError(f"{name} contains a share for another plan")
+        self.server, fresh = server, []
+        for place, known in enumerate(records["id"].tolist()):
+            if known not in self.ids and (self._only is None or known in self._only):
+                self.ids.add(known)
+                fresh.append(place)
+        self.left_out += width - len(fresh)
+        shares = records["share"][fresh]
+        if server == "b":
+            self._values += shares.sum(axis=0, dtype=np.uint64)
+        else:
+            for key in shares:
+                self._values += _expanded(key.tobytes(), self.plan.size)
+
+    def add_file(self, path: Path) -> None:
+        """Add all messages of a file."""
+        with open_stored(path) as stream:
+            head = stream.read(len(_MARKS["a"]))
+            server = next((server for server, mark in _MARKS.items() if head == mark), "a")
+            length = self._length(server)
+            while data := head + stream.read(length * max(1, _AT_ONCE // length) - len(head)):
+                self.add(data, path.name)
+                head = b""
+
+    def merge(self, other: Shares, ids: Collection[bytes], server: str) -> None:
+        """Add a sum over other ids, which a task computed."""
+        self._values += other
+        self.ids |= set(ids)
+        self.server = server
+
+    def publish(self, *, seed: int | None = None) -> ServerSum:
+        """Return the sum with new noise of full scale. **Call it once per plan**: each call spends the whole budget.
+
+        **Guarantee** (unit and relation of the plan; two servers): (epsilon, delta)-DP against everybody without the
+        shares of this server, the other server included. *Proof.* docs/mechanisms/two-servers.md: the other server's
+        shares are independent of the texts, and given them this sum is the sum of the contributions plus rounded
+        Gaussian noise, x + round(N) = round(x + N).
+        """
+        if not self.ids:
+            raise DataError("there is no message to add up: at least one is needed")
+        bits = RandomBits(seed)
+        noise = rounded_gaussian(bits, np.zeros((1, self.plan.size)), sigma=self.plan.server_sigma / CELL, step=1.0)
+        values = self._values + noise[0].astype(np.int64).view(np.uint64)
+        ids = hashlib.sha256(b"".join(sorted(self.ids))).hexdigest()
+        return ServerSum(plan=self.plan.digest, server=self.server, values=values, ids=ids, seeded=bits.seeded)
+
+    def _kind(self, server: str) -> np.dtype[np.void]:
+        numbers = _SEED // 8 if server == "a" else self.plan.size
+        return np.dtype([("mark", "S8"), ("plan", "V32"), ("id", "V16"), ("share", "<u8", (numbers,))])
+
+    def _length(self, server: str) -> int:
+        return self._kind(server).itemsize
+
+
+class TwoServerPlan(ABC):
+    """Plan of a release that one curator, or two servers without seeing a text, can compute.
+
+    The plan is public. A device turns the documents of its user into a `Contribution`, and sends one share to each
+    server. Each server adds up its shares with noise; `combine` makes the release from the two sums.
+    """
+
+    kind: ClassVar[str]
+    release_id: str
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of integers of a contribution."""
+
+    @property
+    @abstractmethod
+    def server_sigma(self) -> float:
+        """Standard deviation of the noise of each server, for a user of norm 1."""
+
+    @abstractmethod
+    def server_statement(self, *, seeded: bool = False) -> PrivacyStatement:
+        """Return the privacy statement of the release by two servers."""
+
+    @abstractmethod
+    def _vectors(self, documents: DocumentReader | Iterable[Document]) -> Iterator[Integers]:
+        """Yield the (size,) integers of each user; their norm is at most 1 in units of `CELL`."""
+
+    @abstractmethod
+    def _released(self, total: Integers, sigma: float, statement: PrivacyStatement) -> Any:
+        """Return the release of a (size,) noisy sum."""
+
+    @abstractmethod
+    def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the JSON settings and the arrays of the plan, the input of `_of_parts`."""
+
+    @classmethod
+    @abstractmethod
+    def _of_parts(cls, settings: Any, tensors: Mapping[str, Any], release_id: str, source: str) -> Self: ...
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 digest of the kind, the id and the settings, which every message carries."""
+        described = json.dumps([self.kind, self.release_id, self._parts()[0]], sort_keys=True)
+        return hashlib.sha256(described.encode()).digest()
+
+    def contributions(self, documents: DocumentReader | Iterable[Document]) -> Iterator[Contribution]:
+        """Yield the contribution of each user of the documents, in random order."""
+        self._check()
+        digest = self.digest
+        yield from (Contribution(digest, cells) for cells in self._vectors(documents))
+
+    def contribution(self, documents: Iterable[Document | str]) -> Contribution:
+        """Return the contribution of one user from all their documents; none is an empty contribution.
+
+        Raises:
+            DataError: several documents where the privacy unit is the document.
+        """
+        rows = (
+            dataclasses.replace(entry, user="one") if isinstance(entry, Document) else Document(entry, user="one")
+            for entry in documents
+        )
+        result = list(self.contributions(rows)) or [Contribution(self.digest, np.zeros(self.size, dtype=np.int64))]
+        if len(result) > 1:
+            raise DataError(f"a contribution is about one document here (unit 'document'), got {len(result):,}")
+        return result[0]
+
+    def combine(self, first: ServerSum, second: ServerSum) -> Any:
+        """Return the release from the published sums of both servers. This is post-processing.
+
+        Raises:
+            DataError: the sums are of another plan, of one server, or over different messages.
+        """
+        if {first.plan, second.plan} != {self.digest}:
+            raise DataError("a sum belongs to another plan: pass two sums of this plan")
+        if {first.server, second.server} != {*_MARKS}:
+            raise DataError(f"both sums are of server {first.server}: pass the sum of each server")
+        if first.ids != second.ids:
+            raise DataError(
+                "the servers added up different messages: both must add up those that both received (dptext sum --ids)"
+            )
+        statement = self.server_statement(seeded=first.seeded or second.seeded)
+        total = (first.values + second.values).view(np.int64)
+        return self._released(total, math.sqrt(2) * self.server_sigma, statement)
+
+    def save(self, folder: str | os.PathLike[str], total: ServerSum | None = None, *, replace: bool = False) -> None:
+        """Save the plan, or the plan with the sum of a server, in a new folder. Everything in it may be published.
+
+        Raises:
+            ParameterError: the path already exists, or the features cannot be saved.
+            StorageError: the folder cannot be written.
+        """
+        self._check()
+        settings, tensors = self._parts()
+        statement = self.server_statement(seeded=total is not None and total.seeded)
+        config: dict[str, Any] = {"kind": self.kind, "release_id": self.release_id, "settings": settings}
+        files = {_TENSORS: tensor_bytes(tensors), _PRIVACY: f"{statement.to_json()}\n".encode()}
+        if total is not None:
+            config |= {"server": total.server, "ids": total.ids, "seeded": total.seeded}
+            files[_SUM] = tensor_bytes({"values": total.values})
+        kind = PLAN if total is None else SUM
+        kind.write(kind.place(folder, replace=replace), config, files, software=statement.software, replace=replace)
+
+    def _check(self) -> None:
+        """Raise if two servers cannot compute this plan."""
+        if self.server_sigma > _LARGEST:
+            raise ParameterError(f"epsilon is too small for two servers: the noise exceeds {_LARGEST:g} users")
+
+
+def load_plan(folder: str | os.PathLike[str]) -> TwoServerPlan:
+    """Load a plan from the folder of `TwoServerPlan.save`; raise `DataError` if it was changed."""
+    return _load(PLAN, folder)[0]
+
+
+def load_sum(folder: str | os.PathLike[str]) -> tuple[TwoServerPlan, ServerSum]:
+    """Load a plan with the sum of a server; raise `DataError` if the folder was changed."""
+    plan, config, tensors = _load(SUM, folder)
+    values, server = tensors.get("values"), config["server"]
+    if values is None or values.dtype != np.uint64 or values.shape != (plan.size,) or server not in _MARKS:
+        raise DataError(f"{Path(folder).name}: its files do not belong together. Get the folder again")
+    fields = {name: config[name] for name in ("server", "ids", "seeded")}
+    return plan, ServerSum(plan=plan.digest, values=values, **fields)
+
+
+def _load(kind: SavedFolder, folder: str | os.PathLike[str]) -> tuple[TwoServerPlan, dict[str, Any], dict[str, Any]]:
+    place = check_path("the folder", folder)
+    source = place.name or str(place)
+    config, contents = kind.read(place, source)
+    statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
+    tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
+    try:
+        [plan_kind] = [entry for entry in TwoServerPlan.__subclasses__() if entry.kind == config["kind"]]
+        plan = plan_kind._of_parts(config["settings"], tensors, config["release_id"], source)
+        wrong = disagreements(statement, plan.server_statement(seeded=statement.seeded))
+    except (ParameterError, TypeError, KeyError, ValueError, AttributeError):
+        wrong = ["settings"]
+    if wrong:
+        raise DataError(
+            f"{source}: its files and {_PRIVACY} do not agree ({', '.join(wrong)} differ): the folder was changed, or "
+            "another version of dptext wrote it. Get it again"
+        )
+    others = read_tensors(place / _SUM, source=f"{source}: {_SUM}")[0] if kind is SUM else {}
+    return plan, config, others
