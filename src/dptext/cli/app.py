@@ -40,7 +40,7 @@ _COMMANDS = {  # command: module
     "demo": "start", "advise": "start", "describe": "describe", "synthesize": "synthesize", "classify": "labels",
     "privatize": "privatize", "bank": "prepare", "encode": "encode", "embed": "embed", "explain": "releases",
     "audit": "releases", "report": "releases", "judge": "judge", "calibrate": "prepare", "attack": "attack",
-    "ledger": "ledger", "playground": "start",
+    "ledger": "ledger", "contribute": "servers", "sum": "servers", "playground": "start",
 }  # fmt: skip
 _PARSER = re.compile(r"Value error, |, unable to parse string as an? \w+")  # words of a library in its messages
 _SHARED_OPTIONS = ("as_json", "quiet", "verbose")

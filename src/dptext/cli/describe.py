@@ -19,6 +19,8 @@ from dptext.cli.outputs import (
     shell_argument,
     written_as_dict,
 )
+from dptext.cli.servers import PLAN_OPTION, SUMS_OPTION, combined
+from dptext.cli.servers import save_plan as write_plan
 from dptext.errors import ParameterError
 from dptext.features.pool import Pool, local_files, public_sources
 from dptext.privacy.wording import cautioned_of, render
@@ -61,6 +63,8 @@ def describe(
     private: PrivateTexts,
     out: Path | None = output_option(None, "Output folder of the summary.", "FOLDER", "--out", "-o"),
     summary: SummaryOptions,
+    save_plan: Path | None = PLAN_OPTION,
+    sums: tuple[Path, Path] | None = SUMS_OPTION,
     force: bool = options.FORCE,
     seed: int | None = options.SEED,
     yes: bool = run_option(False, "Do not ask for confirmation.", None, "--yes", "-y"),
@@ -73,6 +77,12 @@ def describe(
 
     Example: dptext describe notes.csv --user author --epsilon 1 --time date --bins 2024-01..2024-12 -o summary
     """
+    if save_plan is not None:
+        write_plan(summary.plan(private.unit), save_plan, output, force=force)
+        return
+    if sums is not None and out is not None:
+        _combine(sums, out, private, output, force=force)
+        return
     if not private.sources or out is None:
         raise ParameterError("IN and --out FOLDER are required")
     options.check_user(private.unit, private.user)
@@ -93,6 +103,18 @@ def describe(
         result, skipped = describe_files(rows, out, plan, seed=seed, ledger=summary.ledger, force=force)
     output.say(f"Wrote the summary to {out}. It can be shared: {out / 'page.html'} shows it.")
     say_skipped(skipped, output, listed=f"; {rejects_path(out)} lists them")
+    output.say(f"To explain it: dptext explain {out}")
+    if output.as_json:
+        print_json({**result.as_dict(), **written_as_dict(out, result.statement)})
+
+
+def _combine(sums: tuple[Path, Path], out: Path, private: PrivateTexts, output: options.Output, *, force: bool) -> None:
+    """Write the summary that two servers computed."""
+    if private.sources:
+        raise ParameterError("--sums replace IN: omit it")
+    result = combined(sums, SummaryPlan)
+    result.save(out, replace=force)
+    output.say(f"Wrote the summary to {out}. It can be shared: {out / 'page.html'} shows it.")
     output.say(f"To explain it: dptext explain {out}")
     if output.as_json:
         print_json({**result.as_dict(), **written_as_dict(out, result.statement)})

@@ -13,6 +13,8 @@ from dptext.cli.console import print_json, print_paragraphs, print_table
 from dptext.cli.labels import LabelOptions, PrivateTexts, check_labels, read_json
 from dptext.cli.options import input_option, method_option, output_option, privacy_option
 from dptext.cli.outputs import announce, check_columns, say_large_delta, say_written, shell_argument, written_as_dict
+from dptext.cli.servers import PLAN_OPTION, SUMS_OPTION, combined
+from dptext.cli.servers import save_plan as write_plan
 from dptext.errors import ParameterError
 from dptext.features.pool import Pool, local_files, public_sources, read_public
 from dptext.io.documents import DocumentWriter, canonical_label
@@ -25,7 +27,7 @@ from dptext.synthesis.moments import Labels
 from dptext.synthesis.planning import COVERED, expected_quality
 from dptext.synthesis.prompts import CANDIDATES, Source
 from dptext.synthesis.release import Draw, check_places, distribution_path, draw_file, synthesize_file
-from dptext.synthesis.synthesizer import Synthesizer
+from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.text.tokens import TextUnit, count_words, units_of
 
 _PUBLIC = "Public pool, chosen without regard to IN: files, or hf://datasets/... of Hugging Face (repeatable)."
@@ -128,6 +130,8 @@ def synthesize(
     ),
     labels: LabelOptions,
     corpus: CorpusOptions,
+    save_plan: Path | None = PLAN_OPTION,
+    sums: tuple[Path, Path] | None = SUMS_OPTION,
     plan: bool = options.PLAN,
     people: int | None = options.PEOPLE,
     run: options.Run,
@@ -144,9 +148,20 @@ def synthesize(
     if plan:
         _print_plan(labels.build(), corpus, private.unit, people, output)
         return
+    if save_plan is not None:
+        pool = corpus.pool()
+        if pool is None or private.sources:
+            raise ParameterError("--save-plan needs public texts (--public POOL), and no IN")
+        write_plan(_synthesizer(private, labels, corpus, run).plan(pool), save_plan, output, force=run.force)
+        return
     if out is None:
         raise ParameterError("--out OUT (.jsonl, .csv, .parquet, ...) is required")
     folder, originals = distribution or distribution_path(out), list[str]()
+    if sums is not None:
+        if private.sources or distribution is not None:
+            raise ParameterError("--sums replace IN: omit IN and --distribution")
+        combined(sums, SynthesisPlan).save(folder, replace=run.force)
+        distribution = folder
     if distribution is not None and not private.sources:
         _check_for_draw(private, labels, corpus, run)
         if corpus.public and (corpus.model or corpus.generator) and not corpus.with_pool:
@@ -183,6 +198,20 @@ def _check_for_draw(private: PrivateTexts, labels: LabelOptions, corpus: CorpusO
         raise ParameterError(f"{', '.join(flags)} cannot change a released distribution: omit it, or name IN")
 
 
+def _synthesizer(private: PrivateTexts, labels: LabelOptions, corpus: CorpusOptions, run: options.Run) -> Synthesizer:
+    if corpus.epsilon is None:
+        raise ParameterError(options.EPSILON_REQUIRED)
+    return Synthesizer(
+        epsilon=corpus.epsilon,
+        delta=corpus.delta,
+        labels=labels.build(),
+        features=corpus.features,
+        unit=private.unit,
+        public_users=corpus.public_users,
+        seed=run.seed,
+    )
+
+
 def _release(
     private: PrivateTexts,
     out: Path,
@@ -200,15 +229,7 @@ def _release(
         raise ParameterError(options.EPSILON_REQUIRED)
     if not corpus.public:
         raise ParameterError("--public POOL is required: public texts, chosen without regard to IN")
-    synthesizer = Synthesizer(
-        epsilon=corpus.epsilon,
-        delta=corpus.delta,
-        labels=labels.build(),
-        features=corpus.features,
-        unit=private.unit,
-        public_users=corpus.public_users,
-        seed=run.seed,
-    )
+    synthesizer = _synthesizer(private, labels, corpus, run)
     columns = synthesizer.labels.columns
     rows = private.rows(columns)
     settings: dict[str, Any] = {"ledger": corpus.ledger, "resume": run.resume, "force": run.force}

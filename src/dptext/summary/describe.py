@@ -74,7 +74,7 @@ class SummaryPlan(TwoServerPlan):
     most_documents: int = MOST_DOCUMENTS
     release_id: str = field(default_factory=new_release_id)  # of a release by two servers
 
-    kind: ClassVar[str] = "summary"
+    kind: ClassVar[str] = "describe"
 
     def __post_init__(self) -> None:
         check_float("epsilon", self.epsilon, above=0)

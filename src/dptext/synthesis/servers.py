@@ -11,11 +11,11 @@ import json
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from dptext.privacy.statement import PrivacyStatement, disagreements
 from dptext.validation import check_path
 
 Shares = npt.NDArray[np.uint64]
+P = TypeVar("P", bound="TwoServerPlan")
 
 ASSUMED = (
     "the two servers do not give their shares, or the random bits of their noise, to each other or to the same party",
@@ -210,8 +211,14 @@ class TwoServerPlan(ABC):
     server. Each server adds up its shares with noise; `combine` makes the release from the two sums.
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # the command that uses it
     release_id: str
+    unit: Any
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Columns to read besides the text and the user."""
 
     @property
     @abstractmethod
@@ -312,14 +319,19 @@ class TwoServerPlan(ABC):
             raise ParameterError(f"epsilon is too small for two servers: the noise exceeds {_LARGEST:g} users")
 
 
-def load_plan(folder: str | os.PathLike[str]) -> TwoServerPlan:
-    """Load a plan from the folder of `TwoServerPlan.save`; raise `DataError` if it was changed."""
-    return _load(PLAN, folder)[0]
+def load_plan(folder: str | os.PathLike[str], *kinds: type[P]) -> P:
+    """Load a plan of one of these kinds from the folder of `TwoServerPlan.save`.
+
+    Raises:
+        DataError: the folder was changed, or is not such a plan.
+        StorageError: the folder cannot be read.
+    """
+    return _load(PLAN, folder, kinds)[0]
 
 
-def load_sum(folder: str | os.PathLike[str]) -> tuple[TwoServerPlan, ServerSum]:
-    """Load a plan with the sum of a server; raise `DataError` if the folder was changed."""
-    plan, config, tensors = _load(SUM, folder)
+def load_sum(folder: str | os.PathLike[str], *kinds: type[P]) -> tuple[P, ServerSum]:
+    """Load a plan with the sum of a server; raise the same errors as `load_plan`."""
+    plan, config, tensors = _load(SUM, folder, kinds)
     values, server = tensors.get("values"), config["server"]
     if values is None or values.dtype != np.uint64 or values.shape != (plan.size,) or server not in _MARKS:
         raise DataError(f"{Path(folder).name}: its files do not belong together. Get the folder again")
@@ -327,14 +339,18 @@ def load_sum(folder: str | os.PathLike[str]) -> tuple[TwoServerPlan, ServerSum]:
     return plan, ServerSum(plan=plan.digest, values=values, **fields)
 
 
-def _load(kind: SavedFolder, folder: str | os.PathLike[str]) -> tuple[TwoServerPlan, dict[str, Any], dict[str, Any]]:
+def _load(
+    kind: SavedFolder, folder: str | os.PathLike[str], kinds: Sequence[type[P]]
+) -> tuple[P, dict[str, Any], dict[str, Any]]:
     place = check_path("the folder", folder)
     source = place.name or str(place)
     config, contents = kind.read(place, source)
     statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
     tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
+    plan_kind = next((entry for entry in kinds if entry.kind == config["kind"]), None)
+    if plan_kind is None:
+        raise DataError(f"{source} is for dptext {str(config['kind'])[:20]}: use that command")
     try:
-        [plan_kind] = [entry for entry in TwoServerPlan.__subclasses__() if entry.kind == config["kind"]]
         plan = plan_kind._of_parts(config["settings"], tensors, config["release_id"], source)
         wrong = disagreements(statement, plan.server_statement(seeded=statement.seeded))
     except (ParameterError, TypeError, KeyError, ValueError, AttributeError):

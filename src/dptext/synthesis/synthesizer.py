@@ -94,7 +94,7 @@ class SynthesisPlan(TwoServerPlan):
     pool: Pool | PoolName
     release_id: str = field(default_factory=new_release_id)  # of a release by two servers
 
-    kind: ClassVar[str] = "synthesis"
+    kind: ClassVar[str] = "synthesize"
 
     def __post_init__(self) -> None:
         check_prior(self.prior, Unit(self.unit))
@@ -141,6 +141,10 @@ class SynthesisPlan(TwoServerPlan):
         return total
 
     # -- two servers (`dptext.synthesis.servers`) ---------------------------------------------------------------
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.labels.columns
 
     @property
     def size(self) -> int:
