@@ -26,6 +26,7 @@ from dptext.features.pool import Pool, local_files, public_sources
 from dptext.privacy.wording import cautioned_of, render
 from dptext.release.release import rejects_path
 from dptext.summary.describe import SummaryPlan, describe_files
+from dptext.summary.text_summary import TextSummary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,11 +81,13 @@ def describe(
     if save_plan is not None:
         write_plan(summary.plan(private.unit), save_plan, output, force=force)
         return
-    if sums is not None and out is not None:
-        _combine(sums, out, private, output, force=force)
+    if out is None or bool(private.sources) == (sums is not None):
+        raise ParameterError("--out FOLDER and IN are required (or --sums A B instead of IN)")
+    if sums is not None:
+        result = combined(sums, SummaryPlan)
+        result.save(out, replace=force)
+        _say_written(result, out, output, skipped=0)
         return
-    if not private.sources or out is None:
-        raise ParameterError("IN and --out FOLDER are required")
     options.check_user(private.unit, private.user)
     plan = summary.plan(private.unit)
     rows = private.rows(plan.columns)
@@ -101,20 +104,12 @@ def describe(
     say_large_delta(summary.delta, summary.public_users, output)
     with hidden_warnings():
         result, skipped = describe_files(rows, out, plan, seed=seed, ledger=summary.ledger, force=force)
+    _say_written(result, out, output, skipped=skipped)
+
+
+def _say_written(result: TextSummary, out: Path, output: options.Output, *, skipped: int) -> None:
     output.say(f"Wrote the summary to {out}. It can be shared: {out / 'page.html'} shows it.")
     say_skipped(skipped, output, listed=f"; {rejects_path(out)} lists them")
-    output.say(f"To explain it: dptext explain {out}")
-    if output.as_json:
-        print_json({**result.as_dict(), **written_as_dict(out, result.statement)})
-
-
-def _combine(sums: tuple[Path, Path], out: Path, private: PrivateTexts, output: options.Output, *, force: bool) -> None:
-    """Write the summary that two servers computed."""
-    if private.sources:
-        raise ParameterError("--sums replace IN: omit it")
-    result = combined(sums, SummaryPlan)
-    result.save(out, replace=force)
-    output.say(f"Wrote the summary to {out}. It can be shared: {out / 'page.html'} shows it.")
     output.say(f"To explain it: dptext explain {out}")
     if output.as_json:
         print_json({**result.as_dict(), **written_as_dict(out, result.statement)})

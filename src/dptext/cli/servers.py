@@ -6,6 +6,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from dptext.cli import options
 from dptext.cli.console import print_json
 from dptext.cli.options import argument, input_option, output_option
@@ -13,8 +15,9 @@ from dptext.errors import DataError, ParameterError, RefusedError, StorageError
 from dptext.io.artifacts import read_stored
 from dptext.io.atomic import check_folder_around, hashed_file
 from dptext.io.documents import find_files, read_documents
+from dptext.privacy.randomness import RandomBits
 from dptext.summary.describe import SummaryPlan
-from dptext.synthesis.servers import ShareSum, TwoServerPlan, load_plan, load_sum
+from dptext.synthesis.servers import ShareSum, TwoServerPlan, load_plan
 from dptext.synthesis.synthesizer import SynthesisPlan
 
 PLAN_OPTION = output_option(
@@ -39,7 +42,9 @@ def save_plan(plan: TwoServerPlan, folder: Path, output: options.Output, *, forc
 
 def combined(folders: tuple[Path, Path], kind: type[TwoServerPlan]) -> Any:
     """Return the release from the sums of both servers."""
-    (plan, first), (_, second) = (load_sum(folder, kind) for folder in folders)
+    (plan, first), (_, second) = (load_plan(folder, kind) for folder in folders)
+    if first is None or second is None:
+        raise DataError("--sums names a plan without a sum: dptext sum writes sums")
     return plan.combine(first, second)
 
 
@@ -58,7 +63,8 @@ def contribute(
 
     Example: dptext contribute plan notes.csv -o messages
     """
-    loaded, files = load_plan(plan, *_KINDS), find_files(texts.sources, any_format=texts.in_format is not None)
+    loaded, _ = load_plan(plan, *_KINDS)
+    files = find_files(texts.sources, any_format=texts.in_format is not None)
     if user is not None and loaded.unit != "user":
         raise ParameterError("the plan protects documents, not users: omit --user")
     check_folder_around(out)
@@ -69,7 +75,7 @@ def contribute(
         messages = [contribution.shares() for contribution in found]
     if not messages:
         raise DataError("there are no documents: at least one is needed")
-    name = f"{messages[0][0][40:56].hex()}{_SUFFIX}"  # the random id of the first message
+    name = f"{RandomBits().take(16).hex()}{_SUFFIX}"
     for server, parts in zip("ab", zip(*messages, strict=True), strict=True):
         try:
             (out / server).mkdir(parents=True, exist_ok=True)
@@ -90,30 +96,25 @@ def sum(  # noqa: A001  the name of the command
         None, "List of ids of the other server: add up only messages that both servers received.", "FILE"
     ),
     out: Path | None = output_option(None, "Folder of the noisy sum, which may be published.", "OUT", "--out", "-o"),
-    list_ids: Path | None = output_option(None, "Write the ids of the messages, for the other server.", "FILE"),
     output: options.Output,
 ) -> None:
     """Add up the messages of one server, with its own noise.
 
-    A server publishes one sum per plan: FOLDER notes it, and a second sum is refused.
+    A server publishes one sum per plan: FOLDER notes it, and a second sum is refused. Without --out, the command prints
+    the ids of the messages, a list for the other server.
 
     Example: dptext sum plan messages/a -o sum-a
     """
-    if (out is None) == (list_ids is None):
-        raise ParameterError("either --out OUT or --list-ids FILE is required")
-    loaded = load_plan(plan, *_KINDS)
+    loaded, _ = load_plan(plan, *_KINDS)
     total = ShareSum(loaded, None if ids is None else _read_ids(ids))
     paths = sorted(messages.glob(f"*{_SUFFIX}"))
     if not paths:
         raise DataError(f"{messages.name} has no messages (*{_SUFFIX}) of dptext contribute")
     for path in paths:
         total.add_file(path)
-    if list_ids is not None:
-        with hashed_file(list_ids) as stream:
-            stream.write("".join(f"{known.hex()}\n" for known in sorted(total.ids)).encode())
-        output.say(f"Wrote {len(total.ids):,} ids to {list_ids}.")
+    if out is None:
+        typer.echo("\n".join(known.hex() for known in sorted(total.ids)))
         return
-    assert out is not None
     check_folder_around(out)
     _note_publication(messages, loaded, out)
     loaded.save(out, total.publish())
@@ -142,4 +143,4 @@ def _read_ids(path: Path) -> set[bytes]:
     try:
         return {bytes.fromhex(line) for line in read_stored(path).decode("ascii").split()}
     except ValueError:
-        raise DataError(f"{path.name} is not a list of ids: write it with dptext sum --list-ids") from None
+        raise DataError(f"{path.name} is not a list of ids: write it with dptext sum PLAN FOLDER > FILE") from None

@@ -157,17 +157,16 @@ def synthesize(
     if out is None:
         raise ParameterError("--out OUT (.jsonl, .csv, .parquet, ...) is required")
     folder, originals = distribution or distribution_path(out), list[str]()
-    if sums is not None:
-        if private.sources or distribution is not None:
-            raise ParameterError("--sums replace IN: omit IN and --distribution")
-        combined(sums, SynthesisPlan).save(folder, replace=run.force)
-        distribution = folder
-    if distribution is not None and not private.sources:
+    if sums is not None and (private.sources or distribution is not None):
+        raise ParameterError("--sums replace IN: omit IN and --distribution")
+    if (distribution is not None or sums is not None) and not private.sources:
         _check_for_draw(private, labels, corpus, run)
+        if sums is not None:
+            combined(sums, SynthesisPlan).save(folder, replace=run.force)
         if corpus.public and (corpus.model or corpus.generator) and not corpus.with_pool:
             raise ParameterError("--public has no effect when a model writes: add --with-pool, or omit --public")
-        draw = corpus.draw(corpus.pool(), out, read_description(distribution).labels, output)
-        release = draw_file(distribution, out, draw, text=private.text, force=run.force)
+        draw = corpus.draw(corpus.pool(), out, read_description(folder).labels, output)
+        release = draw_file(folder, out, draw, text=private.text, force=run.force)
     else:
         release, originals = _release(private, out, folder, labels, corpus, run, output)
     if corpus.generator is not None:

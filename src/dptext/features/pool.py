@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -131,17 +131,13 @@ def read_public(
             yield from table_documents(source.loaded[0], text=source.column or text, user=user, label=label)
 
 
-@dataclass(frozen=True)
-class PoolName:
+class PoolName(NamedTuple):
     """Name and digest of a pool whose texts are elsewhere."""
 
     name: str
     sha256: str
     texts: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.texts)
 
 
 class Pool(ReprMixin):

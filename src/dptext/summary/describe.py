@@ -6,7 +6,7 @@ Derivation: docs/mechanisms/summary.md#summary-release
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,7 +21,7 @@ from dptext.features.latent_words import FUNCTION_WORDS
 from dptext.features.pool import Pool
 from dptext.io.atomic import file_lock
 from dptext.io.documents import PathLike
-from dptext.noise.gaussian_sums import CELL, Integers, noisy_matrix, on_grid, sums_by_key
+from dptext.noise.gaussian_sums import CELL, Integers, noisy_matrix, sums_by_key
 from dptext.noise.set_union import SetUnion
 from dptext.privacy.budgets import PersonalBudgets, warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit
@@ -170,15 +170,9 @@ class SummaryPlan(TwoServerPlan):
             release_id=release_id or new_release_id(),
         )
 
-    # -- two servers (`dptext.synthesis.servers`) ---------------------------------------------------------------
-
-    @property
-    def size(self) -> int:
-        return sum(cells.size for cells in UserSums(self).cells.values())
-
-    @property
-    def server_sigma(self) -> float:
-        return self.sigma
+    def _sums(self) -> tuple[UserSums, list[Integers]]:
+        sums = UserSums(self)
+        return sums, list(sums.cells.values())
 
     def server_statement(self, *, seeded: bool = False) -> PrivacyStatement:
         if self.phrases or self.public is not None or self.features not in _NAMED:
@@ -188,23 +182,11 @@ class SummaryPlan(TwoServerPlan):
             )
         return by_two_servers(self.statement(seeded=seeded, release_id=self.release_id))
 
-    def _vectors(self, documents: Any) -> Iterator[Integers]:
-        sums = UserSums(self)
-        with self.people(documents) as people:
-            for person in people:
-                for cells in sums.cells.values():
-                    cells[:] = 0
-                sums.add([person])
-                yield np.concatenate([cells.reshape(-1) for cells in sums.cells.values()])
-
-    def _released(self, total: Integers, sigma: float, statement: PrivacyStatement) -> TextSummary:
-        cells = UserSums(self).cells
-        parts = np.split(total, np.cumsum([entry.size for entry in cells.values()])[:-1])
-        sums = {name: on_grid(part.reshape(cells[name].shape), sigma) for name, part in zip(cells, parts, strict=True)}
-        warn_unprotected(statement)
-        scales = {name: self.units[name] * CELL for name in cells}
+    def _released(self, sums: Sequence[Any], statement: PrivacyStatement) -> TextSummary:
+        names = UserSums(self).cells
+        scales = {name: self.units[name] * CELL for name in names}
         fields: dict[str, Any] = {"labels": self.topics.labels, "bins": self.bins, "statement": statement}
-        return TextSummary(sums=sums, scales=scales, phrases=(), **fields)
+        return TextSummary(sums=dict(zip(names, sums, strict=True)), scales=scales, phrases=(), **fields)
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         settings = {name: getattr(self, name) for name in _NUMBERS}

@@ -91,7 +91,7 @@ class PrivateRows(Protocol):
             kind=FOLDER,
             statement=plan.future_statement,
             columns=plan.labels.columns,
-            pool=plan.pool,
+            pool=plan.pool.texts,
             seeded=synthesizer.seed is not None,
             fit=lambda documents, release_id: self.fit(synthesizer, plan, documents, release_id=release_id),
             advice=_DRAW_AGAIN,

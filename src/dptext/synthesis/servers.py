@@ -12,6 +12,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,10 +25,12 @@ from dptext.errors import DataError, ParameterError
 from dptext.io.artifacts import SavedFolder, read_statement_of, read_tensors, tensor_bytes
 from dptext.io.batches import open_stored
 from dptext.io.documents import Document, DocumentReader
-from dptext.noise.gaussian_sums import CELL, Integers, rounded_gaussian
+from dptext.noise.gaussian_sums import CELL, Integers, on_grid, rounded_gaussian
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, disagreements
+from dptext.privacy.wording import warn_unprotected
+from dptext.users.grouping import UserTexts
 from dptext.validation import check_path
 
 Shares = npt.NDArray[np.uint64]
@@ -43,27 +46,20 @@ ASSUMED = (
 """Assumptions of a sum by two servers."""
 EXPOSED = "to both servers: who sends a message, and when"
 
-_MARKS = {"a": b"dptextA1", "b": b"dptextB1"}  # the first bytes of a message, by server
-_SEED, _ID, _DIGEST = 32, 16, 32  # bytes
+_MARKS = {"a": b"dptextA1", "b": b"dptextB1"}  # the first 8 bytes of a message, by server
+_SERVERS = {mark: server for server, mark in _MARKS.items()}
+_SEED, _ID = 32, 16  # bytes
 _LARGEST = 2.0**24  # noise of one server, relative to a user: its integers are then far below 2^53
 _AT_ONCE = 1 << 22  # bytes of messages
 _TENSORS, _PRIVACY, _SUM = "plan.safetensors", "privacy.json", "sum.safetensors"
-_WRITERS = "--save-plan of dptext synthesize or dptext describe, or by plan.save"
-PLAN = SavedFolder(
+FOLDER = SavedFolder(
     format="dptext-plan",
     version=1,
-    writer=_WRITERS,
+    writer="dptext sum, or --save-plan of dptext synthesize and dptext describe",
     holds="a plan",
-    keys=("kind", "release_id", "settings"),
+    keys=("kind", "release_id", "settings", "server", "ids", "seeded"),
     files=(_TENSORS, _PRIVACY),
-)
-SUM = SavedFolder(
-    format="dptext-server-sum",
-    version=1,
-    writer="dptext sum",
-    holds="the sum of a server",
-    keys=(*PLAN.keys, "server", "ids", "seeded"),
-    files=(_TENSORS, _PRIVACY, _SUM),
+    further=(_SUM,),
 )
 
 
@@ -141,9 +137,9 @@ class ShareSum:
 
     def add(self, messages: bytes, name: str = "a message") -> None:
         """Add one or more messages, given one after another; raise `DataError` for other bytes."""
-        server = next((server for server, mark in _MARKS.items() if messages.startswith(mark)), None)
-        if server is None or self.server not in ("", server):
-            which = "no share that dptext wrote" if server is None else f"a share for server {server}"
+        server = _SERVERS.get(messages[:8], "")
+        if not server or self.server not in ("", server):
+            which = f"a share for server {server}" if server else "no share that dptext wrote"
             raise DataError(f"{name} contains {which}: give each server its own messages only")
         width = len(messages) // self._length(server)
         records = np.frombuffer(messages[: width * self._length(server)], dtype=self._kind(server))
@@ -167,18 +163,11 @@ class ShareSum:
     def add_file(self, path: Path) -> None:
         """Add all messages of a file."""
         with open_stored(path) as stream:
-            head = stream.read(len(_MARKS["a"]))
-            server = next((server for server, mark in _MARKS.items() if head == mark), "a")
-            length = self._length(server)
+            head = stream.read(8)
+            length = self._length(_SERVERS.get(head, "a"))
             while data := head + stream.read(length * max(1, _AT_ONCE // length) - len(head)):
                 self.add(data, path.name)
                 head = b""
-
-    def merge(self, other: Shares, ids: Collection[bytes], server: str) -> None:
-        """Add a sum over other ids, which a task computed."""
-        self._values += other
-        self.ids |= set(ids)
-        self.server = server
 
     def publish(self, *, seed: int | None = None) -> ServerSum:
         """Return the sum with new noise of full scale. **Call it once per plan**: each call spends the whole budget.
@@ -208,39 +197,29 @@ class TwoServerPlan(ABC):
     """Plan of a release that one curator, or two servers without seeing a text, can compute.
 
     The plan is public. A device turns the documents of its user into a `Contribution`, and sends one share to each
-    server. Each server adds up its shares with noise; `combine` makes the release from the two sums.
+    server. Each server adds up its shares with noise (`ShareSum`); `combine` makes the release from the two sums.
     """
 
     kind: ClassVar[str]  # the command that uses it
     release_id: str
     unit: Any
+    columns: Any  # to read besides the text and the user
 
-    @property
     @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """Columns to read besides the text and the user."""
+    def people(self, documents: Any) -> AbstractContextManager[Iterable[UserTexts]]:
+        """Return a context with the texts of each user."""
 
-    @property
     @abstractmethod
-    def size(self) -> int:
-        """Number of integers of a contribution."""
-
-    @property
-    @abstractmethod
-    def server_sigma(self) -> float:
-        """Standard deviation of the noise of each server, for a user of norm 1."""
+    def _sums(self) -> tuple[Any, Sequence[Integers]]:
+        """Return an object with a method ``add(people)``, and its sums of integers in units of `CELL`, now 0."""
 
     @abstractmethod
     def server_statement(self, *, seeded: bool = False) -> PrivacyStatement:
         """Return the privacy statement of the release by two servers."""
 
     @abstractmethod
-    def _vectors(self, documents: DocumentReader | Iterable[Document]) -> Iterator[Integers]:
-        """Yield the (size,) integers of each user; their norm is at most 1 in units of `CELL`."""
-
-    @abstractmethod
-    def _released(self, total: Integers, sigma: float, statement: PrivacyStatement) -> Any:
-        """Return the release of a (size,) noisy sum."""
+    def _released(self, sums: Sequence[Any], statement: PrivacyStatement) -> Any:
+        """Return the release of noisy sums."""
 
     @abstractmethod
     def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -251,6 +230,19 @@ class TwoServerPlan(ABC):
     def _of_parts(cls, settings: Any, tensors: Mapping[str, Any], release_id: str, source: str) -> Self: ...
 
     @cached_property
+    def size(self) -> int:
+        """Number of integers of a contribution."""
+        return sum(part.size for part in self._sums()[1])
+
+    @cached_property
+    def server_sigma(self) -> float:
+        """Standard deviation of the noise of each server, for a user of norm 1."""
+        sigma: Any = self.server_statement().parameters["server_sigma"]
+        if sigma > _LARGEST:
+            raise ParameterError(f"epsilon is too small for two servers: the noise exceeds {_LARGEST:g} users")
+        return float(sigma)
+
+    @cached_property
     def digest(self) -> bytes:
         """SHA-256 digest of the kind, the id and the settings, which every message carries."""
         described = json.dumps([self.kind, self.release_id, self._parts()[0]], sort_keys=True)
@@ -258,9 +250,13 @@ class TwoServerPlan(ABC):
 
     def contributions(self, documents: DocumentReader | Iterable[Document]) -> Iterator[Contribution]:
         """Yield the contribution of each user of the documents, in random order."""
-        self._check()
-        digest = self.digest
-        yield from (Contribution(digest, cells) for cells in self._vectors(documents))
+        (sums, parts), digest = self._sums(), self.digest
+        with self.people(documents) as people:
+            for person in people:
+                for part in parts:
+                    part[:] = 0
+                sums.add([person])
+                yield Contribution(digest, np.concatenate([part.reshape(-1) for part in parts]))
 
     def contribution(self, documents: Iterable[Document | str]) -> Contribution:
         """Return the contribution of one user from all their documents; none is an empty contribution.
@@ -291,9 +287,12 @@ class TwoServerPlan(ABC):
             raise DataError(
                 "the servers added up different messages: both must add up those that both received (dptext sum --ids)"
             )
-        statement = self.server_statement(seeded=first.seeded or second.seeded)
-        total = (first.values + second.values).view(np.int64)
-        return self._released(total, math.sqrt(2) * self.server_sigma, statement)
+        statement, parts = self.server_statement(seeded=first.seeded or second.seeded), self._sums()[1]
+        total = np.split((first.values + second.values).view(np.int64), np.cumsum([part.size for part in parts])[:-1])
+        sigma = math.sqrt(2) * self.server_sigma
+        warn_unprotected(statement)
+        rows = zip(total, parts, strict=True)
+        return self._released([on_grid(row.reshape(part.shape), sigma) for row, part in rows], statement)
 
     def save(self, folder: str | os.PathLike[str], total: ServerSum | None = None, *, replace: bool = False) -> None:
         """Save the plan, or the plan with the sum of a server, in a new folder. Everything in it may be published.
@@ -302,7 +301,6 @@ class TwoServerPlan(ABC):
             ParameterError: the path already exists, or the features cannot be saved.
             StorageError: the folder cannot be written.
         """
-        self._check()
         settings, tensors = self._parts()
         statement = self.server_statement(seeded=total is not None and total.seeded)
         config: dict[str, Any] = {"kind": self.kind, "release_id": self.release_id, "settings": settings}
@@ -310,49 +308,34 @@ class TwoServerPlan(ABC):
         if total is not None:
             config |= {"server": total.server, "ids": total.ids, "seeded": total.seeded}
             files[_SUM] = tensor_bytes({"values": total.values})
-        kind = PLAN if total is None else SUM
-        kind.write(kind.place(folder, replace=replace), config, files, software=statement.software, replace=replace)
-
-    def _check(self) -> None:
-        """Raise if two servers cannot compute this plan."""
-        if self.server_sigma > _LARGEST:
-            raise ParameterError(f"epsilon is too small for two servers: the noise exceeds {_LARGEST:g} users")
+        place = FOLDER.place(folder, replace=replace)
+        FOLDER.write(place, config, files, software=statement.software, replace=replace)
 
 
-def load_plan(folder: str | os.PathLike[str], *kinds: type[P]) -> P:
-    """Load a plan of one of these kinds from the folder of `TwoServerPlan.save`.
+def load_plan(folder: str | os.PathLike[str], *kinds: type[P]) -> tuple[P, ServerSum | None]:
+    """Load a plan of one of these kinds from the folder of `TwoServerPlan.save`, and the sum of a server, if any.
 
     Raises:
         DataError: the folder was changed, or is not such a plan.
         StorageError: the folder cannot be read.
     """
-    return _load(PLAN, folder, kinds)[0]
-
-
-def load_sum(folder: str | os.PathLike[str], *kinds: type[P]) -> tuple[P, ServerSum]:
-    """Load a plan with the sum of a server; raise the same errors as `load_plan`."""
-    plan, config, tensors = _load(SUM, folder, kinds)
-    values, server = tensors.get("values"), config["server"]
-    if values is None or values.dtype != np.uint64 or values.shape != (plan.size,) or server not in _MARKS:
-        raise DataError(f"{Path(folder).name}: its files do not belong together. Get the folder again")
-    fields = {name: config[name] for name in ("server", "ids", "seeded")}
-    return plan, ServerSum(plan=plan.digest, values=values, **fields)
-
-
-def _load(
-    kind: SavedFolder, folder: str | os.PathLike[str], kinds: Sequence[type[P]]
-) -> tuple[P, dict[str, Any], dict[str, Any]]:
     place = check_path("the folder", folder)
     source = place.name or str(place)
-    config, contents = kind.read(place, source)
+    config, contents = FOLDER.read(place, source)
     statement = read_statement_of(contents[_PRIVACY], source, _PRIVACY)
     tensors, _ = read_tensors(place / _TENSORS, source=f"{source}: {_TENSORS}")
-    plan_kind = next((entry for entry in kinds if entry.kind == config["kind"]), None)
-    if plan_kind is None:
-        raise DataError(f"{source} is for dptext {str(config['kind'])[:20]}: use that command")
+    kind = next((entry for entry in kinds if entry.kind == config.get("kind")), None)
+    if kind is None:
+        raise DataError(f"{source} is a plan for another command ({str(config.get('kind'))[:20]})")
+    total = None
     try:
-        plan = plan_kind._of_parts(config["settings"], tensors, config["release_id"], source)
+        plan = kind._of_parts(config["settings"], tensors, config["release_id"], source)
         wrong = disagreements(statement, plan.server_statement(seeded=statement.seeded))
+        if _SUM in contents:
+            values = read_tensors(place / _SUM, source=f"{source}: {_SUM}")[0]["values"]
+            fields = {name: config[name] for name in ("server", "ids", "seeded")}
+            total = ServerSum(plan=plan.digest, values=values, **fields)
+            wrong += [] if (values.dtype, values.shape) == (np.dtype(np.uint64), (plan.size,)) else ["values"]
     except (ParameterError, TypeError, KeyError, ValueError, AttributeError):
         wrong = ["settings"]
     if wrong:
@@ -360,5 +343,4 @@ def _load(
             f"{source}: its files and {_PRIVACY} do not agree ({', '.join(wrong)} differ): the folder was changed, or "
             "another version of dptext wrote it. Get it again"
         )
-    others = read_tensors(place / _SUM, source=f"{source}: {_SUM}")[0] if kind is SUM else {}
-    return plan, config, others
+    return plan, total

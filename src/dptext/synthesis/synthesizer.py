@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, get_args
@@ -15,7 +16,7 @@ from dptext.errors import DataError, ParameterError, RefusedError
 from dptext.features.features import PublicFeatures, Spec, fit_features
 from dptext.features.pool import Pool, PoolName
 from dptext.io.documents import Document, DocumentReader
-from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS, noisy_matrix, on_grid
+from dptext.noise.gaussian_sums import ELEMENTARY, MOST_USERS, noisy_matrix
 from dptext.privacy.budgets import PersonalBudgets, warn_of_delta
 from dptext.privacy.guarantee import ApproxDP, Relation, Trust, Unit, as_approx, rounded_up
 from dptext.privacy.randomness import RandomBits
@@ -119,6 +120,16 @@ class SynthesisPlan(TwoServerPlan):
         """Guarantee under substitution, composed with earlier releases."""
         return substituted(self.terms.budget.guarantee(relation=Relation.SUBSTITUTION), self.prior)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the labels."""
+        return self.labels.columns
+
+    def people(self, documents: DocumentReader | Iterable[Document]) -> AbstractContextManager[Iterable[UserTexts]]:
+        """Return a context with the texts of each user and the class of each text."""
+        limits: dict[str, Any] = {"unit": self.unit, "most_documents": self.terms.most_documents}
+        return texts_of(documents, columns=self.columns, code=self.labels.code, **limits)
+
     def total(self, people: Iterable[UserTexts]) -> npt.NDArray[np.int64]:
         """Return the (K, 1 + k) sum of the users' matrices. *Not private.*"""
         total = MomentSum(self.features.remembering(), len(self.labels))
@@ -129,50 +140,24 @@ class SynthesisPlan(TwoServerPlan):
     def total_of(self, documents: DocumentReader | Iterable[Document]) -> npt.NDArray[np.int64]:
         """Return the `total` of the users of the documents, in any order. *Not private.*"""
         sample = TextSample()
-        with texts_of(
-            documents,
-            columns=self.labels.columns,
-            code=self.labels.code,
-            unit=self.unit,
-            most_documents=self.terms.most_documents,
-        ) as people:
+        with self.people(documents) as people:
             total = self.total(sample.watch(people))
-        sample.check_pool(self.pool)
+        sample.check_pool(self.pool.texts)
         return total
 
-    # -- two servers (`dptext.synthesis.servers`) ---------------------------------------------------------------
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.labels.columns
-
-    @property
-    def size(self) -> int:
-        return len(self.labels) * (1 + self.features.dimension)
-
-    @property
-    def server_sigma(self) -> float:
-        return self.terms.budget.sigma
+    def _sums(self) -> tuple[MomentSum, list[npt.NDArray[np.int64]]]:
+        total = MomentSum(self.features.remembering(), len(self.labels))
+        return total, [total.cells]
 
     def server_statement(self, *, seeded: bool = False) -> PrivacyStatement:
         if self.prior:
             raise RefusedError("a curator released the labels or word vectors of this plan: use public ones")
         return by_two_servers(self.statement(seeded=seeded, release_id=self.release_id))
 
-    def _vectors(self, documents: DocumentReader | Iterable[Document]) -> Iterator[npt.NDArray[np.int64]]:
-        total, columns = MomentSum(self.features.remembering(), len(self.labels)), self.labels.columns
-        limits: dict[str, Any] = {"unit": self.unit, "most_documents": self.terms.most_documents}
-        with texts_of(documents, columns=columns, code=self.labels.code, **limits) as people:
-            for person in people:
-                total.cells[:] = 0
-                total.add([person])
-                yield total.cells.flatten()
-
-    def _released(self, total: npt.NDArray[np.int64], sigma: float, statement: PrivacyStatement) -> TextDistribution:
-        matrix = on_grid(total.reshape(len(self.labels), -1), sigma)
-        warn_unprotected(statement)
+    def _released(self, sums: Sequence[Any], statement: PrivacyStatement) -> TextDistribution:
+        sigma: Any = statement.parameters["sigma"]
         fields: dict[str, Any] = {"labels": self.labels, "features": self.features, "statement": statement}
-        return TextDistribution(matrix=matrix, sigma=sigma, **fields)
+        return TextDistribution(matrix=sums[0], sigma=sigma, **fields)
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         features, tensors = self.features.to_parts()
