@@ -22,6 +22,7 @@ MODULES = (
         "skipgrams",
         "unions",
         "shuffling",
+        "servers",
     ),
 )
 CASES = [case for name in MODULES for case in import_module(f"known_broken.{name}").CASES]

@@ -16,6 +16,7 @@ from dptext.ledger.ledger import Ledger
 from dptext.spark import frames, tasks
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import Labels
+from dptext.synthesis.servers import ShareSum
 from secrecy import assert_error
 
 WORDS = ["tea", "cup", "cocoa", "tax", "law", "court"]
@@ -183,3 +184,24 @@ def test_the_command_line(spark, tmp_path, capsys, monkeypatch):
     on_spark[1] = on_spark[3] = str(tmp_path / "in.parquet")
     assert main([*on_spark, "--force"]) == 2
     assert "the same file as IN" in capsys.readouterr().err
+
+
+def test_shares_add_up_as_on_one_machine(spark):
+    plan = dptext.Synthesizer(
+        epsilon=2.0, labels=LABELS["topic"], features=dptext.MeanOfWords(VECTORS), cache=False
+    ).plan(POOL)
+    users = [[dptext.Document(WORDS[user % 6], label="drinks" if user % 6 < 3 else "rules")] for user in range(30)]
+    messages = [plan.contribution(documents).shares() for documents in users]
+    for place in range(2):
+        rows = [(bytearray(message[place]),) for message in (*messages, messages[0])]  # one arrives twice
+        total, expected = frames.sum_shares(spark.createDataFrame(rows, "message binary"), plan), ShareSum(plan)
+        for message in messages:
+            expected.add(message[place])
+        assert (total.ids, total.server) == (expected.ids, expected.server)
+        assert total.part()["sum"] == expected.part()["sum"]
+    mixed = spark.createDataFrame([(bytearray(message),) for message in messages[0]], "message binary")
+    with pytest.raises(DataError, match="server"):
+        frames.sum_shares(mixed, plan)
+    foreign = dptext.Synthesizer(epsilon=2.0, labels=LABELS["topic"], features="static", cache=False).plan(POOL)
+    with pytest.raises(DataError, match="share"):
+        frames.sum_shares(mixed, foreign)

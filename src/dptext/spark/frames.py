@@ -32,6 +32,7 @@ from dptext.spark.session import check_frame, plain_errors, run_job, session
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import Labels
 from dptext.synthesis.release import FolderRun, PrivateRows, check_columns, described_into
+from dptext.synthesis.servers import ID_PLACE, ShareSum, TwoServerPlan
 from dptext.synthesis.synthesizer import SynthesisPlan, Synthesizer
 from dptext.text.identifiers import LOOKED_AT, Column, look_at
 from dptext.users.grouping import UserUnit
@@ -319,6 +320,29 @@ def fit_distribution(
     if out is None:
         return rows.fit(synthesizer, plan)
     return rows.describe(check_path("out", out), synthesizer, plan, ledger=ledger, force=force)[0]
+
+
+def sum_shares(df: Any, plan: TwoServerPlan, *, column: str = "message") -> ShareSum:
+    """Add up the messages of one server (`dptext.synthesis.servers`), one per row of a column of bytes.
+
+    Raises:
+        DataError: a value is not a message to this server for this plan.
+        StorageError, MissingExtraError: as in `fit`.
+    """
+    from pyspark.sql import functions
+
+    check_frame(df)
+    total = ShareSum(plan)
+    with plain_errors():
+        task = tasks.ShareTask(total)
+        message = functions.col(quoted(column))
+        rows = df.select(message.alias(tasks.TEXT)).repartition(
+            _partitions(df, None), functions.substring(message, *ID_PLACE)
+        )
+        rows = rows.mapInArrow(tasks.named(task, "sum_shares"), "ids binary, sum binary, server string")
+        for part in run_job(df.sparkSession, rows.collect):
+            total.merge(*part)
+    return total
 
 
 @dataclass(frozen=True, eq=False)

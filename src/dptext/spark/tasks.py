@@ -33,6 +33,7 @@ from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally
 from dptext.representations.device import VECTOR, DeviceEncoder, encode_block
 from dptext.synthesis.moments import Labels, MomentSum
+from dptext.synthesis.servers import ShareSum
 from dptext.threads import use_cores
 from dptext.users.grouping import UserUnit, texts_of, user_name
 
@@ -298,6 +299,22 @@ class SumTask:
                 cells = total[start : start + _ROWS_A_SLICE]
                 if start == 0 or cells.any():  # the first slice shows that there were users
                     yield _slice(start // _ROWS_A_SLICE, cells)
+
+
+@dataclass(frozen=True)
+class ShareTask:
+    """Add up messages (`dptext.synthesis.servers`): one row with their ids, their sum and their server."""
+
+    total: ShareSum
+    software: str = SOFTWARE
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        begin_task(self.software)
+        for batch in batches:
+            for message in batch.column(TEXT).to_pylist():
+                self.total.add(message or b"", "a row")
+        if self.total.ids:
+            yield pa.RecordBatch.from_pylist([self.total.part()])
 
 
 def _documents(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[Document]:

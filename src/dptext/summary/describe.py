@@ -177,8 +177,8 @@ class SummaryPlan(TwoServerPlan):
     def server_statement(self, *, seeded: bool = False) -> PrivacyStatement:
         if self.phrases or self.public is not None or self.features not in _NAMED:
             raise ParameterError(
-                "two servers count topics and times only: pass phrases=0, no public texts, and features='static' or "
-                "'glove'"
+                "two servers count topics and times only: pass phrases=0 (--phrases 0), no public texts, and "
+                "features='static' or 'glove'"
             )
         return by_two_servers(self.statement(seeded=seeded, release_id=self.release_id))
 

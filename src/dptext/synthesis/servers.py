@@ -47,6 +47,7 @@ ASSUMED = (
 EXPOSED = "to both servers: who sends a message, and when"
 
 _MARKS = {"a": b"dptextA1", "b": b"dptextB1"}  # the first 8 bytes of a message, by server
+ID_PLACE = 41, 16  # first byte of the id, counted from 1, and number of bytes
 _SERVERS = {mark: server for server, mark in _MARKS.items()}
 _SEED, _ID = 32, 16  # bytes
 _LARGEST = 2.0**24  # noise of one server, relative to a user: its integers are then far below 2^53
@@ -132,8 +133,9 @@ class ShareSum:
     """
 
     def __init__(self, plan: TwoServerPlan, only: Collection[bytes] | None = None) -> None:
-        self.plan, self.server, self.ids, self.left_out = plan, "", set[bytes](), 0
-        self._only, self._values = only, np.zeros(plan.size, dtype=np.uint64)
+        self.server, self.ids, self.left_out = "", set[bytes](), 0
+        self._plan, self._sigma, self._only = plan.digest, plan.server_sigma, only
+        self._values = np.zeros(plan.size, dtype=np.uint64)
 
     def add(self, messages: bytes, name: str = "a message") -> None:
         """Add one or more messages, given one after another; raise `DataError` for other bytes."""
@@ -145,7 +147,7 @@ class ShareSum:
         records = np.frombuffer(messages[: width * self._length(server)], dtype=self._kind(server))
         if len(messages) % self._length(server) or not (records["mark"] == _MARKS[server]).all():
             raise DataError(f"{name} contains an incomplete share: get it again")
-        if records["plan"].tobytes() != width * self.plan.digest:
+        if records["plan"].tobytes() != width * self._plan:
             raise DataError(f"{name} contains a share for another plan")
         self.server, fresh = server, []
         for place, known in enumerate(records["id"].tolist()):
@@ -158,7 +160,7 @@ class ShareSum:
             self._values += shares.sum(axis=0, dtype=np.uint64)
         else:
             for key in shares:
-                self._values += _expanded(key.tobytes(), self.plan.size)
+                self._values += _expanded(key.tobytes(), self._values.size)
 
     def add_file(self, path: Path) -> None:
         """Add all messages of a file."""
@@ -168,6 +170,18 @@ class ShareSum:
             while data := head + stream.read(length * max(1, _AT_ONCE // length) - len(head)):
                 self.add(data, path.name)
                 head = b""
+
+    def part(self) -> dict[str, Any]:
+        """Return the sum so far without noise, for `merge`. **Private towards the other server.**"""
+        return {"ids": b"".join(self.ids), "sum": self._values.tobytes(), "server": self.server}
+
+    def merge(self, ids: bytes, total: bytes, server: str) -> None:
+        """Add the `part` of another task, over other messages."""
+        new = {ids[start : start + _ID] for start in range(0, len(ids), _ID)}
+        if self.server not in ("", server) or new & self.ids:
+            raise DataError("there are messages to both servers, or several in a row: give one message per row")
+        self.server, self.ids = server, self.ids | new
+        self._values += np.frombuffer(total, dtype=np.uint64)
 
     def publish(self, *, seed: int | None = None) -> ServerSum:
         """Return the sum with new noise of full scale. **Call it once per plan**: each call spends the whole budget.
@@ -180,13 +194,13 @@ class ShareSum:
         if not self.ids:
             raise DataError("there is no message to add up: at least one is needed")
         bits = RandomBits(seed)
-        noise = rounded_gaussian(bits, np.zeros((1, self.plan.size)), sigma=self.plan.server_sigma / CELL, step=1.0)
+        noise = rounded_gaussian(bits, np.zeros((1, self._values.size)), sigma=self._sigma / CELL, step=1.0)
         values = self._values + noise[0].astype(np.int64).view(np.uint64)
         ids = hashlib.sha256(b"".join(sorted(self.ids))).hexdigest()
-        return ServerSum(plan=self.plan.digest, server=self.server, values=values, ids=ids, seeded=bits.seeded)
+        return ServerSum(plan=self._plan, server=self.server, values=values, ids=ids, seeded=bits.seeded)
 
     def _kind(self, server: str) -> np.dtype[np.void]:
-        numbers = _SEED // 8 if server == "a" else self.plan.size
+        numbers = _SEED // 8 if server == "a" else self._values.size
         return np.dtype([("mark", "S8"), ("plan", "V32"), ("id", "V16"), ("share", "<u8", (numbers,))])
 
     def _length(self, server: str) -> int:
@@ -245,6 +259,7 @@ class TwoServerPlan(ABC):
     @cached_property
     def digest(self) -> bytes:
         """SHA-256 digest of the kind, the id and the settings, which every message carries."""
+        _ = self.server_sigma  # raises if the noise is too large
         described = json.dumps([self.kind, self.release_id, self._parts()[0]], sort_keys=True)
         return hashlib.sha256(described.encode()).digest()
 
