@@ -95,6 +95,7 @@ def test_devices_that_drop_out_are_left_out_by_their_ids(folder, capsys):
     assert run("--json sum plan messages/b --ids ids-a -o sum-b") == 0
     assert json.loads(capsys.readouterr().out)["left_out"] == 1
     assert run("synthesize --sums sum-a sum-b --public pool.jsonl -n 20 -o out.jsonl") == 0
+    capsys.readouterr()
     assert run("sum plan messages/b --ids notes.csv -o x") == 1
     assert_error(capsys, "not a list of ids")
 

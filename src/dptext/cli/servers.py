@@ -58,8 +58,8 @@ def contribute(
 ) -> None:
     """Turn the texts of a user into two messages, of which each alone says nothing about them.
 
-    Without --user, IN has the texts of one user. Send OUT/a to one server and OUT/b to the other. Whoever has both can
-    compute the user's features. Each user contributes once per plan.
+    Without --user, IN has the texts of one user. Send OUT/a to one server and OUT/b to the other. Both together
+    reveal the user's features. Each user contributes once per plan.
 
     Example: dptext contribute plan notes.csv -o messages
     """
