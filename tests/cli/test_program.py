@@ -57,7 +57,7 @@ def test_commands_share_their_options_panels_and_help():
         for option in member.params:
             if option.name in SHARED and (name, option.name) not in DIFFERENT:
                 texts.setdefault(option.name, set()).add((option.help, tuple(option.opts), option.metavar))
-    assert count <= 250
+    assert count <= 246
     assert all(len(variants) == 1 for variants in texts.values())
     seeded = {name for name, (member, _) in COMMANDS.items() for option in member.params if option.name == "seed"}
     assert seeded == {"demo", "describe", "synthesize", "privatize", "encode", "embed"}  # commands that draw noise

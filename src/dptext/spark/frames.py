@@ -6,14 +6,14 @@ import hashlib
 import hmac
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from dptext.embeddings.cooccurrence import Cooccurrence
 from dptext.errors import DataError, ParameterError
+from dptext.features.pool import PoolName
 from dptext.io.batches import describe_columns
 from dptext.io.documents import Document, PathLike, check_kept_columns, without_user
 from dptext.io.formats import announced_by
@@ -431,9 +431,9 @@ class PrivateFrame(PrivateRows):
         self, synthesizer: Synthesizer, plan: SynthesisPlan, _documents: Any = None, *, release_id: str | None = None
     ) -> TextDistribution:
         bits = RandomBits(synthesizer.seed)
-        total = partial(tasks.sum_texts, plan.features, plan.labels, plan.unit, plan.terms.most_documents)
+        sent = replace(plan, pool=PoolName(plan.pool.name, plan.pool.sha256))  # without its texts
         shape = (len(plan.labels), 1 + plan.features.dimension)
-        sums = tasks.UserSums(plan.labels.columns, shape, total, plan.labels)
+        sums = tasks.UserSums(plan.columns, shape, sent.total_of, plan.labels)
         return synthesizer.released(plan, self.total(sums, plan.unit), bits, release_id=release_id)
 
     def release_into(

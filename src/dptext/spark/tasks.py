@@ -23,7 +23,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dptext.errors import ParameterError
-from dptext.features.features import PublicFeatures
 from dptext.io.batches import Batch, text_batches
 from dptext.io.documents import Document
 from dptext.privacy.guarantee import canonical_id
@@ -32,10 +31,10 @@ from dptext.processes import load_shared, save_shared
 from dptext.release.mechanism import Rewriter, TextMechanism
 from dptext.release.release import Tally
 from dptext.representations.device import VECTOR, DeviceEncoder, encode_block
-from dptext.synthesis.moments import Labels, MomentSum
+from dptext.synthesis.moments import Labels
 from dptext.synthesis.servers import ShareSum
 from dptext.threads import use_cores
-from dptext.users.grouping import UserUnit, texts_of, user_name
+from dptext.users.grouping import user_name
 
 SOFTWARE = version("dptext")
 """The version of this process; a task also carries the version of its driver."""
@@ -219,16 +218,6 @@ class UserSums:
     shape: tuple[int, int]
     total: Callable[[Iterable[Document]], Integers]
     labels: Labels
-
-
-def sum_texts(
-    features: PublicFeatures, labels: Labels, unit: UserUnit, most_documents: int, documents: Iterable[Document]
-) -> Integers:
-    """Return the sum to which `Synthesizer` adds noise."""
-    total, columns = MomentSum(features, len(labels)), labels.columns
-    with texts_of(documents, columns=columns, code=labels.code, unit=unit, most_documents=most_documents) as people:
-        total.add(people)
-    return total.cells
 
 
 def value_names(count: int) -> list[str]:
