@@ -104,7 +104,7 @@ bench: $(VENV)/dev.stamp
 QUICK := $(addprefix quick-,ome.accuracy ome.experiment tem.experiment tem.threshold tem.composed dpugc.experiment dpugc.training \
 	dpugc.personal dpnr.experiment dpnr.blogs dpnr.reviews dptext.experiment dptext.table1 synthesis.experiment synthesis.questions \
 	summary.experiment summary.phrases sentences.experiment leakage.leakage \
-	referee.experiment referee.tab referee.tools)
+	referee.experiment referee.tab referee.tools collector.experiment)
 .PHONY: $(QUICK)
 
 papers: $(VENV)/dev.stamp

@@ -642,7 +642,7 @@ claim, and the proved value for any two texts or people ([docs/papers](../docs/p
 last lines of a table are baselines that use no text.
 
 `python -m papers.printed` writes this page from the rows in `papers/*/results`; a test compares. papers/synthesis,
-papers/sentences, papers/summary and papers/referee repeat no paper.
+papers/sentences, papers/summary, papers/referee and papers/collector repeat no paper.
 
 ## Your own texts
 

@@ -48,6 +48,7 @@ OTHERS = {
     "tem": {"10.8": "ln 50,000"},
 }
 REPORTS = {
+    "collector.experiment": "results",
     "dpnr.blogs_report": "results",
     "dpnr.report": "results",
     "dpnr.reviews": "results",
@@ -203,7 +204,8 @@ def means_of_sets():
 
 
 @pytest.mark.parametrize(
-    "paper", ["dpnr", "dptext", "dpugc", "leakage", "ome", "referee", "sentences", "summary", "synthesis", "tem"]
+    "paper",
+    ["collector", "dpnr", "dptext", "dpugc", "leakage", "ome", "referee", "sentences", "summary", "synthesis", "tem"],
 )
 def test_numbers_in_prose_are_those_of_the_rows(papers, paper):
     readme = (ROOT / "papers" / paper / "README.md").read_text("utf-8")
