@@ -14,8 +14,6 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from dptext.privacy.shuffling import local_epsilon
-from dptext.synthesis.servers import ShareSum
 from papers.data_sets import snips
 from papers.reports import Rows, group_by_settings, mean_of, number_of, parse_options, run_command, table, write_between
 from papers.sentences.experiment import tfidf_accuracy
@@ -28,6 +26,8 @@ from dptext.attacks.linkage import linkage_of_scores
 from dptext.noise.subset_selection import SubsetSelection
 from dptext.privacy.guarantee import rate_at_most
 from dptext.privacy.randomness import RandomBits
+from dptext.privacy.shuffling import local_epsilon
+from dptext.synthesis.servers import ShareSum
 from dptext.synthesis.synthesizer import SynthesisPlan
 
 HERE = Path(__file__).resolve().parent
