@@ -136,6 +136,9 @@ class ShareSum:
         self.server, self.ids, self.left_out = "", set[bytes](), 0
         self._plan, self._sigma, self._only = plan.digest, plan.server_sigma, only
         self._values = np.zeros(plan.size, dtype=np.uint64)
+        head: list[Any] = [("mark", "S8"), ("plan", "V32"), ("id", "V16")]
+        sizes = {"a": _SEED // 8, "b": plan.size}
+        self._kinds = {server: np.dtype([*head, ("share", "<u8", (size,))]) for server, size in sizes.items()}
 
     def add(self, messages: bytes, name: str = "a message") -> None:
         """Add one or more messages, given one after another; raise `DataError` for other bytes."""
@@ -143,9 +146,10 @@ class ShareSum:
         if not server or self.server not in ("", server):
             which = f"a share for server {server}" if server else "no share that dptext wrote"
             raise DataError(f"{name} contains {which}: give each server its own messages only")
-        width = len(messages) // self._length(server)
-        records = np.frombuffer(messages[: width * self._length(server)], dtype=self._kind(server))
-        if len(messages) % self._length(server) or not (records["mark"] == _MARKS[server]).all():
+        kind = self._kinds[server]
+        width, rest = divmod(len(messages), kind.itemsize)
+        records = np.frombuffer(messages, dtype=kind, count=width)
+        if rest or not (records["mark"] == _MARKS[server]).all():
             raise DataError(f"{name} contains an incomplete share: get it again")
         if records["plan"].tobytes() != width * self._plan:
             raise DataError(f"{name} contains a share for another plan")
@@ -166,7 +170,7 @@ class ShareSum:
         """Add all messages of a file."""
         with open_stored(path) as stream:
             head = stream.read(8)
-            length = self._length(_SERVERS.get(head, "a"))
+            length = self._kinds[_SERVERS.get(head, "a")].itemsize
             while data := head + stream.read(length * max(1, _AT_ONCE // length) - len(head)):
                 self.add(data, path.name)
                 head = b""
@@ -198,13 +202,6 @@ class ShareSum:
         values = self._values + noise[0].astype(np.int64).view(np.uint64)
         ids = hashlib.sha256(b"".join(sorted(self.ids))).hexdigest()
         return ServerSum(plan=self._plan, server=self.server, values=values, ids=ids, seeded=bits.seeded)
-
-    def _kind(self, server: str) -> np.dtype[np.void]:
-        numbers = _SEED // 8 if server == "a" else self._values.size
-        return np.dtype([("mark", "S8"), ("plan", "V32"), ("id", "V16"), ("share", "<u8", (numbers,))])
-
-    def _length(self, server: str) -> int:
-        return self._kind(server).itemsize
 
 
 class TwoServerPlan(ABC):
