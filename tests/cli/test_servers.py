@@ -55,6 +55,8 @@ def test_a_corpus_from_two_servers(folder, capsys):
     assert run("--json sum plan messages/a -o sum-a") == 0
     assert json.loads(capsys.readouterr().out) == {"messages": 31, "left_out": 0, "out": "sum-a"}
     assert run("sum plan messages/b -o sum-b") == 0
+    assert run("synthesize --sums sum-a sum-b --public pool.jsonl -o out.jsonl") == 2  # no --count
+    assert not list(folder.glob("out.jsonl*"))
     assert run("synthesize --sums sum-a sum-b --public pool.jsonl -n 20 -o out.jsonl") == 0
     assert len((folder / "out.jsonl").read_text().splitlines()) == 20
     assert json.loads((folder / "out.jsonl.privacy.json").read_text())["trust"] == "two servers"
@@ -72,6 +74,12 @@ def test_a_server_publishes_once_per_plan(folder, capsys):
     capsys.readouterr()
     assert run("sum plan messages/a -o again") == 3
     assert_error(capsys, "already published a sum of this plan")
+    (folder / "empty").mkdir()
+    (folder / "empty" / "x.shares").touch()
+    assert run("sum plan messages/b -o plan") == 2
+    assert run("sum plan empty -o again") == 1
+    assert not [*folder.glob("messages/b/*.published"), *folder.glob("empty/*.published")]  # nothing was published
+    capsys.readouterr()
     assert not (folder / "again").exists()
     assert run(PLAN.replace("save-plan plan", "save-plan plan2")) == 0
     capsys.readouterr()
@@ -129,6 +137,14 @@ def test_a_summary_from_two_servers(folder, capsys):
         ("synthesize --sums plan plan --epsilon 2 --public pool.jsonl -n 2 -o out.jsonl", 2, "--epsilon"),
         ("synthesize --save-plan other --epsilon 1", 2, "--public POOL"),
         ("describe notes.csv --sums plan plan -o out", 2, "instead of IN"),
+        (
+            "describe --sums plan plan --ledger x --epsilon 3 --seed 0 -o out",
+            2,
+            "--epsilon, --ledger, --seed: no effect",
+        ),
+        ("describe --save-plan other --ledger x --seed 0 -o out", 2, "--ledger, --seed, --out: no effect"),
+        (f"{PLAN} -o out --seed 0 --ledger x --user u", 2, "--ledger, --seed, --user, --out: no effect"),
+        (f"{PLAN} notes.csv --sums plan plan -n 3", 2, "--count, IN, --sums: no effect"),
     ],
 )
 def test_bad_input_is_one_error(folder, capsys, command, code, message):

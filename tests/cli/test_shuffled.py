@@ -145,7 +145,7 @@ def test_commands_recompute_the_statement(privatize, run, bank):
     privatize("--keep", "label")
     code, out, _ = run("explain", "out.jsonl")
     assert code == 0
-    assert "the local guarantee still holds: 4-differential privacy (pure)" in plain(out)
+    assert "the local guarantee of each message still holds: 4-differential privacy (pure)" in plain(out)
     code, out, _ = run("audit", "out.jsonl", "--bank", bank)
     assert code == 0
     assert "yes the guarantee follows from the parameters ((0.601, 1e-06)-differential privacy)" in plain(out)
@@ -154,7 +154,7 @@ def test_commands_recompute_the_statement(privatize, run, bank):
         run("report", "out.jsonl", "--bank", bank, "-o", "page.html", "--card", "page.md", "--label", "label")[0] == 0
     )
     page = plain(Path("page.md").read_text())
-    assert "needs a trusted shuffler that mixed at least 10,000 messages. Without it, epsilon is 4." in page
+    assert "shuffler that mixed at least 10,000 messages. Without it, epsilon is 4 for each message." in page
     assert run("attack", "attribute", "out.jsonl", "--label", "label")[0] == 0
 
 

@@ -247,14 +247,16 @@ def test_a_pure_guarantee_is_restated(guarantee, slack, local):
     assert after.exposed == ("the number of texts",)
     assert after.assumptions[: len(before.assumptions)] == before.assumptions
     assert "10,000 documents" in after.assumptions[-4]
-    assert after.assumptions[-1].startswith("if the shuffler fails, the local guarantee still holds: 4-diff")
+    assert after.assumptions[-1].startswith(
+        "if the shuffler fails, the local guarantee of each message still holds: 4-diff"
+    )
     assert PrivacyStatement.from_json(after.to_json()) == after
 
 
 def test_the_explanation_has_the_local_epsilon_rounded_up():
     text = " ".join(shuffled(statement(PureDP(1.23456)), users=1_000).explain().split())
     assert "a shuffler mixes the messages" in text
-    assert "the local guarantee still holds: 1.235-differential privacy (pure)" in text
+    assert "the local guarantee of each message still holds: 1.235-differential privacy (pure)" in text
 
 
 def test_a_paper_claim_does_not_remain():

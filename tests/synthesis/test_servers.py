@@ -1,6 +1,7 @@
 """Sums by two servers: equal to the sum of one curator to the last bit, with full noise of each server."""
 
 import dataclasses
+import json
 import random
 
 import numpy as np
@@ -207,6 +208,17 @@ def test_sums_that_do_not_belong_together_are_rejected(synthesis, summary):
     with pytest.raises(DataError, match="another plan"):
         again.combine(one, two)
     assert isinstance(one, ServerSum)
+
+
+@pytest.mark.parametrize("server", ["x", None, ["a"]])
+def test_a_changed_server_of_a_sum_is_rejected(synthesis, tmp_path, server):
+    total = summed(synthesis, [messages[0] for messages in messages_of(synthesis)]).publish()
+    synthesis.save(tmp_path / "sum", dataclasses.replace(total, seeded=True))
+    assert load_plan(tmp_path / "sum", type(synthesis))[1].seeded
+    config = json.loads((tmp_path / "sum" / "config.json").read_text())
+    (tmp_path / "sum" / "config.json").write_text(json.dumps(config | {"server": server}))
+    with pytest.raises(DataError, match="do not agree"):
+        load_plan(tmp_path / "sum", type(synthesis))
 
 
 @pytest.mark.parametrize(

@@ -79,11 +79,14 @@ def describe(
     Example: dptext describe notes.csv --user author --epsilon 1 --time date --bins 2024-01..2024-12 -o summary
     """
     if save_plan is not None:
+        changed = options.changed_flags(summary, "ledger") + ["--seed"] * (seed is not None)
+        options.check_unused("with --save-plan", *changed, IN=private.sources, user=private.user, out=out, sums=sums)
         write_plan(summary.plan(private.unit), save_plan, output, force=force)
         return
     if out is None or bool(private.sources) == (sums is not None):
         raise ParameterError("--out FOLDER and IN are required (or --sums A B instead of IN)")
     if sums is not None:
+        options.check_unused("with --sums", *options.changed_flags(summary), seed=seed is not None, user=private.user)
         result = combined(sums, SummaryPlan)
         result.save(out, replace=force)
         _say_written(result, out, output, skipped=0)

@@ -145,6 +145,11 @@ def check_for_spark(inputs: Inputs, further: Mapping[str, object]) -> None:
         raise ParameterError("Spark reads no pipes: name paths that the cluster can see")
 
 
+def check_unused(where: str, *changed: str, **given: Any) -> None:
+    if flags := [*changed, *(name if name.isupper() else f"--{name}" for name, value in given.items() if value)]:
+        raise ParameterError(f"{', '.join(flags)}: no effect {where}")
+
+
 def check_user(unit: str, user: str | None) -> None:
     """Raise unless a user column is named if, and only if, users are protected."""
     if unit == "user" and user is None:

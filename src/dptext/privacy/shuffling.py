@@ -72,7 +72,7 @@ def shuffled(statement: PrivacyStatement, *, users: int, delta: float = 1e-6) ->
             f"anybody but the shuffler sees one of them; each {unit} gives one message",
             "the shuffler removes the order, time, address and device of every message and keeps them secret",
             f"the number {users:,} is public and counts only {unit}s that agree in all columns published in the clear",
-            f"if the shuffler fails, the local guarantee still holds: {PureDP(local.epsilon)}",
+            f"if the shuffler fails, the local guarantee of each message still holds: {PureDP(local.epsilon)}",
         ),
         exposed=tuple(entry.replace(_ORDER, "") for entry in statement.exposed),
     )

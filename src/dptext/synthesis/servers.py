@@ -41,7 +41,6 @@ ASSUMED = (
     "each server adds its own noise, and publishes one sum for this plan",
     "each person sends one contribution for this plan, with dptext, over an encrypted and authenticated connection to "
     "each server",
-    "AES-256 in counter mode cannot be distinguished from random bits",
 )
 """Assumptions of a sum by two servers."""
 EXPOSED = "to both servers: who sends a message, and when"
@@ -58,7 +57,7 @@ FOLDER = SavedFolder(
     version=1,
     writer="dptext sum, or --save-plan of dptext synthesize and dptext describe",
     holds="a plan",
-    keys=("kind", "release_id", "settings", "server", "ids", "seeded"),
+    keys=("kind", "release_id", "settings", "server", "ids"),
     files=(_TENSORS, _PRIVACY),
     further=(_SUM,),
 )
@@ -318,7 +317,7 @@ class TwoServerPlan(ABC):
         config: dict[str, Any] = {"kind": self.kind, "release_id": self.release_id, "settings": settings}
         files = {_TENSORS: tensor_bytes(tensors), _PRIVACY: f"{statement.to_json()}\n".encode()}
         if total is not None:
-            config |= {"server": total.server, "ids": total.ids, "seeded": total.seeded}
+            config |= {"server": total.server, "ids": total.ids}
             files[_SUM] = tensor_bytes({"values": total.values})
         place = FOLDER.place(folder, replace=replace)
         FOLDER.write(place, config, files, software=statement.software, replace=replace)
@@ -345,9 +344,10 @@ def load_plan(folder: str | os.PathLike[str], *kinds: type[P]) -> tuple[P, Serve
         wrong = disagreements(statement, plan.server_statement(seeded=statement.seeded))
         if _SUM in contents:
             values = read_tensors(place / _SUM, source=f"{source}: {_SUM}")[0]["values"]
-            fields = {name: config[name] for name in ("server", "ids", "seeded")}
-            total = ServerSum(plan=plan.digest, values=values, **fields)
-            wrong += [] if (values.dtype, values.shape) == (np.dtype(np.uint64), (plan.size,)) else ["values"]
+            fields = {name: config[name] for name in ("server", "ids")}
+            total = ServerSum(plan=plan.digest, values=values, seeded=statement.seeded, **fields)
+            fits = (values.dtype, values.shape) == (np.dtype(np.uint64), (plan.size,)) and total.server in _MARKS
+            wrong += [] if fits else ["values"]
     except (ParameterError, TypeError, KeyError, ValueError, AttributeError):
         wrong = ["settings"]
     if wrong:
