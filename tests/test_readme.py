@@ -13,7 +13,8 @@ import pytest
 import dptext
 from demo_folder import place_demo
 from dptext.cli import main
-from dptext.representations import published, published_protocols
+from dptext.representations import published
+from dptext.representations.published_protocols import OME
 from warm import folders_of_programs
 
 ROOT = Path(__file__).parent.parent
@@ -121,7 +122,7 @@ def test_the_page_on_installing_has_all_extras():
 
 
 def test_the_papers_stand_there_with_their_true_epsilon():
-    ome = published_protocols.OME(epsilon=1.0, lambda_=100, dimension=50, bits=10, unsafe_as_published=True).statement(50)
+    ome = OME(epsilon=1.0, lambda_=100, dimension=50, bits=10, unsafe_as_published=True).statement(50)
     dpnr = published.DPNR(epsilon=1.0, unsafe_as_published=True).statement(64)
     dptext_as_printed = published.DPText(epsilon=1.0, unsafe_as_published=True).statement(64)
     assert (ome.claimed_epsilon, dpnr.claimed_epsilon, dptext_as_printed.claimed_epsilon) == (1.0, 1.0, 1.0)
