@@ -6,7 +6,7 @@ Run it with: python examples/ome.py   (pip install "dptext[glove]")
 import numpy as np
 
 import dptext
-from dptext.representations.published import OME, OUE, SUE
+from dptext.representations.published_protocols import OME, OUE, SUE
 
 NOUNS = ["room", "staff", "kitchen", "garden", "breakfast", "street", "hotel", "waiter"]
 TEXTS = [f"The {noun} was {word}." for noun in NOUNS for word in ("lovely", "friendly", "awful", "dirty")]

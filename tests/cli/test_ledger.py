@@ -109,7 +109,7 @@ def test_void_and_settle_take_a_unique_beginning_of_a_pending_release(ledger, bo
 @pytest.mark.skipif(os.name == "nt", reason="the example is for a POSIX shell")
 def test_the_console_lines_of_the_documentation_are_true(ledger, monkeypatch):
     page = (Path(__file__).parents[2] / "docs" / "howto" / "ledger.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    block, *_ = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         line, _, output = part.partition("\n")
         feed, _, arguments = line.rpartition("| ")

@@ -70,7 +70,9 @@ def difference(tables):
 def _run(score=along, key=NoiseKey, **options):
     def run(seed, error):
         plan = plan_of(**options)
-        claimed = plan_of().statement(plan.participation.most, seeded=True)  # SkipGram's guarantee per user
+        claimed = plan_of().statement(
+            max(plan.participation.rates, key=plan.participation.rates.get), seeded=True
+        )  # SkipGram's guarantee per user
         bound = canary_loss(
             lambda included: iterates(plan, included, key(seed)),
             score,

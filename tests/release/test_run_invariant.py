@@ -118,14 +118,15 @@ def results():
 
 @pytest.fixture
 def uninterrupted(command, results, tmp_path_factory, tmp_path):
-    if command[0] not in results:
+    kind = " ".join(command)
+    if kind not in results:
         folder = tmp_path_factory.mktemp("uninterrupted")
         for path in tmp_path.iterdir():
             (folder / path.name).write_bytes(path.read_bytes())
         done = run(folder, command)
         assert done.returncode == 0, done.stderr
-        results[command[0]] = published(folder), spent(folder)
-    return results[command[0]]
+        results[kind] = published(folder), spent(folder)
+    return results[kind]
 
 
 @pytest.mark.parametrize("step", STEPS)
