@@ -11,7 +11,7 @@ import typer
 from dptext.cli import options
 from dptext.cli.console import print_json
 from dptext.cli.options import argument, input_option, output_option
-from dptext.errors import DataError, ParameterError, RefusedError, StorageError
+from dptext.errors import DataError, ParameterError, RefusedError, storage_errors
 from dptext.io.artifacts import read_stored
 from dptext.io.atomic import check_folder_around, hashed_file
 from dptext.io.documents import find_files, read_documents
@@ -71,16 +71,14 @@ def contribute(
     reading: dict[str, Any] = {"text": texts.text, "user": user, "keep": loaded.columns, **texts.layout}
     with closing(read_documents(files, **reading)) as reader:
         several = user is not None or loaded.unit != "user"
-        found = loaded.contributions(reader) if several else [loaded.contribution(reader)]
-        messages = [contribution.shares() for contribution in found]
+        contributions = loaded.contributions(reader) if several else [loaded.contribution(reader)]
+        messages = [contribution.shares() for contribution in contributions]
     if not messages:
         raise DataError("there are no documents: at least one is needed")
     name = f"{RandomBits().take(16).hex()}{_SUFFIX}"
     for server, parts in zip("ab", zip(*messages, strict=True), strict=True):
-        try:
+        with storage_errors("write", out / server):
             (out / server).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError.of("write", out / server, error) from None
         with hashed_file(out / server / name, owner_only=True) as stream:
             stream.write(b"".join(parts))
     output.say(f"Wrote {len(messages):,} contributions to {out / 'a'} and {out / 'b'}: send each to its server alone.")
@@ -127,16 +125,15 @@ def sum(  # noqa: A001  the name of the command
 def _note_publication(messages: Path, plan: TwoServerPlan, out: Path) -> None:
     """Note in the folder of the messages that their sum is published; raise if it already was."""
     note = messages / f"{plan.digest.hex()[:16]}.published"
-    try:
-        with note.open("x", encoding="utf-8") as stream:
-            stream.write(f"{out.name}\n")
-    except FileExistsError:
-        raise RefusedError(
-            f"this server has already published a sum of this plan: a second one is another release. Make a new plan. "
-            f"If the first was never written or shown, delete {str(note)!r}"
-        ) from None
-    except OSError as error:
-        raise StorageError.of("write", note, error) from None
+    with storage_errors("write", note):
+        try:
+            with note.open("x", encoding="utf-8") as stream:
+                stream.write(f"{out.name}\n")
+        except FileExistsError:
+            raise RefusedError(
+                "this server has already published a sum of this plan: a second one is another release. Make a new "
+                f"plan. If the first was never written or shown, delete {str(note)!r}"
+            ) from None
 
 
 def _read_ids(path: Path) -> set[bytes]:

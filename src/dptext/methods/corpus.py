@@ -51,7 +51,7 @@ from dptext.synthesis.distribution import FOLDER, Described, TextDistribution, i
 from dptext.synthesis.moments import MomentSum
 from dptext.synthesis.planning import nearest_labels
 from dptext.synthesis.release import distribution_path
-from dptext.synthesis.servers import by_two_servers
+from dptext.synthesis.servers import two_server_statement
 from dptext.synthesis.synthesizer import always_assumed, noise_parameters
 from dptext.users.grouping import UserTexts, texts_of
 
@@ -221,7 +221,7 @@ def repeated_statement(
         parameters=parameters,
         assumptions=always_assumed(statement.unit, counted_in=counted_in),
     )
-    return by_two_servers(repeated) if statement.trust is Trust.TWO_SERVERS else repeated
+    return two_server_statement(repeated) if statement.trust is Trust.TWO_SERVERS else repeated
 
 
 def judge_people(statement: PrivacyStatement, guarantee: ApproxDP | None = None) -> Verdict:

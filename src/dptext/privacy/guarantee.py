@@ -57,7 +57,7 @@ class Trust(StrEnum):
     """By a curator, who sees all data and must be trusted with them."""
 
     @classmethod
-    def of_both(cls, first: Trust, second: Trust) -> Trust:
+    def composed(cls, first: Trust, second: Trust) -> Trust:
         """Return the trust that a composition needs: the later one in the order above."""
         return max(first, second, key=list(cls).index)
 

@@ -198,7 +198,7 @@ class PrivacyStatement(ReprMixin):
                     f"the {name} of a statement cannot be replaced without a proof: use statement_for_user or "
                     "statement_with_training, or build another statement"
                 )
-        if Trust.of_both(self.trust, trust := Trust(changes.get("trust", self.trust))) is not trust:
+        if Trust.composed(self.trust, trust := Trust(changes.get("trust", self.trust))) is not trust:
             raise RefusedError(f"a statement cannot change from {self.trust} to {trust} trust, which assumes less")
         if self.seeded and not changes.get("seeded", True):
             raise RefusedError("a seed was used for this release: a statement cannot change seeded from True to False")
@@ -235,7 +235,7 @@ class PrivacyStatement(ReprMixin):
             unit=self.unit,
             relation=self.relation,
             condition=self.condition.meet(other.condition, self.unit),
-            trust=Trust.of_both(self.trust, other.trust),
+            trust=Trust.composed(self.trust, other.trust),
             mechanism=f"{self.mechanism} + {other.mechanism}",
             assumptions=_merge(self.assumptions, other.assumptions),
             exposed=_merge(self.exposed, other.exposed),

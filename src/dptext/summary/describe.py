@@ -36,7 +36,7 @@ from dptext.synthesis.density import LogRatio
 from dptext.synthesis.moments import COUNT_WEIGHT, TEXTS_AT_ONCE
 from dptext.synthesis.prompts import TextSample
 from dptext.synthesis.release import FolderRun, PrivateRows, check_apart
-from dptext.synthesis.servers import TwoServerPlan, by_two_servers
+from dptext.synthesis.servers import TwoServerPlan, two_server_statement
 from dptext.synthesis.synthesizer import MOST_DOCUMENTS, always_assumed
 from dptext.users.grouping import UserTexts, documents_of, texts_of
 from dptext.validation import check_choice, check_float, check_int, check_path
@@ -170,9 +170,9 @@ class SummaryPlan(TwoServerPlan):
             release_id=release_id or new_release_id(),
         )
 
-    def _sums(self) -> tuple[UserSums, list[Integers]]:
+    def _sums(self) -> tuple[UserSums, dict[str, Integers]]:
         sums = UserSums(self)
-        return sums, list(sums.cells.values())
+        return sums, sums.cells
 
     def server_statement(self, *, seeded: bool = False) -> PrivacyStatement:
         if self.phrases or self.public is not None or self.features not in _NAMED:
@@ -180,13 +180,12 @@ class SummaryPlan(TwoServerPlan):
                 "two servers count topics and times only: pass phrases=0 (--phrases 0), no public texts, and "
                 "features='static' or 'glove'"
             )
-        return by_two_servers(self.statement(seeded=seeded, release_id=self.release_id))
+        return two_server_statement(self.statement(seeded=seeded, release_id=self.release_id))
 
-    def _released(self, sums: Sequence[Any], statement: PrivacyStatement) -> TextSummary:
-        names = UserSums(self).cells
-        scales = {name: self.units[name] * CELL for name in names}
+    def _released(self, sums: Mapping[str, Any], statement: PrivacyStatement) -> TextSummary:
+        scales = {name: self.units[name] * CELL for name in sums}
         fields: dict[str, Any] = {"labels": self.topics.labels, "bins": self.bins, "statement": statement}
-        return TextSummary(sums=dict(zip(names, sums, strict=True)), scales=scales, phrases=(), **fields)
+        return TextSummary(sums=sums, scales=scales, phrases=(), **fields)
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         settings = {name: getattr(self, name) for name in _NUMBERS}
@@ -195,7 +194,7 @@ class SummaryPlan(TwoServerPlan):
         return settings | {"topics": topics, "features": self.features} | bins, {}
 
     @classmethod
-    def _of_parts(cls, settings: Any, tensors: Mapping[str, Any], release_id: str, source: str) -> SummaryPlan:  # noqa: ARG003
+    def _from_parts(cls, settings: Any, tensors: Mapping[str, Any], release_id: str, source: str) -> SummaryPlan:  # noqa: ARG003
         return cls(phrases=0, release_id=release_id, **settings)
 
     def people(self, documents: Any, *, seed: int | None = None) -> Any:

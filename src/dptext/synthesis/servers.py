@@ -11,7 +11,7 @@ import json
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +25,7 @@ from dptext.errors import DataError, ParameterError
 from dptext.io.artifacts import SavedFolder, read_statement_of, read_tensors, tensor_bytes
 from dptext.io.batches import open_stored
 from dptext.io.documents import Document, DocumentReader
-from dptext.noise.gaussian_sums import CELL, Integers, on_grid, rounded_gaussian
+from dptext.noise.gaussian_sums import CELL, Floats, Integers, on_grid, rounded_gaussian
 from dptext.privacy.guarantee import Trust
 from dptext.privacy.randomness import RandomBits
 from dptext.privacy.statement import PrivacyStatement, disagreements
@@ -63,7 +63,7 @@ FOLDER = SavedFolder(
 )
 
 
-def by_two_servers(statement: PrivacyStatement) -> PrivacyStatement:
+def two_server_statement(statement: PrivacyStatement) -> PrivacyStatement:
     """Return the statement of a sum with central noise for two servers, each with this noise.  (two-servers)"""
     parameters = dict(statement.parameters)
     if isinstance(sigma := parameters.get("sigma"), float):
@@ -220,29 +220,29 @@ class TwoServerPlan(ABC):
         """Return a context with the texts of each user."""
 
     @abstractmethod
-    def _sums(self) -> tuple[Any, Sequence[Integers]]:
-        """Return an object with a method ``add(people)``, and its sums of integers in units of `CELL`, now 0."""
+    def _sums(self) -> tuple[Any, Mapping[str, Integers]]:
+        """Return an object with a method ``add(people)``, and its sums by name, integers in units of `CELL`, now 0."""
 
     @abstractmethod
     def server_statement(self, *, seeded: bool = False) -> PrivacyStatement:
         """Return the privacy statement of the release by two servers."""
 
     @abstractmethod
-    def _released(self, sums: Sequence[Any], statement: PrivacyStatement) -> Any:
+    def _released(self, sums: Mapping[str, Floats], statement: PrivacyStatement) -> Any:
         """Return the release of noisy sums."""
 
     @abstractmethod
     def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the JSON settings and the arrays of the plan, the input of `_of_parts`."""
+        """Return the JSON settings and the arrays of the plan, the input of `_from_parts`."""
 
     @classmethod
     @abstractmethod
-    def _of_parts(cls, settings: Any, tensors: Mapping[str, Any], release_id: str, source: str) -> Self: ...
+    def _from_parts(cls, settings: Any, tensors: Mapping[str, Any], release_id: str, source: str) -> Self: ...
 
     @cached_property
     def size(self) -> int:
         """Number of integers of a contribution."""
-        return sum(part.size for part in self._sums()[1])
+        return sum(part.size for part in self._sums()[1].values())
 
     @cached_property
     def server_sigma(self) -> float:
@@ -264,10 +264,10 @@ class TwoServerPlan(ABC):
         (sums, parts), digest = self._sums(), self.digest
         with self.people(documents) as people:
             for person in people:
-                for part in parts:
+                for part in parts.values():
                     part[:] = 0
                 sums.add([person])
-                yield Contribution(digest, np.concatenate([part.reshape(-1) for part in parts]))
+                yield Contribution(digest, np.concatenate([part.reshape(-1) for part in parts.values()]))
 
     def contribution(self, documents: Iterable[Document | str]) -> Contribution:
         """Return the contribution of one user from all their documents; none is an empty contribution.
@@ -299,11 +299,13 @@ class TwoServerPlan(ABC):
                 "the servers added up different messages: both must add up those that both received (dptext sum --ids)"
             )
         statement, parts = self.server_statement(seeded=first.seeded or second.seeded), self._sums()[1]
-        total = np.split((first.values + second.values).view(np.int64), np.cumsum([part.size for part in parts])[:-1])
-        sigma = math.sqrt(2) * self.server_sigma
+        ends = np.cumsum([part.size for part in parts.values()])
+        total = np.split((first.values + second.values).view(np.int64), ends[:-1])
+        sigma: Any = statement.parameters["sigma"]
         warn_unprotected(statement)
-        rows = zip(total, parts, strict=True)
-        return self._released([on_grid(row.reshape(part.shape), sigma) for row, part in rows], statement)
+        rows = zip(parts.items(), total, strict=True)
+        sums = {name: on_grid(row.reshape(part.shape), sigma) for (name, part), row in rows}
+        return self._released(sums, statement)
 
     def save(self, folder: str | os.PathLike[str], total: ServerSum | None = None, *, replace: bool = False) -> None:
         """Save the plan, or the plan with the sum of a server, in a new folder. Everything in it may be published.
@@ -340,7 +342,7 @@ def load_plan(folder: str | os.PathLike[str], *kinds: type[P]) -> tuple[P, Serve
         raise DataError(f"{source} is a plan for another command ({str(config.get('kind'))[:20]})")
     total = None
     try:
-        plan = kind._of_parts(config["settings"], tensors, config["release_id"], source)
+        plan = kind._from_parts(config["settings"], tensors, config["release_id"], source)
         wrong = disagreements(statement, plan.server_statement(seeded=statement.seeded))
         if _SUM in contents:
             values = read_tensors(place / _SUM, source=f"{source}: {_SUM}")[0]["values"]

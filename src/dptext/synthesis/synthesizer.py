@@ -28,7 +28,7 @@ from dptext.representations.encoders import MeanOfWords
 from dptext.synthesis.distribution import TextDistribution
 from dptext.synthesis.moments import COUNT_WEIGHT, Labels, MomentSum
 from dptext.synthesis.prompts import TextSample
-from dptext.synthesis.servers import TwoServerPlan, by_two_servers
+from dptext.synthesis.servers import TwoServerPlan, two_server_statement
 from dptext.users.grouping import ONE_NAME, UserTexts, UserUnit, documents_of, texts_of
 from dptext.users.private_vocabulary import PrivateLabels
 from dptext.validation import check_choice, check_float, check_int
@@ -145,34 +145,33 @@ class SynthesisPlan(TwoServerPlan):
         sample.check_pool(self.pool.texts)
         return total
 
-    def _sums(self) -> tuple[MomentSum, list[npt.NDArray[np.int64]]]:
+    def _sums(self) -> tuple[MomentSum, dict[str, npt.NDArray[np.int64]]]:
         total = MomentSum(self.features.remembering(), len(self.labels))
-        return total, [total.cells]
+        return total, {"matrix": total.cells}
 
     def server_statement(self, *, seeded: bool = False) -> PrivacyStatement:
         if self.prior:
             raise RefusedError("a curator released the labels or word vectors of this plan: use public ones")
-        return by_two_servers(self.statement(seeded=seeded, release_id=self.release_id))
+        return two_server_statement(self.statement(seeded=seeded, release_id=self.release_id))
 
-    def _released(self, sums: Sequence[Any], statement: PrivacyStatement) -> TextDistribution:
+    def _released(self, sums: Mapping[str, Any], statement: PrivacyStatement) -> TextDistribution:
         sigma: Any = statement.parameters["sigma"]
         fields: dict[str, Any] = {"labels": self.labels, "features": self.features, "statement": statement}
-        return TextDistribution(matrix=sums[0], sigma=sigma, **fields)
+        return TextDistribution(**sums, sigma=sigma, **fields)
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         features, tensors = self.features.to_parts()
         budget, pool = self.terms.budget, {"name": self.pool.name, "sha256": self.pool.sha256}
         settings: dict[str, Any] = {"epsilon": budget.cap, "delta": budget.delta, "unit": self.unit, "pool": pool}
         settings |= {"most_documents": self.terms.most_documents, "labels": self.labels.to_dict(), "features": features}
-        # word vectors that every installation has are not sent
-        known = [place for place, entry in enumerate(features["blocks"]) if entry["encoder"].get("source") == STATIC]
-        return settings, {name: tensors[name] for name in tensors if name not in _static_arrays(known)}
+        known = _static_arrays(features["blocks"])  # every installation has them: they are not sent
+        return settings, {name: array for name, array in tensors.items() if name not in known}
 
     @classmethod
-    def _of_parts(cls, settings: Any, tensors: Mapping[str, Any], release_id: str, source: str) -> SynthesisPlan:
+    def _from_parts(cls, settings: Any, tensors: Mapping[str, Any], release_id: str, source: str) -> SynthesisPlan:
         names = ("epsilon", "delta", "unit", "most_documents")
         terms = Terms.of(labels=Labels.from_dict(settings["labels"]), column="", **{n: settings[n] for n in names})
-        arrays = _static_arrays(range(len(settings["features"]["blocks"]))) | dict(tensors)
+        arrays = _static_arrays(settings["features"]["blocks"]) | dict(tensors)
         features = PublicFeatures.from_parts(settings["features"], arrays, source)
         return cls(terms=terms, features=features, pool=PoolName(**settings["pool"]), release_id=release_id)
 
@@ -217,9 +216,10 @@ class SynthesisPlan(TwoServerPlan):
         return counted_in(statement, self.prior)
 
 
-def _static_arrays(places: Iterable[int]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that describe the static word vectors of the package, as encoders at these places."""
-    vectors = described(MeanOfWords(load_vectors_once(STATIC)))[1]
+def _static_arrays(blocks: Sequence[Mapping[str, Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of the blocks with the static word vectors of the package, by their names in a folder."""
+    places = [place for place, block in enumerate(blocks) if block["encoder"].get("source") == STATIC]
+    vectors = described(MeanOfWords(load_vectors_once(STATIC)))[1] if places else {}
     return {f"features.{place}.encoder.{name}": array for place in places for name, array in vectors.items()}
 
 
